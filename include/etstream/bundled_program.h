@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The bundled program (.bpte, identifier BP08): an ExecuTorch program together with test cases for its
+// methods. The bytes are those that ExecuTorch 1.5.1 writes for the same content.
+//
+//   etstream::BundledProgram bundle;
+//   bundle.program = etstream::ByteSource::file("model.pte").value();
+//   bundle.method_test_suites = etstream::read_test_cases("cases.json").value();
+//   auto written = etstream::write_file(bundle, "model.bpte");
+//   if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/layout.h"
+#include "etstream/result.h"
+#include "etstream/scalar_type.h"
+#include "etstream/sink.h"
+#include "etstream/write.h"
+
+namespace etstream {
+
+/// What ExecuTorch's tensors can have.
+inline constexpr std::size_t kMostDimensions = 16;
+
+/// `data` holds numel(sizes) elements of `scalar_type`, little-endian, dense, in the order that
+/// `dim_order` gives. A tensor of no elements has no data, one of no dimensions has one element.
+struct Tensor {
+  ScalarType scalar_type = ScalarType::kFloat32;
+  std::vector<std::int32_t> sizes;      // of the dimensions; none is negative
+  std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first: 0, 1, 2... where contiguous
+  ByteSource data;
+};
+
+/// 0, 1, ... `dimensions` - 1: the dim_order of a contiguous tensor.
+[[nodiscard]] std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions);
+
+/// An argument or a result of a method. std::monostate is a value of no kind, which the format can hold
+/// but no method takes.
+using Value = std::variant<std::monostate, Tensor, std::int64_t, bool, double>;
+
+struct MethodTestCase {
+  std::vector<Value> inputs;            // one for each input of the method
+  std::vector<Value> expected_outputs;  // one for each output of the method
+};
+
+struct MethodTestSuite {
+  std::string method_name;  // UTF-8
+  std::vector<MethodTestCase> test_cases;
+};
+
+/// Suites are written in the order given; ExecuTorch's own API sorts them by method name.
+struct BundledProgram {
+  std::uint32_t version = 2;  // of the schema: BUNDLED_PROGRAM_SCHEMA_VERSION in ExecuTorch 1.5.1
+  std::vector<MethodTestSuite> method_test_suites;
+  ByteSource program;  // a whole .pte file
+};
+
+struct BundledProgramOptions {
+  /// Of the program in the file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
+  /// size lets the program be mapped where it lies.
+  std::uint32_t program_alignment = 32;
+  /// Leave out the checks that keep ExecuTorch's reader from harm: that the program is an ExecuTorch
+  /// program (ET12), that each tensor's data is as long as its sizes say, that dim_order is a
+  /// permutation, at most 16 dimensions.
+  bool unchecked = false;
+};
+
+/// The plan of the file. Reads at most the program's first bytes. Errors: kInvalidArgument naming the
+/// suite, the case and the value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
+[[nodiscard]] Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& options = {});
+
+struct BundledProgramFileOptions : BundledProgramOptions {
+  FileSinkOptions file;
+  Progress progress;
+};
+
+/// Plans the bundle and writes it to `path`, all or nothing; see open_file_sink.
+[[nodiscard]] Result<void> write_file(const BundledProgram& bundle, const std::string& path,
+                                      const BundledProgramFileOptions& options = {});
+
+}  // namespace etstream

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ByteSource: where large bytes lie and how many they are. Descriptions and layouts hold sources instead
+// of bytes, so that a payload is read once, when it is written, through a small buffer.
+//
+//   auto weights = etstream::ByteSource::file("model.pte");
+//   if (!weights) return fail(weights.error().message);
+//   auto header = weights->slice(0, 64);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// What a ByteSource reads from. Derive from it to bring a kind of your own (an object store, an
+/// archive member). Implementations are immutable after construction; every function may be called from
+/// several threads at once.
+class ByteStorage {
+ public:
+  ByteStorage() = default;
+  ByteStorage(const ByteStorage&) = delete;
+  ByteStorage& operator=(const ByteStorage&) = delete;
+  virtual ~ByteStorage() = default;
+
+  /// In bytes, the same at every call.
+  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+  /// Fills all of `out` with the bytes from `offset` on; the range was checked to be inside size().
+  [[nodiscard]] virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  /// What messages call it: a path for a file.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// An error if the bytes may no longer be those that were there when the storage was opened.
+  [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
+  /// A hint that a range will not be read again soon, so that caches may forget it.
+  virtual void forget(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
+};
+
+/// A range of a ByteStorage. A value: cheap to copy, shares ownership of the storage, 32 bytes. The
+/// empty source (default) has size 0. Every const function may be called from several threads at once.
+class ByteSource {
+ public:
+  ByteSource() = default;
+  /// All of `storage`, which is not null.
+  explicit ByteSource(std::shared_ptr<const ByteStorage> storage);
+
+  /// A regular file, whole. Its size, identity and modification time are taken now; a later change or
+  /// truncation is an error at the read or at check_unchanged(). The file is not kept open: any number
+  /// of sources uses at most 64 descriptors. Errors: kNotFound, kIo, kInvalidArgument (a folder, a
+  /// FIFO, a device: what has no size known beforehand).
+  [[nodiscard]] static Result<ByteSource> file(const std::string& path);
+  /// Bytes that the caller owns and keeps unchanged for as long as a copy of the source is alive.
+  [[nodiscard]] static ByteSource memory(std::span<const std::byte> bytes);
+  /// Bytes that the source owns.
+  [[nodiscard]] static ByteSource owned(std::vector<std::byte> bytes);
+  /// `size` zero bytes, which take no memory.
+  [[nodiscard]] static ByteSource zeros(std::uint64_t size);
+  /// The parts one after another. Error: kTooLarge if their sizes add up to more than 2^64 - 1.
+  [[nodiscard]] static Result<ByteSource> concatenation(std::vector<ByteSource> parts);
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// `size` bytes from `offset` on. Error: kInvalidArgument if they are not inside this source.
+  [[nodiscard]] Result<ByteSource> slice(std::uint64_t offset, std::uint64_t size) const;
+  /// Fills `out` with the bytes from `offset` on. Errors: kInvalidArgument if they are not inside this
+  /// source, kIo, kCorrupt if the storage has become shorter.
+  [[nodiscard]] Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  /// What messages call it.
+  [[nodiscard]] std::string name() const;
+  /// See ByteStorage::check_unchanged.
+  [[nodiscard]] Result<void> check_unchanged() const;
+  /// See ByteStorage::forget; the range is relative to this source and inside it.
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept;
+
+ private:
+  ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset, std::uint64_t size);
+
+  std::shared_ptr<const ByteStorage> storage_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace etstream

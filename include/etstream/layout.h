@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Layout: a plan of a file, byte for byte. The metadata's bytes are in it; of the payloads it knows
+// where they go and where they lie. Planning is a pure function from a description to a Layout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+
+namespace etstream {
+
+/// A contiguous part of the file that comes from one source.
+struct Extent {
+  std::uint64_t offset = 0;     // from the start of the file, in bytes
+  std::uint32_t alignment = 1;  // of `offset`, as the format asks for it; a power of two
+  std::string label;            // what it holds: "metadata", or the field that holds the payload
+  ByteSource source;
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return source.size(); }
+};
+
+/// Extents in file order, without gaps or overlaps: padding is part of them. A value; const use from
+/// several threads is safe.
+struct Layout {
+  std::vector<Extent> extents;
+  std::uint64_t size = 0;           // of the file, in bytes
+  std::uint64_t metadata_size = 0;  // the bytes that the layout itself holds in memory
+  std::uint64_t payload_size = 0;   // the bytes that stay where they lie until they are written
+
+  /// About how many bytes of memory writing takes: the layout itself and the transfer buffer.
+  [[nodiscard]] std::uint64_t memory() const noexcept;
+};
+
+}  // namespace etstream

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The element types of tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// The numbers are those in ExecuTorch's files (scalar_type.fbs of ExecuTorch 1.5.1).
+enum class ScalarType : std::int8_t {
+  kUInt8 = 0,
+  kInt8 = 1,
+  kInt16 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kFloat16 = 5,
+  kFloat32 = 6,
+  kFloat64 = 7,
+  kBool = 11,
+  kQInt8 = 12,
+  kQUInt8 = 13,
+  kQInt32 = 14,
+  kBFloat16 = 15,
+  kQUInt4x2 = 16,
+  kQUInt2x4 = 17,
+  kBits16 = 22,
+  kFloat8E5M2 = 23,
+  kFloat8E4M3FN = 24,
+  kFloat8E5M2FNUZ = 25,
+  kFloat8E4M3FNUZ = 26,
+  kUInt16 = 27,
+  kUInt32 = 28,
+  kUInt64 = 29,
+};
+
+/// Bytes an element takes: 1, 2, 4 or 8; 0 for a number that is none of the above.
+[[nodiscard]] std::uint64_t item_size(ScalarType type) noexcept;
+/// As torch writes it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of the above.
+[[nodiscard]] std::string_view name_of(ScalarType type) noexcept;
+/// The type that torch calls `name`.
+[[nodiscard]] std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept;
+/// The bytes of a dense tensor: the product of `sizes` times item_size(). Errors: kInvalidArgument for a
+/// negative size or an unknown type, kTooLarge over 2^64 - 1.
+[[nodiscard]] Result<std::uint64_t> byte_size(ScalarType type, std::span<const std::int32_t> sizes);
+
+}  // namespace etstream

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sink: where an artifact goes, front to back. Bytes are appended and never taken back; nothing shows at
+// the destination of a file until commit().
+//
+//   auto sink = etstream::open_file_sink("model.bpte");
+//   if (!sink) return fail(sink.error().message);
+//   if (auto done = write(layout, **sink); !done) return fail(done.error().message);
+//
+// A sink belongs to one thread at a time. Destroying one without commit() abandons it: the destination
+// is as it was and no temporary file is left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual ~Sink() = default;
+
+  /// Tells how many bytes will come, before the first; a file sink reserves the space, so that a full
+  /// disk shows before any work. Errors: kIo (no space), kTooLarge (over the file system's limit).
+  [[nodiscard]] virtual Result<void> reserve(std::uint64_t size) = 0;
+  /// Takes all of `source`, or fails; after a failure the sink only serves to be destroyed. Sources
+  /// rather than bytes, so that a sink can have a range cloned where the file system can.
+  [[nodiscard]] virtual Result<void> append(const ByteSource& source) = 0;
+  /// Makes what was appended the destination's content, durably. To be called once, last.
+  [[nodiscard]] virtual Result<void> commit() = 0;
+};
+
+struct FileSinkOptions {
+  /// Have the file and its folder on the disk before commit() returns, and keep the page cache that
+  /// writing takes to a few MiB. Without it the file is complete, but a power cut may take it back,
+  /// as after `cp`.
+  bool sync = true;
+};
+
+/// A file at `path`, replaced atomically by commit(): it is written under a temporary name
+/// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that
+/// file; the next sink to the same destination removes it. Links are followed and keep pointing
+/// at the file; an existing file's permissions are kept, a new one's come from the umask. A path that
+/// is not a regular file (a FIFO, /dev/stdout) is written directly. Errors: kNotFound (the folder is
+/// missing), kIo, kInvalidArgument (a folder).
+[[nodiscard]] Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path,
+                                                           const FileSinkOptions& options = {});
+
+/// An open descriptor (a pipe, standard output), written from its current position on. It stays the
+/// caller's and open. `name` is what messages call it. A pipe whose reader has gone is a kIo error
+/// where the process ignores SIGPIPE.
+[[nodiscard]] std::unique_ptr<Sink> open_descriptor_sink(int descriptor, std::string name);
+
+/// Appends to `out`, which outlives the sink and shows what has come so far.
+[[nodiscard]] std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out);
+
+/// Hands on the bytes, in order, in pieces of at most 1 MiB that are only valid during the call. An error
+/// from `take` ends the writing and is passed on.
+[[nodiscard]] std::unique_ptr<Sink> open_callback_sink(
+    std::function<Result<void>(std::span<const std::byte>)> take);
+
+}  // namespace etstream

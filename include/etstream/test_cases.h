@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Test cases from a JSON file that refers to tensors in other files.
+//
+//   {"forward": [{"inputs": [{"npy": "x.npy"}, 3, true], "expected_outputs": [{"npy": "y.npy"}]}]}
+//
+// A value is
+// - an integer: a number without point or exponent;
+// - a double: a number with one, or {"double": "nan"}, "inf" or "-inf";
+// - true or false;
+// - null: a value of no kind;
+// - a tensor: {"npy": "x.npy"}, {"safetensors": "f.safetensors", "name": "x"}, or
+//   {"raw": "x.bin", "dtype": "float32", "shape": [1, 3]}, each contiguous unless it has "dim_order".
+// Paths are relative to the JSON file. The names of dtypes are torch's.
+//
+// An object of methods gives suites sorted by method name, as ExecuTorch writes them. Where a method comes
+// twice, or another order is wanted, a list [{"method": "forward", "cases": [...]}] gives suites as
+// they come.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// The suites in the JSON file at `path`. Headers of the tensors' files are read, their data is not.
+/// Memory follows the number of values. Errors: kNotFound, kIo, kCorrupt, kInvalidArgument,
+/// kUnsupported; they name the file, the line, and the case and value.
+[[nodiscard]] Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path);
+
+}  // namespace etstream

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The subcommands, one file each. Each adds itself to the command line; running it gives the exit code's
+// Result.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "etstream/result.h"
+
+namespace etstream::cli {
+
+/// What the chosen subcommand does, once the command line has been read.
+using Run = std::function<Result<void>()>;
+
+void add_bundle_command(CLI::App& app, Run& run);
+
+}  // namespace etstream::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongCommandLine = 2;
+
+int report(const std::string& command, const Error& error) {
+  std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), error.message.c_str());
+  if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
+  return kFailed;
+}
+
+int run_command(int argc, char** argv) {
+  CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.", "etstream");
+  app.set_version_flag("--version", "etstream " ETSTREAM_VERSION);
+  app.require_subcommand(1);
+  Run run;
+  add_bundle_command(app, run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongCommandLine;
+  }
+  ignore_broken_pipes();
+  const std::string command = app.get_subcommands().front()->get_name();
+  const auto done = run();
+  if (!done) return report(command, done.error());
+  if (std::fflush(stdout) != 0) {
+    return report(command, {ErrorCode::kIo, "cannot write standard output"});
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace etstream::cli
+
+int main(int argc, char** argv) {
+  try {
+    return etstream::cli::run_command(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "etstream: %s\n", error.what());
+    return etstream::cli::kFailed;
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/plan_report.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr std::size_t kMostRows = 40;
+
+/// The extents that a table shows: the largest, in file order.
+std::vector<const Extent*> rows_of(const Layout& layout) {
+  std::vector<const Extent*> rows;
+  for (const Extent& extent : layout.extents) rows.push_back(&extent);
+  if (rows.size() <= kMostRows) return rows;
+  std::nth_element(rows.begin(), rows.begin() + kMostRows, rows.end(),
+                   [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
+  rows.resize(kMostRows);
+  std::sort(rows.begin(), rows.end(),
+            [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
+  return rows;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Layout& layout) {
+  nlohmann::ordered_json out = {{"size", layout.size},
+                                {"metadata_size", layout.metadata_size},
+                                {"payload_size", layout.payload_size},
+                                {"memory", layout.memory()},
+                                {"extents", nlohmann::ordered_json::array()}};
+  for (const Extent& extent : layout.extents) {
+    out["extents"].push_back({{"offset", extent.offset},
+                              {"size", extent.size()},
+                              {"alignment", extent.alignment},
+                              {"label", extent.label},
+                              {"source", extent.source.name()}});
+  }
+  return out;
+}
+
+void print(const Layout& layout) {
+  const auto rows = rows_of(layout);
+  std::printf("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
+  for (const Extent* extent : rows) {
+    std::printf("%14" PRIu64 " %14" PRIu64 " %6" PRIu32 "  %-24s %s\n", extent->offset, extent->size(),
+                extent->alignment, extent->label.c_str(), extent->source.name().c_str());
+  }
+  if (rows.size() < layout.extents.size()) {
+    std::printf("... and %s, none larger; --json lists all\n",
+                counted(layout.extents.size() - rows.size(), "smaller extent").c_str());
+  }
+  std::printf("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
+              readable_size(layout.size).c_str(), layout.size, readable_size(layout.metadata_size).c_str(),
+              readable_size(layout.memory()).c_str());
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the command needs of the terminal and of signals.
+#pragma once
+
+namespace etstream::cli {
+
+/// The descriptor of standard output.
+inline constexpr int kStandardOutput = 1;
+
+[[nodiscard]] bool standard_output_is_a_terminal();
+[[nodiscard]] bool standard_error_is_a_terminal();
+
+/// From here on, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that the work
+/// can stop in good order. The second one ends the process as ever.
+void catch_interrupts();
+[[nodiscard]] bool interrupted();
+/// Ends the process by the signal that was caught, so that a shell sees what happened.
+void die_of_interrupt();
+
+/// A reader that goes away makes a write fail, rather than ending the process without a word.
+void ignore_broken_pipes();
+
+}  // namespace etstream::cli

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/npy.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::uint32_t kLongestHeader = 64 << 10;
+
+/// The header: a Python dict literal with exactly the keys descr, fortran_order and shape.
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string_view text) : rest_(text) {}
+
+  struct Header {
+    std::string descr;
+    bool fortran_order = false;
+    std::vector<std::int32_t> shape;
+  };
+
+  /// None if the text is not such a dict.
+  std::optional<Header> parse() {
+    std::optional<std::string> descr;
+    std::optional<bool> fortran_order;
+    std::optional<std::vector<std::int32_t>> shape;
+    if (!accept('{')) return std::nullopt;
+    while (!accept('}')) {
+      const auto key = string();
+      if (!key || !accept(':')) return std::nullopt;
+      if (*key == "descr") {
+        if (!(descr = string())) return std::nullopt;
+      } else if (*key == "fortran_order") {
+        if (!(fortran_order = boolean())) return std::nullopt;
+      } else if (*key == "shape") {
+        if (!(shape = tuple())) return std::nullopt;
+      } else {
+        return std::nullopt;
+      }
+      if (!accept(',') && !next_is('}')) return std::nullopt;
+    }
+    skip_space();
+    if (!rest_.empty() || !descr || !fortran_order || !shape) return std::nullopt;
+    return Header{std::move(*descr), *fortran_order, std::move(*shape)};
+  }
+
+ private:
+  void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
+  bool next_is(char c) {
+    skip_space();
+    return rest_.starts_with(c);
+  }
+  bool accept(char c) {
+    if (!next_is(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  bool accept(std::string_view word) {
+    skip_space();
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+
+  std::optional<std::string> string() {
+    skip_space();
+    const char quote = rest_.empty() ? '\0' : rest_.front();
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    const auto end = rest_.find(quote, 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string out(rest_.substr(1, end - 1));
+    rest_.remove_prefix(end + 1);
+    return out;
+  }
+  std::optional<bool> boolean() {
+    if (accept("True")) return true;
+    if (accept("False")) return false;
+    return std::nullopt;
+  }
+  std::optional<std::vector<std::int32_t>> tuple() {
+    std::vector<std::int32_t> out;
+    if (!accept('(')) return std::nullopt;
+    while (!accept(')')) {
+      skip_space();
+      std::int32_t size = 0;
+      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
+      if (error != std::errc() || size < 0) return std::nullopt;
+      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      out.push_back(size);
+      if (!accept(',') && !next_is(')')) return std::nullopt;
+    }
+    return out;
+  }
+
+  std::string_view rest_;
+};
+
+struct TypeName {
+  std::string_view descr;
+  ScalarType type;
+};
+
+constexpr std::array kTypes = {
+    TypeName{"|b1", ScalarType::kBool},    TypeName{"|u1", ScalarType::kUInt8},
+    TypeName{"|i1", ScalarType::kInt8},    TypeName{"<u2", ScalarType::kUInt16},
+    TypeName{"<i2", ScalarType::kInt16},   TypeName{"<u4", ScalarType::kUInt32},
+    TypeName{"<i4", ScalarType::kInt32},   TypeName{"<u8", ScalarType::kUInt64},
+    TypeName{"<i8", ScalarType::kInt64},   TypeName{"<f2", ScalarType::kFloat16},
+    TypeName{"<f4", ScalarType::kFloat32}, TypeName{"<f8", ScalarType::kFloat64},
+};
+
+Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
+  for (const TypeName& known : kTypes) {
+    if (known.descr == descr) return known.type;
+  }
+  return make_error(ErrorCode::kUnsupported, file, ": elements of type ", quote(descr),
+                    descr.starts_with('>') ? " are big-endian; save the array as little-endian"
+                                           : " are none that a tensor has; give the data as raw with a "
+                                             "dtype, or as safetensors");
+}
+
+struct Prefix {
+  std::uint64_t data_offset = 0;
+  std::string header;
+};
+
+Result<Prefix> read_prefix(const ByteSource& file) {
+  const auto corrupt = [&](std::uint64_t offset, std::string_view expected) {
+    return make_error(ErrorCode::kCorrupt, file.name(), ": not a .npy file: expected ", expected,
+                      " at offset ", offset);
+  };
+  std::array<char, 8> start{};  // the magic, then the version's major and minor number
+  if (file.size() < start.size()) return corrupt(0, "at least 8 bytes");
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(start))));
+  if (std::string_view(start.data(), kMagic.size()) != kMagic) return corrupt(0, "the magic \\x93NUMPY");
+  const int major = start[6];
+  if (major < 1 || major > 3) return corrupt(6, "a version from 1 to 3");
+  const std::uint64_t length_size = major == 1 ? 2 : 4;
+  std::uint32_t length = 0;
+  if (file.size() < start.size() + length_size) return corrupt(8, "the header's length");
+  ETSTREAM_TRY(file.read_at(start.size(), std::as_writable_bytes(std::span(&length, 1)).first(length_size)));
+  Prefix prefix;
+  prefix.data_offset = start.size() + length_size + length;
+  if (length > kLongestHeader || prefix.data_offset > file.size()) {
+    return corrupt(8, text("a header of at most ", kLongestHeader, " bytes that is inside the file, not ",
+                           length));
+  }
+  prefix.header.resize(length);
+  ETSTREAM_TRY(file.read_at(start.size() + length_size, std::as_writable_bytes(std::span(prefix.header))));
+  return prefix;
+}
+
+}  // namespace
+
+Result<Tensor> open_npy(const ByteSource& file) {
+  ETSTREAM_ASSIGN(const Prefix prefix, read_prefix(file));
+  auto header = HeaderParser(prefix.header).parse();
+  if (!header) {
+    return make_error(ErrorCode::kCorrupt, file.name(), ": not a .npy file of one plain array: header ",
+                      quote(prefix.header));
+  }
+  Tensor tensor;
+  ETSTREAM_ASSIGN(tensor.scalar_type, type_of(header->descr, file.name()));
+  if (header->fortran_order && header->shape.size() > 1) {
+    return make_error(ErrorCode::kUnsupported, file.name(),
+                      ": the array is in Fortran order; save numpy.ascontiguousarray(it)");
+  }
+  tensor.sizes = std::move(header->shape);
+  ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(tensor.scalar_type, tensor.sizes));
+  const std::uint64_t found = file.size() - prefix.data_offset;
+  if (found != expected) {
+    return make_error(ErrorCode::kCorrupt, file.name(), ": expected ", expected,
+                      " bytes of data from its shape, found ", found, " at offset ", prefix.data_offset);
+  }
+  ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, expected));
+  return tensor;
+}
+
+}  // namespace etstream

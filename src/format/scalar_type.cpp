@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/scalar_type.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checked.h"
+#include "base/text.h"
+
+namespace etstream {
+namespace {
+
+struct Entry {
+  ScalarType type;
+  std::uint64_t item_size;
+  std::string_view name;
+};
+
+constexpr std::array kTypes = {
+    Entry{ScalarType::kUInt8, 1, "uint8"},
+    Entry{ScalarType::kInt8, 1, "int8"},
+    Entry{ScalarType::kInt16, 2, "int16"},
+    Entry{ScalarType::kInt32, 4, "int32"},
+    Entry{ScalarType::kInt64, 8, "int64"},
+    Entry{ScalarType::kFloat16, 2, "float16"},
+    Entry{ScalarType::kFloat32, 4, "float32"},
+    Entry{ScalarType::kFloat64, 8, "float64"},
+    Entry{ScalarType::kBool, 1, "bool"},
+    Entry{ScalarType::kQInt8, 1, "qint8"},
+    Entry{ScalarType::kQUInt8, 1, "quint8"},
+    Entry{ScalarType::kQInt32, 4, "qint32"},
+    Entry{ScalarType::kBFloat16, 2, "bfloat16"},
+    Entry{ScalarType::kQUInt4x2, 1, "quint4x2"},
+    Entry{ScalarType::kQUInt2x4, 1, "quint2x4"},
+    Entry{ScalarType::kBits16, 2, "bits16"},
+    Entry{ScalarType::kFloat8E5M2, 1, "float8_e5m2"},
+    Entry{ScalarType::kFloat8E4M3FN, 1, "float8_e4m3fn"},
+    Entry{ScalarType::kFloat8E5M2FNUZ, 1, "float8_e5m2fnuz"},
+    Entry{ScalarType::kFloat8E4M3FNUZ, 1, "float8_e4m3fnuz"},
+    Entry{ScalarType::kUInt16, 2, "uint16"},
+    Entry{ScalarType::kUInt32, 4, "uint32"},
+    Entry{ScalarType::kUInt64, 8, "uint64"},
+};
+
+const Entry* find(ScalarType type) noexcept {
+  const auto* found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const Entry& entry) { return entry.type == type; });
+  return found == kTypes.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::uint64_t item_size(ScalarType type) noexcept {
+  const Entry* entry = find(type);
+  return entry ? entry->item_size : 0;
+}
+
+std::string_view name_of(ScalarType type) noexcept {
+  const Entry* entry = find(type);
+  return entry ? entry->name : "unknown";
+}
+
+std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept {
+  for (const Entry& entry : kTypes) {
+    if (entry.name == name) return entry.type;
+  }
+  return std::nullopt;
+}
+
+Result<std::uint64_t> byte_size(ScalarType type, std::span<const std::int32_t> sizes) {
+  std::uint64_t bytes = item_size(type);
+  if (bytes == 0) {
+    return make_error(ErrorCode::kInvalidArgument, "scalar type ", static_cast<int>(type), " is unknown");
+  }
+  for (const std::int32_t size : sizes) {
+    if (size < 0) return make_error(ErrorCode::kInvalidArgument, "a dimension has the negative size ", size);
+    const auto product = checked_multiply(bytes, static_cast<std::uint64_t>(size));
+    if (!product) return make_error(ErrorCode::kTooLarge, "a tensor is larger than 2^64 - 1 bytes");
+    bytes = *product;
+  }
+  return bytes;
+}
+
+}  // namespace etstream

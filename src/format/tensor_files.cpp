@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/tensor_files.h"
+
+#include <limits>
+#include <span>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "format/npy.h"
+
+namespace etstream {
+namespace {
+
+template <class Integer>
+Result<std::vector<std::int32_t>> sizes_of(std::span<const Integer> shape) {
+  std::vector<std::int32_t> sizes;
+  for (const Integer size : shape) {
+    if (std::cmp_less(size, 0) || std::cmp_greater(size, std::numeric_limits<std::int32_t>::max())) {
+      return make_error(ErrorCode::kInvalidArgument, "a dimension has size ", size,
+                        ", expected 0 to 2147483647");
+    }
+    sizes.push_back(static_cast<std::int32_t>(size));
+  }
+  return sizes;
+}
+
+Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& given,
+                                               std::size_t dimensions) {
+  std::vector<bool> seen(dimensions);
+  std::vector<std::uint8_t> order;
+  for (const std::int64_t dimension : given) {
+    if (!std::in_range<std::uint8_t>(dimension) || std::cmp_greater_equal(dimension, dimensions) ||
+        seen[static_cast<std::size_t>(dimension)]) {
+      break;
+    }
+    seen[static_cast<std::size_t>(dimension)] = true;
+    order.push_back(static_cast<std::uint8_t>(dimension));
+  }
+  if (order.size() == dimensions && given.size() == dimensions) return order;
+  return make_error(ErrorCode::kInvalidArgument, "dim_order is not a permutation of the tensor's ",
+                    dimensions, " dimensions");
+}
+
+}  // namespace
+
+Result<Tensor> TensorFiles::open(const TensorReference& reference) {
+  ETSTREAM_ASSIGN(Tensor tensor, open_from_file(reference));
+  if (tensor.sizes.size() > kMostDimensions) {
+    return make_error(ErrorCode::kInvalidArgument, "a tensor has ", tensor.sizes.size(),
+                      " dimensions, ExecuTorch's have at most ", kMostDimensions);
+  }
+  tensor.dim_order = contiguous_dim_order(tensor.sizes.size());
+  if (reference.dim_order) {
+    ETSTREAM_ASSIGN(tensor.dim_order, dim_order_of(*reference.dim_order, tensor.sizes.size()));
+  }
+  return tensor;
+}
+
+Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
+  const int kinds = reference.npy.has_value() + reference.safetensors.has_value() + reference.raw.has_value();
+  if (kinds != 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "a tensor is given by one of npy, safetensors and raw, not by ",
+                      kinds == 0 ? "none" : "several");
+  }
+  if (reference.safetensors.has_value() != reference.name.has_value()) {
+    return make_error(ErrorCode::kInvalidArgument, "safetensors and name go together");
+  }
+  if (reference.raw.has_value() != reference.dtype.has_value() ||
+      reference.raw.has_value() != reference.shape.has_value()) {
+    return make_error(ErrorCode::kInvalidArgument, "raw, dtype and shape go together");
+  }
+  if (reference.raw) return open_raw(reference);
+  if (reference.safetensors) return open_from_safetensors(*reference.safetensors, *reference.name);
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(resolve(*reference.npy)));
+  return open_npy(file);
+}
+
+Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const std::string& name) {
+  const std::string resolved = resolve(path);
+  auto index = indices_.find(resolved);
+  if (index == indices_.end()) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(resolved));
+    ETSTREAM_ASSIGN(SafetensorsIndex opened, open_safetensors(file));
+    index = indices_.emplace(resolved, std::move(opened)).first;
+  }
+  const auto found = index->second.find(name);
+  if (found == index->second.end()) {
+    return make_error(ErrorCode::kNotFound, resolved, ": there is no tensor ", quote(name), " among its ",
+                      index->second.size());
+  }
+  const SafetensorsEntry& entry = found->second;
+  if (!entry.scalar_type) {
+    return make_error(ErrorCode::kUnsupported, resolved, ": tensor ", quote(name), " is of type ",
+                      quote(entry.dtype), ", which ExecuTorch has no tensors of");
+  }
+  ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(entry.shape)));
+  return Tensor{*entry.scalar_type, std::move(sizes), {}, entry.data};
+}
+
+Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {
+  const auto type = find_scalar_type(*reference.dtype);
+  if (!type) {
+    return make_error(ErrorCode::kInvalidArgument, "unknown dtype ", quote(*reference.dtype),
+                      "; expected a name that torch uses, such as float32 or int64");
+  }
+  ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(*reference.shape)));
+  ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(*type, sizes));
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(resolve(*reference.raw)));
+  if (file.size() != expected) {
+    return make_error(ErrorCode::kInvalidArgument, file.name(), ": is ", file.size(), " bytes, expected ",
+                      expected, " for the shape and dtype given");
+  }
+  return Tensor{*type, std::move(sizes), {}, std::move(file)};
+}
+
+std::string TensorFiles::resolve(const std::string& path) const {
+  return path.starts_with('/') ? path : folder_ + path;
+}
+
+}  // namespace etstream

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/byte_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "io/file_storage.h"
+
+namespace etstream {
+namespace {
+
+class BorrowedBytes final : public ByteStorage {
+ public:
+  explicit BorrowedBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string name() const override { return "memory"; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+    return {};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+class OwnedBytes final : public ByteStorage {
+ public:
+  explicit OwnedBytes(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string name() const override { return "memory"; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+    return {};
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class Zeros final : public ByteStorage {
+ public:
+  std::uint64_t size() const noexcept override { return std::numeric_limits<std::uint64_t>::max(); }
+  std::string name() const override { return "zeros"; }
+  Result<void> read_at(std::uint64_t /*offset*/, std::span<std::byte> out) const override {
+    std::memset(out.data(), 0, out.size());
+    return {};
+  }
+};
+
+class Concatenation final : public ByteStorage {
+ public:
+  /// `ends[i]` is where `parts[i]` ends in the whole.
+  Concatenation(std::vector<ByteSource> parts, std::vector<std::uint64_t> ends)
+      : parts_(std::move(parts)), ends_(std::move(ends)) {}
+
+  std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+  std::string name() const override {
+    return parts_.empty() ? "nothing" : text("concatenation from ", parts_.front().name());
+  }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    auto part = first_part_after(offset);
+    for (; !out.empty(); ++part) {
+      const std::uint64_t start = offset - start_of(part);
+      const auto n = static_cast<std::size_t>(
+          std::min<std::uint64_t>(out.size(), parts_[part].size() - start));
+      ETSTREAM_TRY(parts_[part].read_at(start, out.first(n)));
+      out = out.subspan(n);
+      offset += n;
+    }
+    return {};
+  }
+
+  Result<void> check_unchanged() const override {
+    for (const auto& part : parts_) ETSTREAM_TRY(part.check_unchanged());
+    return {};
+  }
+
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    for (auto part = first_part_after(offset); size > 0; ++part) {
+      const std::uint64_t start = offset - start_of(part);
+      const std::uint64_t n = std::min(size, parts_[part].size() - start);
+      parts_[part].forget(start, n);
+      offset += n;
+      size -= n;
+    }
+  }
+
+ private:
+  std::size_t first_part_after(std::uint64_t offset) const noexcept {
+    return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+  }
+  std::uint64_t start_of(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }
+
+  std::vector<ByteSource> parts_;
+  std::vector<std::uint64_t> ends_;
+};
+
+}  // namespace
+
+ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
+    : storage_(std::move(storage)), size_(storage_->size()) {}
+
+ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset,
+                       std::uint64_t size)
+    : storage_(std::move(storage)), offset_(offset), size_(size) {}
+
+Result<ByteSource> ByteSource::file(const std::string& path) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    ETSTREAM_ASSIGN(auto storage, open_file_storage(path));
+    return ByteSource(std::move(storage));
+  });
+}
+
+ByteSource ByteSource::memory(std::span<const std::byte> bytes) {
+  return ByteSource(std::make_shared<BorrowedBytes>(bytes));
+}
+
+ByteSource ByteSource::owned(std::vector<std::byte> bytes) {
+  return ByteSource(std::make_shared<OwnedBytes>(std::move(bytes)));
+}
+
+ByteSource ByteSource::zeros(std::uint64_t size) {
+  static const std::shared_ptr<const ByteStorage> kZeros = std::make_shared<Zeros>();
+  return ByteSource(kZeros, 0, size);
+}
+
+Result<ByteSource> ByteSource::concatenation(std::vector<ByteSource> parts) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    std::erase_if(parts, [](const ByteSource& part) { return part.size() == 0; });
+    std::vector<std::uint64_t> ends;
+    ends.reserve(parts.size());
+    std::uint64_t end = 0;
+    for (const auto& part : parts) {
+      const auto next = checked_add(end, part.size());
+      if (!next) {
+        return make_error(ErrorCode::kTooLarge, "a concatenation of ", parts.size(),
+                          " sources is longer than 2^64 - 1 bytes");
+      }
+      ends.push_back(end = *next);
+    }
+    return ByteSource(std::make_shared<Concatenation>(std::move(parts), std::move(ends)));
+  });
+}
+
+Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) const {
+  if (!range_fits(offset, size, size_)) {
+    return make_error(ErrorCode::kInvalidArgument, name(), ": bytes ", offset, " to ", offset, " + ", size,
+                      " are not inside its ", size_, " bytes");
+  }
+  return ByteSource(storage_, offset_ + offset, size);
+}
+
+Result<void> ByteSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  return without_exceptions([&]() -> Result<void> {
+    if (!range_fits(offset, out.size(), size_)) {
+      return make_error(ErrorCode::kInvalidArgument, name(), ": a read of ", out.size(), " bytes at ",
+                        offset, " is not inside its ", size_, " bytes");
+    }
+    if (out.empty()) return {};
+    return storage_->read_at(offset_ + offset, out);
+  });
+}
+
+std::string ByteSource::name() const { return storage_ ? storage_->name() : "nothing"; }
+
+Result<void> ByteSource::check_unchanged() const {
+  return without_exceptions([&]() -> Result<void> {
+    return storage_ ? storage_->check_unchanged() : Result<void>();
+  });
+}
+
+void ByteSource::forget(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (storage_ && range_fits(offset, size, size_)) storage_->forget(offset_ + offset, size);
+}
+
+}  // namespace etstream

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An open file descriptor with an owner, and errno as an Error.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Closes what it holds. -1 holds nothing.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor();
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// "DOING 'PATH': REASON", from errno's value `error`.
+[[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);
+
+/// Writes all of `bytes` at the descriptor's position, whatever it takes in calls.
+[[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path);
+
+}  // namespace etstream

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <mutex>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "io/descriptor_posix.h"
+#include "io/file_storage.h"
+
+namespace etstream {
+namespace {
+
+/// Which file it is and which state of it.
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  off_t size;
+  timespec modified;
+
+  explicit Identity(const struct stat& s)
+      : device(s.st_dev), inode(s.st_ino), size(s.st_size), modified(s.st_mtim) {}
+
+  bool operator==(const Identity& other) const {
+    return device == other.device && inode == other.inode && size == other.size &&
+           modified.tv_sec == other.modified.tv_sec && modified.tv_nsec == other.modified.tv_nsec;
+  }
+};
+
+/// The descriptors opened last, kept open. One that a reader still holds outlives its place here.
+class OpenDescriptors {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  /// What `slot` refers to if it is still open, otherwise `open()`, which is kept and put in `slot`.
+  template <class Open>
+  Result<std::shared_ptr<const Descriptor>> get(std::weak_ptr<const Descriptor>& slot, Open&& open) {
+    const std::lock_guard lock(mutex_);
+    if (auto held = slot.lock()) return held;
+    ETSTREAM_ASSIGN(Descriptor opened, open());
+    auto held = std::make_shared<const Descriptor>(std::move(opened));
+    slot = held;
+    held_[next_++ % kMost] = held;
+    return held;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<std::shared_ptr<const Descriptor>, kMost> held_;
+  std::size_t next_ = 0;
+};
+
+OpenDescriptors& open_descriptors() {
+  static OpenDescriptors instance;
+  return instance;
+}
+
+struct Opened {
+  Descriptor descriptor;
+  Identity identity;
+};
+
+Result<Opened> open_regular(const std::string& path) {
+  // O_NONBLOCK: the open of a FIFO without a writer must not hang; it means nothing to a regular file.
+  Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!descriptor) return system_error(errno, "cannot open", path);
+  struct stat s {};
+  if (::fstat(descriptor.get(), &s) != 0) return system_error(errno, "cannot examine", path);
+  if (!S_ISREG(s.st_mode)) {
+    return make_error(ErrorCode::kInvalidArgument, "cannot read ", quote(path), ": it is ",
+                      S_ISDIR(s.st_mode) ? "a folder" : "not a regular file",
+                      ", and an input's size must be known before it is read");
+  }
+  return Opened{std::move(descriptor), Identity(s)};
+}
+
+class FileStorage final : public ByteStorage {
+ public:
+  FileStorage(std::string path, const Identity& identity) : path_(std::move(path)), identity_(identity) {}
+
+  /// Keeps what was just opened, so that the first read need not open it again.
+  Result<void> adopt(Descriptor descriptor) {
+    ETSTREAM_TRY(open_descriptors().get(
+        descriptor_, [&]() -> Result<Descriptor> { return std::move(descriptor); }));
+    return {};
+  }
+
+  std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(identity_.size); }
+  std::string name() const override { return path_; }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ETSTREAM_ASSIGN(const auto descriptor, acquire());
+    while (!out.empty()) {
+      const ssize_t n =
+          ::pread(descriptor->get(), out.data(), out.size(), static_cast<off_t>(offset));
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        Error error = system_error(errno, "cannot read", path_);
+        error.message += text(" (", out.size(), " bytes at offset ", offset, ")");
+        return error;
+      }
+      if (n == 0) {
+        return make_error(ErrorCode::kCorrupt, path_, ": ends at offset ", offset, ", expected ", size(),
+                          " bytes as when it was opened: it was shortened while it was read");
+      }
+      out = out.subspan(static_cast<std::size_t>(n));
+      offset += static_cast<std::uint64_t>(n);
+    }
+    return {};
+  }
+
+  Result<void> check_unchanged() const override {
+    ETSTREAM_ASSIGN(const auto descriptor, acquire());
+    struct stat s {};
+    if (::fstat(descriptor->get(), &s) != 0) return system_error(errno, "cannot examine", path_);
+    if (Identity(s) == identity_) return {};
+    return changed();
+  }
+
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    const auto descriptor = acquire();
+    if (!descriptor) return;
+    ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                    POSIX_FADV_DONTNEED);
+  }
+
+ private:
+  Result<std::shared_ptr<const Descriptor>> acquire() const {
+    return open_descriptors().get(descriptor_, [&]() -> Result<Descriptor> {
+      ETSTREAM_ASSIGN(Opened opened, open_regular(path_));
+      if (opened.identity == identity_) return std::move(opened.descriptor);
+      return changed();
+    });
+  }
+
+  Error changed() const {
+    return make_error(ErrorCode::kCorrupt, path_,
+                      ": was changed or replaced while it was read; run again once it is complete");
+  }
+
+  const std::string path_;
+  const Identity identity_;
+  mutable std::weak_ptr<const Descriptor> descriptor_;  // guarded by OpenDescriptors
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
+  ETSTREAM_ASSIGN(Opened opened, open_regular(path));
+  auto storage = std::make_shared<FileStorage>(path, opened.identity);
+  ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
+  return std::shared_ptr<const ByteStorage>(std::move(storage));
+}
+
+}  // namespace etstream

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sinks that need no operating system.
+#include "etstream/sink.h"
+
+#include "io/transfer.h"
+
+namespace etstream {
+namespace {
+
+class MemorySink final : public BufferedSink {
+ public:
+  explicit MemorySink(std::vector<std::byte>& out) : out_(out) {}
+
+  Result<void> reserve(std::uint64_t size) override {
+    return without_exceptions([&]() -> Result<void> {
+      if (size > out_.max_size() - out_.size()) {
+        return Error{ErrorCode::kTooLarge, "the artifact is larger than the address space"};
+      }
+      out_.reserve(out_.size() + static_cast<std::size_t>(size));
+      return {};
+    });
+  }
+
+ private:
+  Result<void> take(std::span<const std::byte> bytes) override {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+    return {};
+  }
+
+  std::vector<std::byte>& out_;
+};
+
+class CallbackSink final : public BufferedSink {
+ public:
+  explicit CallbackSink(std::function<Result<void>(std::span<const std::byte>)> take)
+      : take_(std::move(take)) {}
+
+ private:
+  Result<void> take(std::span<const std::byte> bytes) override { return take_(bytes); }
+
+  std::function<Result<void>(std::span<const std::byte>)> take_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out) {
+  return std::make_unique<MemorySink>(out);
+}
+
+std::unique_ptr<Sink> open_callback_sink(std::function<Result<void>(std::span<const std::byte>)> take) {
+  return std::make_unique<CallbackSink>(std::move(take));
+}
+
+}  // namespace etstream

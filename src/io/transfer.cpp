@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/transfer.h"
+
+#include <algorithm>
+
+namespace etstream {
+
+Result<void> BufferedSink::append(const ByteSource& source) {
+  return without_exceptions([&]() -> Result<void> {
+    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kTransferBufferSize);
+    std::uint64_t offset = 0;
+    while (offset < source.size()) {
+      const auto n = static_cast<std::size_t>(
+          std::min<std::uint64_t>(kTransferBufferSize - filled_, source.size() - offset));
+      ETSTREAM_TRY(source.read_at(offset, {buffer_.get() + filled_, n}));
+      if (forgetful_) source.forget(offset, n);
+      filled_ += n;
+      offset += n;
+      if (filled_ == kTransferBufferSize) ETSTREAM_TRY(flush());
+    }
+    return {};
+  });
+}
+
+Result<void> BufferedSink::commit() {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(flush());
+    return finish();
+  });
+}
+
+Result<void> BufferedSink::flush() {
+  if (filled_ == 0) return {};
+  ETSTREAM_TRY(take({buffer_.get(), filled_}));
+  filled_ = 0;
+  return {};
+}
+
+}  // namespace etstream

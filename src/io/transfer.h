@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The transfer engine: moves sources of any size through one buffer. Small sources gather in it, large
+// ones pass through it, so whoever takes the bytes gets them in full buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/try.h"
+#include "etstream/byte_source.h"
+#include "etstream/sink.h"
+
+namespace etstream {
+
+/// 1 MiB: measured best together with 4 MiB; 64 KiB took 1.46 times as long, 16 MiB 2.5 times.
+inline constexpr std::size_t kTransferBufferSize = std::size_t{1} << 20;
+
+/// A sink that takes its bytes through a buffer. Derived classes say where full buffers go.
+class BufferedSink : public Sink {
+ public:
+  Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
+  Result<void> append(const ByteSource& source) final;
+  /// Passes on what is left in the buffer, then finish().
+  Result<void> commit() final;
+
+ protected:
+  /// Whether sources are told to forget what has been read from them.
+  void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
+
+ private:
+  [[nodiscard]] virtual Result<void> take(std::span<const std::byte> bytes) = 0;
+  [[nodiscard]] virtual Result<void> finish() { return {}; }
+
+  [[nodiscard]] Result<void> flush();
+
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t filled_ = 0;
+  bool forgetful_ = false;
+};
+
+}  // namespace etstream

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "layout/backward_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/text.h"
+
+namespace etstream {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "values are placed as they lie in memory");
+
+constexpr unsigned kOffsetSize = 4;   // of uoffset_t and soffset_t, and of a vector's length
+constexpr unsigned kVoffsetSize = 2;  // of an entry of a vtable
+constexpr std::uint64_t kLongestZerosInMemory = 4096;
+constexpr std::string_view kMetadataLabel = "metadata";
+
+}  // namespace
+
+/// A piece of memory that fills from its end, and then serves as storage for the chunks in it.
+class BackwardBuilder::Block final : public ByteStorage {
+ public:
+  static constexpr std::size_t kSize = std::size_t{64} << 10;
+
+  Block() : bytes_(std::make_unique_for_overwrite<std::byte[]>(kSize)) {}
+
+  std::uint64_t size() const noexcept override { return kSize; }
+  std::string name() const override { return "metadata"; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.get() + offset, out.size());
+    return {};
+  }
+
+  /// Places as much of the end of `bytes` as there is room for, and says how much that was.
+  std::size_t place(std::span<const std::byte> bytes) {
+    const std::size_t n = std::min(bytes.size(), head_);
+    head_ -= n;
+    std::memcpy(bytes_.get() + head_, bytes.data() + (bytes.size() - n), n);
+    return n;
+  }
+
+  /// Where the bytes are that have come since the last call.
+  struct Chunk {
+    std::size_t offset;
+    std::size_t size;
+  };
+  Chunk close_chunk() {
+    const Chunk chunk{head_, chunk_end_ - head_};
+    chunk_end_ = head_;
+    return chunk;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t head_ = kSize;
+  std::size_t chunk_end_ = kSize;
+};
+
+BackwardBuilder::BackwardBuilder() = default;
+BackwardBuilder::~BackwardBuilder() = default;
+
+BackwardBuilder::Ref BackwardBuilder::add_string(std::string_view string) {
+  align(kOffsetSize, string.size() + 1);
+  place_zeros(1);
+  place(std::as_bytes(std::span(string)));
+  return end_vector(string.size());
+}
+
+BackwardBuilder::Ref BackwardBuilder::add_vector(std::span<const std::byte> elements,
+                                                 std::uint32_t element_size, std::uint32_t alignment) {
+  begin_vector(elements.size(), alignment);
+  place(elements);
+  return end_vector(elements.size() / element_size);
+}
+
+BackwardBuilder::Ref BackwardBuilder::add_vector(ByteSource elements, std::uint32_t element_size,
+                                                 std::uint32_t alignment, std::string_view label) {
+  const std::uint64_t bytes = elements.size();
+  begin_vector(bytes, alignment);
+  place_hole(std::move(elements), alignment, label);
+  return end_vector(bytes / element_size);
+}
+
+BackwardBuilder::Ref BackwardBuilder::add_vector(std::span<const Ref> elements) {
+  begin_vector(elements.size() * kOffsetSize, kOffsetSize);
+  for (auto element = elements.rbegin(); element != elements.rend(); ++element) {
+    place_distance_to(element->from_end);
+  }
+  return end_vector(elements.size());
+}
+
+void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment) {
+  assert(is_power_of_two(alignment));
+  align(kOffsetSize, bytes);
+  align(alignment, bytes);
+}
+
+BackwardBuilder::Ref BackwardBuilder::end_vector(std::uint64_t count) {
+  place_bits(count, kOffsetSize);
+  return Ref{size_};
+}
+
+void BackwardBuilder::begin_table() {
+  table_end_ = size_;
+  fields_.clear();
+}
+
+void BackwardBuilder::add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width) {
+  align(width, 0);
+  place_bits(bits, width);
+  fields_.push_back({id, size_});
+}
+
+void BackwardBuilder::add_ref(std::uint16_t id, Ref object) {
+  align(kOffsetSize, 0);
+  place_distance_to(object.from_end);
+  fields_.push_back({id, size_});
+}
+
+BackwardBuilder::Ref BackwardBuilder::end_table() {
+  align(kOffsetSize, 0);
+  const std::uint64_t table = size_ + kOffsetSize;
+  const std::string content = vtable(table);
+  // A new vtable goes right before its table; an equal one that is there already is shared.
+  const auto [shared, is_new] = vtables_.try_emplace(content, table + content.size());
+  place_bits(shared->second - table, kOffsetSize);
+  if (is_new) place(std::as_bytes(std::span(content)));
+  return Ref{table};
+}
+
+/// The vtable of the open table: its own size, the table's size, and each field's offset in the table,
+/// with absent fields 0 and those at the end left out.
+std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
+  std::size_t slots = 0;
+  for (const auto& field : fields_) slots = std::max<std::size_t>(slots, field.id + std::size_t{1});
+  std::vector<std::uint16_t> entries(2 + slots);
+  const std::uint64_t table_size = table_from_end - table_end_;
+  if (table_size > std::numeric_limits<std::uint16_t>::max()) table_too_large_ = true;
+  entries[0] = static_cast<std::uint16_t>(entries.size() * kVoffsetSize);
+  entries[1] = static_cast<std::uint16_t>(table_size);
+  for (const auto& field : fields_) {
+    entries[2 + field.id] = static_cast<std::uint16_t>(table_from_end - field.from_end);
+  }
+  return {reinterpret_cast<const char*>(entries.data()), entries.size() * kVoffsetSize};
+}
+
+Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit) {
+  assert(identifier.size() == 4);
+  align(largest_alignment_, kOffsetSize + identifier.size());
+  place(std::as_bytes(std::span(identifier)));
+  align(kOffsetSize, 0);
+  place_distance_to(root.from_end);
+  close_chunk();
+  if (overflow_ || size_ > limit) {
+    return make_error(ErrorCode::kTooLarge, "the file would be ",
+                      overflow_ ? "over 2^64 - 1" : std::to_string(size_),
+                      " bytes, and its format ends at ", limit, " bytes");
+  }
+  if (table_too_large_) {
+    return make_error(ErrorCode::kTooLarge, "a table is larger than the 65535 bytes that it can have");
+  }
+  Layout layout;
+  layout.size = size_;
+  layout.metadata_size = metadata_size_;
+  layout.payload_size = size_ - metadata_size_;
+  layout.extents.reserve(pieces_.size());
+  std::uint64_t offset = 0;
+  for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
+    const std::uint64_t size = piece->source.size();
+    layout.extents.push_back({offset, piece->alignment, std::move(piece->label), std::move(piece->source)});
+    offset += size;
+  }
+  pieces_.clear();
+  return layout;
+}
+
+/// Pads so that the position is a multiple of `alignment` once `upcoming` more bytes are placed.
+void BackwardBuilder::align(std::uint64_t alignment, std::uint64_t upcoming) {
+  largest_alignment_ = std::max(largest_alignment_, alignment);
+  place_zeros(padding_to(size_ + upcoming, alignment));
+}
+
+void BackwardBuilder::place(std::span<const std::byte> bytes) {
+  advance(bytes.size());
+  metadata_size_ += bytes.size();
+  while (!bytes.empty()) {
+    const std::size_t n = block_ ? block_->place(bytes) : 0;
+    if (n == 0) {
+      close_chunk();
+      block_ = std::make_shared<Block>();
+    }
+    bytes = bytes.first(bytes.size() - n);
+  }
+}
+
+void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
+  place(std::as_bytes(std::span(&bits, 1)).first(width));
+}
+
+/// A distance wider than 32 bits is cut here and refused by finish(), which knows the whole size.
+void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
+  place_bits(size_ + kOffsetSize - from_end, kOffsetSize);
+}
+
+void BackwardBuilder::place_zeros(std::uint64_t n) {
+  static constexpr std::array<std::byte, kLongestZerosInMemory> kZeros{};
+  if (n > kZeros.size()) {
+    place_hole(ByteSource::zeros(n), 1, "padding");
+  } else {
+    place(std::span(kZeros).first(static_cast<std::size_t>(n)));
+  }
+}
+
+void BackwardBuilder::place_hole(ByteSource source, std::uint32_t alignment, std::string_view label) {
+  if (source.size() == 0) return;
+  close_chunk();
+  advance(source.size());
+  pieces_.push_back({std::move(source), alignment, std::string(label)});
+}
+
+void BackwardBuilder::advance(std::uint64_t n) {
+  const auto size = checked_add(size_, n);
+  overflow_ = overflow_ || !size;
+  size_ = size.value_or(size_);
+}
+
+void BackwardBuilder::close_chunk() {
+  if (!block_) return;
+  const auto chunk = block_->close_chunk();
+  if (chunk.size == 0) return;
+  pieces_.push_back({ByteSource(block_).slice(chunk.offset, chunk.size).value(), 1,
+                     std::string(kMetadataLabel)});
+}
+
+}  // namespace etstream

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// BackwardBuilder: a FlatBuffers builder that never holds the payloads.
+//
+// A flatbuffer is built from its end towards its front: children first, then the tables that point at
+// them, the root and the header last. So every offset in it is a distance to something that is already
+// placed, and only *how far* the builder has come matters, not the bytes in between. A payload of N
+// bytes is therefore a *hole*: it moves the position by N and takes no memory. All else (alignment
+// padding, vtables and their sharing, lengths) is what a builder that held everything would write.
+//
+// The bytes are those of FlatBuffers' Python builder (25.x), which ExecuTorch writes with. It differs
+// from the C++ one in a vector of no elements: that is aligned for its elements all the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/layout.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+class BackwardBuilder {
+ public:
+  /// A finished object, by its distance from the end of the file. The default refers to nothing.
+  struct Ref {
+    std::uint64_t from_end = 0;
+    explicit operator bool() const noexcept { return from_end != 0; }
+  };
+
+  BackwardBuilder();
+  ~BackwardBuilder();
+  BackwardBuilder(const BackwardBuilder&) = delete;
+  BackwardBuilder& operator=(const BackwardBuilder&) = delete;
+
+  /// Bytes placed so far, holes included.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+  /// A string with its length and its terminating zero. Equal strings are not shared.
+  Ref add_string(std::string_view string);
+  /// A vector of scalars whose bytes are at hand. `elements` holds a whole number of elements of
+  /// `element_size` bytes, little-endian; `alignment` is a power of two, at least `element_size`.
+  Ref add_vector(std::span<const std::byte> elements, std::uint32_t element_size, std::uint32_t alignment);
+  /// The same, for elements that are read from `elements` when the file is written.
+  Ref add_vector(ByteSource elements, std::uint32_t element_size, std::uint32_t alignment,
+                 std::string_view label);
+  /// A vector of tables or strings.
+  Ref add_vector(std::span<const Ref> elements);
+
+  /// A table is begun, gets its fields, and is ended; in between nothing else is added. A field's `id`
+  /// is its place in the vtable, and each is added at most once.
+  void begin_table();
+  /// `bits` holds the scalar's `width` (1, 2, 4 or 8) bytes, the lowest first.
+  void add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width);
+  void add_ref(std::uint16_t id, Ref object);
+  Ref end_table();
+
+  /// Adds the header (root offset and 4-byte `identifier`) and gives the file. The builder is used up.
+  /// Error: kTooLarge if the file is larger than `limit` bytes or a table than the 64 KiB that a
+  /// vtable can describe.
+  [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit);
+
+ private:
+  class Block;
+  struct Piece {  // of the file, from its end to its front
+    ByteSource source;
+    std::uint32_t alignment;
+    std::string label;
+  };
+  struct Field {
+    std::uint16_t id;
+    std::uint64_t from_end;
+  };
+
+  void align(std::uint64_t alignment, std::uint64_t upcoming);
+  void begin_vector(std::uint64_t bytes, std::uint32_t alignment);
+  Ref end_vector(std::uint64_t count);
+  std::string vtable(std::uint64_t table_from_end);
+
+  void place(std::span<const std::byte> bytes);
+  void place_bits(std::uint64_t bits, unsigned width);
+  void place_distance_to(std::uint64_t from_end);
+  void place_zeros(std::uint64_t n);
+  void place_hole(ByteSource source, std::uint32_t alignment, std::string_view label);
+  void advance(std::uint64_t n);
+  void close_chunk();
+
+  std::vector<Piece> pieces_;
+  std::shared_ptr<Block> block_;  // that the open chunk is in
+  std::uint64_t size_ = 0;
+  std::uint64_t metadata_size_ = 0;
+  std::uint64_t largest_alignment_ = 1;
+  bool overflow_ = false;         // of size_: over 2^64
+  bool table_too_large_ = false;  // for 16-bit field offsets
+  std::uint64_t table_end_ = 0;
+  std::vector<Field> fields_;                              // of the table that is open
+  std::unordered_map<std::string, std::uint64_t> vtables_;  // content to distance from the end
+};
+
+}  // namespace etstream

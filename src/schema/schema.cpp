@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schema/schema.h"
+
+#include <flatbuffers/reflection_generated.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
+
+bool is_scalar(reflection::BaseType type) {
+  return type >= reflection::UType && type <= reflection::Double;
+}
+
+bool is_float(reflection::BaseType type) {
+  return type == reflection::Float || type == reflection::Double;
+}
+
+unsigned width_of(reflection::BaseType type) {
+  switch (type) {
+    case reflection::Short:
+    case reflection::UShort:
+      return 2;
+    case reflection::Int:
+    case reflection::UInt:
+    case reflection::Float:
+      return 4;
+    case reflection::Long:
+    case reflection::ULong:
+    case reflection::Double:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+std::uint64_t default_bits(const reflection::Field& field) {
+  switch (field.type()->base_type()) {
+    case reflection::Float:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(field.default_real()));
+    case reflection::Double:
+      return std::bit_cast<std::uint64_t>(field.default_real());
+    default:
+      return static_cast<std::uint64_t>(field.default_integer());
+  }
+}
+
+/// 0 where the field has no force_align.
+std::uint64_t force_align_of(const reflection::Field& field) {
+  if (!field.attributes()) return 0;
+  const auto* attribute = field.attributes()->LookupByKey("force_align");
+  if (!attribute || !attribute->value()) return 0;
+  const std::string_view digits = attribute->value()->string_view();
+  std::uint64_t alignment = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), alignment);
+  return alignment;
+}
+
+std::string without_namespace(std::string_view name) {
+  return std::string(name.substr(name.rfind('.') + 1));
+}
+
+/// The kind of a field, or none for what is not supported.
+std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
+  const auto is_table = [&](std::int32_t index) {
+    return index >= 0 && static_cast<std::size_t>(index) < schema.objects()->size() &&
+           !schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(index))->is_struct();
+  };
+  const auto base = type.base_type();
+  if (base == reflection::UType) return FieldKind::kUnionType;
+  if (is_scalar(base)) return FieldKind::kScalar;
+  if (base == reflection::String) return FieldKind::kString;
+  if (base == reflection::Union) {
+    const bool exists =
+        type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
+    return exists ? std::optional(FieldKind::kUnion) : std::nullopt;
+  }
+  if (base == reflection::Obj && is_table(type.index())) return FieldKind::kTable;
+  if (base != reflection::Vector) return std::nullopt;
+  const auto element = type.element();
+  if (element == reflection::UType) return std::nullopt;
+  if (is_scalar(element)) return FieldKind::kScalarVector;
+  if (element == reflection::String) return FieldKind::kStringVector;
+  if (element == reflection::Obj && is_table(type.index())) return FieldKind::kTableVector;
+  return std::nullopt;
+}
+
+Result<FieldType> convert_field(const reflection::Schema& schema, const reflection::Object& object,
+                                const reflection::Field& field) {
+  const auto kind = kind_of(schema, *field.type());
+  const auto describe = [&] {
+    return text("schema: field ", object.name()->string_view(), ".", field.name()->string_view());
+  };
+  if (!kind) {
+    return make_error(ErrorCode::kUnsupported, describe(),
+                      " is a struct, a fixed array or a vector of unions, which etstream can't pack");
+  }
+  FieldType out;
+  out.name = field.name()->str();
+  out.id = field.id();
+  out.kind = *kind;
+  out.required = field.required();
+  out.deprecated = field.deprecated();
+  out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
+  if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
+    out.width = width_of(field.type()->base_type());
+    out.is_float = is_float(field.type()->base_type());
+    out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
+  } else if (*kind == FieldKind::kScalarVector) {
+    out.width = width_of(field.type()->element());
+    out.is_float = is_float(field.type()->element());
+    const std::uint64_t forced = force_align_of(field);
+    if (forced != 0 && (!is_power_of_two(forced) || forced > kLargestAlignment)) {
+      return make_error(ErrorCode::kCorrupt, describe(), ": force_align ", forced,
+                        " is not a power of two up to ", kLargestAlignment);
+    }
+    out.alignment = std::max(out.width, static_cast<std::uint32_t>(forced));
+  }
+  return out;
+}
+
+Result<TableType> convert_table(const reflection::Schema& schema, const reflection::Object& object) {
+  TableType table;
+  table.name = without_namespace(object.name()->string_view());
+  if (object.is_struct()) return table;
+  for (const auto* field : *object.fields()) {
+    ETSTREAM_ASSIGN(FieldType converted, convert_field(schema, object, *field));
+    table.fields.push_back(std::move(converted));
+  }
+  // Reflection lists fields by name.
+  std::sort(table.fields.begin(), table.fields.end(),
+            [](const FieldType& a, const FieldType& b) { return a.id < b.id; });
+  for (std::size_t i = 0; i < table.fields.size(); ++i) {
+    const FieldType& field = table.fields[i];
+    const bool paired = field.kind != FieldKind::kUnion ||
+                        (i > 0 && table.fields[i - 1].kind == FieldKind::kUnionType);
+    if (field.id != i || !paired) {
+      return make_error(ErrorCode::kCorrupt, "schema: field ", table.name, ".", field.name, " has id ",
+                        field.id, ", which does not fit its neighbours");
+    }
+  }
+  return table;
+}
+
+Result<UnionType> convert_union(const reflection::Schema& schema, const reflection::Enum& declared) {
+  UnionType out;
+  out.name = without_namespace(declared.name()->string_view());
+  for (const auto* value : *declared.values()) {
+    const auto* type = value->union_type();
+    if (!type || type->base_type() == reflection::None) continue;
+    if (kind_of(schema, *type) != FieldKind::kTable || value->value() < 1 || value->value() > 255) {
+      return make_error(ErrorCode::kUnsupported, "schema: member ", value->name()->string_view(),
+                        " of union ", out.name, " is not a table");
+    }
+    const auto number = static_cast<std::size_t>(value->value());
+    if (out.members.size() <= number) out.members.resize(number + 1);
+    out.members[number] = static_cast<std::size_t>(type->index());
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
+  return without_exceptions([&]() -> Result<Schema> {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(bfbs.data());
+    flatbuffers::Verifier verifier(bytes, bfbs.size());
+    if (!reflection::VerifySchemaBuffer(verifier)) {
+      return make_error(ErrorCode::kCorrupt, "schema: not a binary FlatBuffers schema (.bfbs)");
+    }
+    const reflection::Schema& source = *reflection::GetSchema(bytes);
+    if (!source.root_table()) {
+      return make_error(ErrorCode::kCorrupt, "schema: it declares no root_type");
+    }
+    Schema schema;
+    for (const auto* object : *source.objects()) {
+      ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));
+      schema.tables_.push_back(std::move(table));
+      if (object == source.root_table()) schema.root_ = schema.tables_.size() - 1;
+    }
+    for (const auto* declared : *source.enums()) {
+      UnionType converted;
+      if (declared->is_union()) {
+        ETSTREAM_ASSIGN(converted, convert_union(source, *declared));
+      }
+      schema.unions_.push_back(std::move(converted));
+    }
+    if (source.file_ident()) schema.identifier_ = source.file_ident()->str();
+    if (schema.identifier_.size() != 4) {
+      return make_error(ErrorCode::kUnsupported, "schema: it declares no 4-byte file_identifier");
+    }
+    return schema;
+  });
+}
+
+std::optional<std::size_t> Schema::find_table(std::string_view name) const {
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const TableType& table) { return table.name == name; });
+  if (found == tables_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - tables_.begin());
+}
+
+std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_view name) const {
+  for (const auto& field : tables_[table].fields) {
+    if (field.name == name) return field.id;
+  }
+  return std::nullopt;
+}
+
+Result<void> Schema::set_alignment(std::string_view table, std::string_view field,
+                                   std::uint64_t alignment) {
+  const auto table_index = find_table(table);
+  const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;
+  if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kScalarVector) {
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no scalar vector ", table, ".", field,
+                      " to align");
+  }
+  FieldType& target = tables_[*table_index].fields[*field_index];
+  if (!is_power_of_two(alignment) || alignment < target.width || alignment > kLargestAlignment) {
+    return make_error(ErrorCode::kInvalidArgument, "alignment ", alignment, " of ", table, ".", field,
+                      " is not a power of two from ", target.width, " to ", kLargestAlignment);
+  }
+  target.alignment = static_cast<std::uint32_t>(alignment);
+  return {};
+}
+
+}  // namespace etstream

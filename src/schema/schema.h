@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Schema: which tables a flatbuffer has and what is in them, as data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/result.h"
+
+namespace etstream {
+
+enum class FieldKind {
+  kScalar,        // inline; enums are scalars
+  kUnionType,     // inline: which member the union in the next field is; 0 is none
+  kUnion,         // a table, of the type that the field before says
+  kTable,
+  kString,
+  kScalarVector,
+  kTableVector,
+  kStringVector,
+};
+
+struct FieldType {
+  std::string name;
+  std::uint16_t id = 0;  // its place in the vtable
+  FieldKind kind = FieldKind::kScalar;
+  bool required = false;
+  bool deprecated = false;
+  // Of a scalar, or of a scalar vector's elements:
+  unsigned width = 0;  // 1, 2, 4 or 8 bytes
+  bool is_float = false;
+  std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
+  // Of a scalar vector: at least `width`, more with force_align.
+  std::uint32_t alignment = 1;
+  // Of a table or a table vector: an index in Schema::tables(). Of a union: one in Schema::unions().
+  std::size_t type = 0;
+};
+
+struct TableType {
+  std::string name;               // without namespaces
+  std::vector<FieldType> fields;  // fields[i].id == i
+};
+
+struct UnionType {
+  std::string name;
+  /// The table of each member, by its number; none for 0 and for gaps.
+  std::vector<std::optional<std::size_t>> members;
+};
+
+/// A value. Const use from several threads is safe.
+class Schema {
+ public:
+  /// Reads a binary schema, as `flatc --schema --binary --bfbs-builtins` writes it (without the
+  /// builtins it has no force_align). Errors: kCorrupt, and kUnsupported for structs, fixed arrays, and
+  /// vectors of unions, which no ExecuTorch format has.
+  [[nodiscard]] static Result<Schema> from_binary(std::span<const std::byte> bfbs);
+
+  [[nodiscard]] const std::vector<TableType>& tables() const noexcept { return tables_; }
+  [[nodiscard]] const std::vector<UnionType>& unions() const noexcept { return unions_; }
+  [[nodiscard]] const TableType& root() const noexcept { return tables_[root_]; }
+  [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
+  /// 4 bytes.
+  [[nodiscard]] const std::string& identifier() const noexcept { return identifier_; }
+
+  /// The index of a table, or of a field in it, by name.
+  [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;
+  [[nodiscard]] std::optional<std::size_t> find_field(std::size_t table, std::string_view name) const;
+
+  /// Overrides the alignment of a scalar vector, for this schema alone. Error: kInvalidArgument unless
+  /// `alignment` is a power of two, at least the elements' size and at most 2^16.
+  [[nodiscard]] Result<void> set_alignment(std::string_view table, std::string_view field,
+                                           std::uint64_t alignment);
+
+ private:
+  std::vector<TableType> tables_;
+  std::vector<UnionType> unions_;
+  std::size_t root_ = 0;
+  std::string identifier_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SchemaPacker: packs any table of any schema, driven by the schema alone.
+#pragma once
+
+#include <cstdint>
+
+#include "etstream/layout.h"
+#include "etstream/result.h"
+#include "schema/schema.h"
+#include "schema/value_reader.h"
+
+namespace etstream {
+
+/// The largest flatbuffer: offsets are 32 bits, signed in practice.
+inline constexpr std::uint64_t kLargestFlatbuffer = (std::uint64_t{1} << 31) - 1;
+
+/// Packs what `reader` gives, from its root on, in *object order* (that of FlatBuffers' Python object
+/// API, which ExecuTorch writes .pte and .bpte files with): a table's children first, in the order of
+/// its fields; then the table, fields in that order too; scalars that equal their default left out;
+/// equal vtables shared; strings not shared.
+///
+/// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a required
+/// field that is absent, tables nested deeper than 64; kTooLarge over `limit` bytes.
+[[nodiscard]] Result<Layout> pack(const Schema& schema, ValueReader& reader,
+                                  std::uint64_t limit = kLargestFlatbuffer);
+
+}  // namespace etstream

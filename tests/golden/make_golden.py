@@ -1,0 +1,123 @@
+"""Make the golden bundles: small ones, written by ExecuTorch, for tests without it.
+
+    python tests/golden/make_golden.py
+
+A folder each: `etstream bundle --unchecked program.pte --cases cases.json` has to
+write expected.bpte.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "peer"))
+
+import executorch_bundle  # noqa: E402
+import models  # noqa: E402
+from cases import (  # noqa: E402
+    STORES_BY_DTYPE,
+    Case,
+    Store,
+    Suite,
+    Tensor,
+    item_size,
+    write_cases,
+)
+
+
+def every_value_kind(folder: Path) -> None:
+    integers = [0, 1, -1, 2**31, -(2**63), 2**63 - 1]
+    doubles = [0.0, -0.0, 1.5, 0.1, 1e22, 5e-324, -1.7976931348623157e308]
+    not_finite = [math.nan, math.inf, -math.inf]
+    tensor = _tensor("float32", (2, 3), Store.NPY)
+    inputs = [None, *integers, True, False, *doubles, *not_finite, tensor]
+    _write(folder, b"not an ExecuTorch program", [Suite("forward", [Case(inputs, [tensor, None])])])
+
+
+def every_dtype(folder: Path) -> None:
+    tensors = [
+        _tensor(dtype, (3,), stores[index % len(stores)])
+        for index, (dtype, stores) in enumerate(STORES_BY_DTYPE.items())
+    ]
+    _write(folder, _bytes(64), [Suite("forward", [Case(tensors, tensors[:1])])])
+
+
+def shapes_and_dim_orders(folder: Path) -> None:
+    """Empty and zero-dimensional tensors, and dimension orders that are given."""
+    stores = cycle(Store)
+    shapes = [(), (0,), (2, 0, 3), (1,), (2, 1, 3, 2)]
+    plain = [_tensor("int16", shape, next(stores)) for shape in shapes for _ in Store]
+    ordered = [
+        _tensor("uint8", (), Store.NPY, ()),
+        _tensor("int64", (0, 2), Store.SAFETENSORS, (1, 0)),
+        _tensor("float32", (1, 2, 2, 3), Store.RAW, (0, 2, 3, 1)),
+        _tensor("float16", (2, 3), Store.NPY, (0, 1)),
+    ]
+    _write(folder, _bytes(33), [Suite("forward", [Case(plain, ordered)])])
+
+
+def suites_in_given_order(folder: Path) -> None:
+    """Unsorted methods, one of them twice; no cases, no values; names beyond ASCII."""
+    suites = [
+        Suite("forward", [Case([1], [2.0]), Case([], [])]),
+        Suite("größe \u6a21\u578b \U0001f600", [Case([None], [])]),
+        Suite("encode", []),
+        Suite("", [Case([_tensor("bool", (5,), Store.RAW)], [True])]),
+        Suite("forward", [Case([3], [])]),
+        Suite('line\nquote" slash/ backslash\\', [Case([], [False])]),
+    ]
+    _write(folder, b"\x01", suites)
+
+
+def no_suites_no_program(folder: Path) -> None:
+    _write(folder, b"", [])
+
+
+def sorted_suites_of_a_real_program(folder: Path) -> None:
+    """A program with two methods, given as an object in the other order."""
+    exported = models.export("two_methods")
+    models.write_for_command(exported, folder / "program.pte", Store.SAFETENSORS)
+
+
+GOLDEN: tuple[Callable[[Path], None], ...] = (
+    every_value_kind,
+    every_dtype,
+    shapes_and_dim_orders,
+    suites_in_given_order,
+    no_suites_no_program,
+    sorted_suites_of_a_real_program,
+)
+
+
+def write_all(folder: Path) -> None:
+    """Make every golden bundle in a folder of its own below `folder`."""
+    for make in GOLDEN:
+        own = folder / make.__name__
+        own.mkdir(exist_ok=True)
+        make(own)
+
+
+def _write(folder: Path, program: bytes, suites: list[Suite]) -> None:
+    (folder / "program.pte").write_bytes(program)
+    (folder / "expected.bpte").write_bytes(executorch_bundle.serialize(suites, program))
+    write_cases(folder, suites, ascii_only=False)
+
+
+def _tensor(
+    dtype: str, shape: tuple[int, ...], store: Store, dim_order: tuple[int, ...] | None = None
+) -> Tensor:
+    data = _bytes(math.prod(shape) * item_size(dtype))
+    return Tensor(dtype, shape, data, dim_order, store)
+
+
+def _bytes(size: int) -> bytes:
+    return bytes(1 + index % 255 for index in range(size))
+
+
+if __name__ == "__main__":
+    write_all(HERE)

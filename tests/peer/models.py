@@ -1,0 +1,279 @@
+"""Real models exported by ExecuTorch, with test cases and the bundle it makes of them.
+
+    python tests/peer/models.py mobilenet_v2 -o DIR
+
+writes DIR/mobilenet_v2.pte, DIR/cases.json with its tensors, and DIR/expected.bpte:
+what `etstream bundle DIR/mobilenet_v2.pte --cases DIR/cases.json` has to write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from cases import Case, Store, Suite, Tensor, write_cases
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.devtools.bundled_program.serialize import (
+    serialize_from_bundled_program_to_flatbuffer,
+)
+from executorch.exir import (
+    ExecutorchBackendConfig,
+    ExecutorchProgramManager,
+    to_edge,
+    to_edge_transform_and_lower,
+)
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MobileNetV2Config,
+    MobileNetV2ForImageClassification,
+)
+
+_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.append(str(_EXAMPLES))
+import make_example  # noqa: E402
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A method's inputs and what the model gives for them in eager mode."""
+
+    inputs: tuple[Any, ...]
+    outputs: tuple[torch.Tensor, ...]
+
+
+CasesByMethod = dict[str, list[ModelCase]]
+
+
+@dataclass(frozen=True)
+class Export:
+    manager: ExecutorchProgramManager
+    cases: CasesByMethod
+
+
+class Logits(torch.nn.Module):
+    """A transformers model that takes one tensor and returns its logits alone."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.model(x, return_dict=True).logits
+
+
+class Affine(torch.nn.Module):
+    """Takes every kind of value that a program's input can be."""
+
+    def forward(self, x: torch.Tensor, factor: int, offset: float, negate: bool) -> torch.Tensor:
+        y = x * factor + offset
+        return -y if negate else y
+
+
+class Count(torch.nn.Module):
+    """Several dtypes in, two outputs of different dtypes."""
+
+    def forward(
+        self, tokens: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = tokens * mask.to(tokens.dtype)
+        return kept.sum(dim=1), kept.to(torch.float64).mean(dim=0)
+
+
+def mobilenet_v2() -> Export:
+    model, inputs = _mobilenet_v2()
+    graph = torch.export.export(model, inputs[0])
+    return Export(to_edge(graph).to_executorch(), _forward_cases(model, inputs))
+
+
+def mobilenet_v2_xnnpack_inline() -> Export:
+    """Delegated to XNNPACK, with the delegates' data inside the flatbuffer."""
+    model, inputs = _mobilenet_v2()
+    graph = torch.export.export(model, inputs[0])
+    lowered = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+    config = ExecutorchBackendConfig(extract_delegate_segments=False)
+    return Export(lowered.to_executorch(config), _forward_cases(model, inputs))
+
+
+def llama() -> Export:
+    config = LlamaConfig(
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=1000,
+        max_position_embeddings=128,
+        use_cache=False,
+    )
+    model = Logits(LlamaForCausalLM(config)).eval()
+    inputs = [(torch.randint(config.vocab_size, (1, 16)),) for _ in range(2)]
+    graph = torch.export.export(model, inputs[0])
+    return Export(to_edge(graph).to_executorch(), _forward_cases(model, inputs))
+
+
+def two_methods() -> Export:
+    affine, count = Affine(), Count()
+    affine_inputs = [(torch.randn(3, 5), 2, 0.25, True) for _ in range(2)]
+    count_inputs = [(torch.randint(-1000, 1000, (2, 7)), torch.rand(2, 7) < 0.5) for _ in range(3)]
+    graphs = {
+        "scale": torch.export.export(affine, affine_inputs[0]),
+        "count": torch.export.export(count, count_inputs[0]),
+    }
+    return Export(
+        to_edge(graphs).to_executorch(),
+        {
+            "scale": _eager_cases(affine, affine_inputs),
+            "count": _eager_cases(count, count_inputs),
+        },
+    )
+
+
+def example() -> Export:
+    """The model of examples/."""
+    model = make_example.make_model()
+    inputs = [(image,) for image in make_example.make_inputs(2)]
+    return Export(make_example.compile_model(model, *inputs[0]), _forward_cases(model, inputs))
+
+
+MODELS: dict[str, Callable[[], Export]] = {
+    model.__name__: model
+    for model in (mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, example)
+}
+
+
+def _mobilenet_v2() -> tuple[Logits, list[tuple[torch.Tensor]]]:
+    model = MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            # The config's own initialisation lets the logits vanish.
+            torch.nn.init.kaiming_normal_(module.weight)
+    return Logits(model).eval(), [(torch.randn(1, 3, 224, 224),) for _ in range(2)]
+
+
+def _forward_cases(model: torch.nn.Module, inputs: Sequence[tuple[Any, ...]]) -> CasesByMethod:
+    return {"forward": _eager_cases(model, inputs)}
+
+
+def _eager_cases(model: torch.nn.Module, inputs: Sequence[tuple[Any, ...]]) -> list[ModelCase]:
+    return [ModelCase(one, _eager_outputs(model, one)) for one in inputs]
+
+
+def _eager_outputs(model: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
+    with torch.no_grad():
+        outputs = model(*inputs)
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def export(name: str) -> Export:
+    """Export a model; the same program and cases each time."""
+    torch.manual_seed(0)
+    return MODELS[name]()
+
+
+def executorch_bundle(exported: Export) -> bytes:
+    """The bundle that ExecuTorch's public API makes."""
+    suites = [
+        MethodTestSuite(method, [MethodTestCase(case.inputs, case.outputs) for case in cases])
+        for method, cases in exported.cases.items()
+    ]
+    return serialize_from_bundled_program_to_flatbuffer(BundledProgram(exported.manager, suites))
+
+
+def to_suites(cases: CasesByMethod, store: Store) -> list[Suite]:
+    """The cases as CASES.json has them, every tensor in one kind of file."""
+
+    def stored(values: Sequence[Any]) -> list[Any]:
+        return [
+            Tensor.from_torch(value, store) if isinstance(value, torch.Tensor) else value
+            for value in values
+        ]
+
+    return [
+        Suite(method, [Case(stored(case.inputs), stored(case.outputs)) for case in group])
+        for method, group in cases.items()
+    ]
+
+
+def write_for_command(exported: Export, program: Path, store: Store) -> None:
+    """Write `program`, and next to it cases.json and the expected.bpte to be made of both."""
+    folder = program.parent
+    program.write_bytes(exported.manager.buffer)
+    (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
+    write_cases(folder, to_suites(exported.cases, store), by_method=True)
+
+
+@dataclass(frozen=True)
+class CachedModel:
+    """An export as files, made once."""
+
+    folder: Path
+
+    @property
+    def program(self) -> Path:
+        return self.folder / "model.pte"
+
+    def expected_bundle(self) -> bytes:
+        return (self.folder / "expected.bpte").read_bytes()
+
+    def cases(self) -> CasesByMethod:
+        saved = torch.load(self.folder / "cases.pt", weights_only=True)
+        return {
+            method: [ModelCase(inputs, outputs) for inputs, outputs in group]
+            for method, group in saved.items()
+        }
+
+
+def cached(name: str, cache: Path) -> CachedModel:
+    """The model from `cache`, exported and put there if it isn't in it."""
+    folder = cache / f"{name}-{_cache_key()}"
+    if not folder.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            fresh = Path(scratch) / name
+            _save(export(name), fresh)
+            fresh.rename(folder)
+    return CachedModel(folder)
+
+
+def _save(exported: Export, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "model.pte").write_bytes(exported.manager.buffer)
+    (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
+    saved = {
+        method: [(case.inputs, case.outputs) for case in group]
+        for method, group in exported.cases.items()
+    }
+    torch.save(saved, folder / "cases.pt")
+
+
+def _cache_key() -> str:
+    """Changes when what decides an export does."""
+    sources = (Path(__file__), _EXAMPLES / "make_example.py")
+    versions = map(importlib.metadata.version, ("executorch", "torch", "transformers"))
+    parts = [source.read_bytes() for source in sources] + [v.encode() for v in versions]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Export a model for `etstream bundle`.")
+    parser.add_argument("name", choices=MODELS)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    program = arguments.output / f"{arguments.name}.pte"
+    write_for_command(export(arguments.name), program, Store.NPY)
+
+
+if __name__ == "__main__":
+    main()

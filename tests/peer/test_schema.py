@@ -1,0 +1,111 @@
+"""Our schema of a bundle describes the files that ExecuTorch's does."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from executorch.exir._serialize._flatbuffer import _run_flatc
+
+HERE = Path(__file__).resolve().parent
+OUR_SCHEMA = HERE.parents[1] / "schema" / "bundled_program.fbs"
+EXECUTORCH_SCHEMAS = Path(str(files("executorch.devtools.bundled_program.serialize")))
+EXECUTORCH_SCHEMA = EXECUTORCH_SCHEMAS / "bundled_program_schema.fbs"
+
+
+def load(schema: Path, folder: Path) -> dict[str, Any]:
+    """What `schema` says, as flatc understands it; `folder` is for its files."""
+    _run_flatc(["--binary", "--schema", "--bfbs-builtins", "-o", str(folder), str(schema)])
+    compiled = folder / f"{schema.stem}.bfbs"
+    as_json = ["--json", "--strict-json", "--defaults-json", "--raw-binary", "-o", str(folder)]
+    _run_flatc([*as_json, str(HERE / "reflection.fbs"), "--", str(compiled)])
+    return described(json.loads((folder / f"{schema.stem}.json").read_text()))
+
+
+def described(reflected: dict[str, Any]) -> dict[str, Any]:
+    """Names without namespaces, fields by id, and types by name, so as to compare."""
+    return {
+        "identifier": reflected["file_ident"],
+        "root": bare(reflected["root_table"]["name"]),
+        "tables": {
+            bare(table["name"]): [
+                described_field(field, reflected)
+                for field in sorted(table["fields"], key=lambda field: field["id"])
+            ]
+            for table in reflected["objects"]
+        },
+        "enums": {
+            bare(enum["name"]): described_enum(enum, reflected) for enum in reflected["enums"]
+        },
+    }
+
+
+def described_field(field: dict[str, Any], reflected: dict[str, Any]) -> dict[str, Any]:
+    same = ("name", "id", "default_integer", "default_real", "required", "optional", "deprecated")
+    attributes = {entry["key"]: entry.get("value") for entry in field.get("attributes", [])}
+    return {
+        **{key: field[key] for key in same},
+        "type": described_type(field["type"], reflected),
+        "force_align": attributes.get("force_align"),
+    }
+
+
+def described_enum(enum: dict[str, Any], reflected: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "is_union": enum["is_union"],
+        "underlying": enum["underlying_type"]["base_type"],
+        "values": {
+            value["name"]: (value["value"], described_type(value["union_type"], reflected))
+            for value in enum["values"]
+        },
+    }
+
+
+def described_type(of: dict[str, Any], reflected: dict[str, Any]) -> tuple[str, str, str | None]:
+    """The type, a vector's element type, and the table or enum that either names."""
+    index = of["index"]
+    if index < 0:
+        return of["base_type"], of["element"], None
+    is_table = "Obj" in (of["base_type"], of["element"])
+    named = reflected["objects" if is_table else "enums"][index]["name"]
+    return of["base_type"], of["element"], bare(named)
+
+
+def bare(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
+
+
+def test_schema_is_executorchs(tmp_path: Path) -> None:
+    assert load(OUR_SCHEMA, tmp_path) == load(EXECUTORCH_SCHEMA, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ('"BP08"', '"BP09"'),
+        ("root_type BundledProgram", "root_type Value"),
+        ("force_align: 32", "force_align: 16"),
+        ("[ubyte] (force_align: 16)", "[ubyte]"),
+        ("version:uint;", "version:ulong;"),
+        ("version:uint;", "version:uint = 2;"),
+        ("double_val:double;", "double_val:double = 1;"),
+        ("int_val:long;", "int_val:long = null;"),
+        ("method_name: string;", "method_name: string (required);"),
+        ("method_name: string;", "name: string;"),
+        ("inputs: [Value];", "inputs: [Tensor];"),
+        ("sizes: [int];", "first:int; sizes: [int];"),
+        ("  Int,\n  Bool,\n", "  Bool,\n  Int,\n"),
+    ],
+)
+def test_comparison_sees_a_change(text: str, changed: str, tmp_path: Path) -> None:
+    original = EXECUTORCH_SCHEMA.read_text()
+    assert original.count(text) >= 1
+    for name, schema in (
+        ("scalar_type.fbs", (EXECUTORCH_SCHEMAS / "scalar_type.fbs").read_text()),
+        ("changed.fbs", original.replace(text, changed)),
+    ):
+        (tmp_path / name).write_text(schema)
+    assert load(tmp_path / "changed.fbs", tmp_path) != load(EXECUTORCH_SCHEMA, tmp_path)
