@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Make model.pte, cases.json and its tensors: what `etstream bundle` takes.
 
 From the top folder of the project:

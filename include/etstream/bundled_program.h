@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/findings.h"
 #include "etstream/layout.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
@@ -64,14 +65,18 @@ struct BundledProgramOptions {
   /// Of the program in the file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
   /// size lets the program be mapped where it lies.
   std::uint32_t program_alignment = 32;
-  /// Leave out the checks that keep ExecuTorch's reader from harm: that the program is an ExecuTorch
-  /// program (ET12), that each tensor's data is as long as its sizes say, that dim_order is a
-  /// permutation, at most 16 dimensions.
+  /// Leave out check(), for a program that it does not know, or test cases that some other reader runs.
   bool unchecked = false;
 };
 
-/// The plan of the file. Reads at most the program's first bytes. Errors: kInvalidArgument naming the
-/// suite, the case and the value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
+/// Whether the program is sound and the test cases fit its methods: that a method exists; number, kind, dtype
+/// and shape of inputs and outputs; that a tensor's data is as long as its sizes say; at most 16
+/// dimensions. ExecuTorch 1.5.1 reads out of bounds, or aborts, where they don't. Reads the program's
+/// metadata. Errors: kCorrupt where the program can't be read at all; kIo.
+[[nodiscard]] Result<Findings> check(const BundledProgram& bundle);
+
+/// The plan of the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
+/// value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
 [[nodiscard]] Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& options = {});
 
 struct BundledProgramFileOptions : BundledProgramOptions {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,8 @@ class ByteSource {
   /// Fills `out` with the bytes from `offset` on. Errors: kInvalidArgument if they are not inside this
   /// source, kIo, kCorrupt if the storage has become shorter.
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Where this source begins in `whole`, if it is a range of it.
+  [[nodiscard]] std::optional<std::uint64_t> offset_in(const ByteSource& whole) const noexcept;
   /// What messages call it.
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.

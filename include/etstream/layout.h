@@ -34,4 +34,7 @@ struct Layout {
   [[nodiscard]] std::uint64_t memory() const noexcept;
 };
 
+/// The plan of a file that holds what `source` holds, as it is.
+[[nodiscard]] Layout plan_copy(ByteSource source, std::string label);
+
 }  // namespace etstream

@@ -37,68 +37,81 @@ struct Error {
   std::string message;
 };
 
-/// A `T` or an `Error`. `T` is movable, not a reference; `Result<void>` holds only success or failure.
-/// Reading the value of a failed result, or the error of a good one, ends the program.
+/// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the
+/// error of a good one, ends the program.
 template <class T>
 class [[nodiscard]] Result {
-  using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
-
  public:
   using value_type = T;
 
-  Result()
-    requires std::is_void_v<T>
-  = default;
-  template <class U = Stored>
-    requires(!std::is_void_v<T> && std::is_constructible_v<Stored, U &&> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Error>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: converts on purpose
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: converts on purpose
 
   [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  Stored& value() & { return *checked_value(); }
-  const Stored& value() const& { return *const_cast<Result*>(this)->checked_value(); }
-  Stored&& value() && { return std::move(*checked_value()); }
-  Stored& operator*() & { return value(); }
-  const Stored& operator*() const& { return value(); }
-  Stored&& operator*() && { return std::move(*this).value(); }
-  Stored* operator->() { return checked_value(); }
-  const Stored* operator->() const { return const_cast<Result*>(this)->checked_value(); }
+  T& value() & { return *checked_value(this); }
+  const T& value() const& { return *checked_value(this); }
+  T&& value() && { return std::move(*checked_value(this)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return checked_value(this); }
+  const T* operator->() const { return checked_value(this); }
 
-  Error& error() & { return *checked_error(); }
-  const Error& error() const& { return *const_cast<Result*>(this)->checked_error(); }
-  Error&& error() && { return std::move(*checked_error()); }
+  Error& error() & { return *checked_error(this); }
+  const Error& error() const& { return *checked_error(this); }
+  Error&& error() && { return std::move(*checked_error(this)); }
 
   /// `next(value)` if there is a value, otherwise the error. `next` returns a Result.
   template <class F>
-  auto and_then(F&& next) && {
-    if constexpr (std::is_void_v<T>) {
-      using Next = std::invoke_result_t<F>;
-      return has_value() ? std::forward<F>(next)() : Next(std::move(error()));
-    } else {
-      using Next = std::invoke_result_t<F, T&&>;
-      return has_value() ? std::forward<F>(next)(std::move(value())) : Next(std::move(error()));
-    }
+  auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
+    if (!has_value()) return std::move(*this).error();
+    return std::forward<F>(next)(std::move(*this).value());
   }
 
  private:
-  Stored* checked_value() {
-    if (auto* value = std::get_if<0>(&state_)) return value;
-    misuse("value() of a failed Result", std::get_if<1>(&state_)->message.c_str());
+  template <class Self>
+  static auto checked_value(Self* self) {
+    auto* value = std::get_if<0>(&self->state_);
+    if (!value) misuse("value() of a failed Result", self->error().message.c_str());
+    return value;
   }
-  Error* checked_error() {
-    if (auto* error = std::get_if<1>(&state_)) return error;
-    misuse("error() of a Result that holds a value", "");
+  template <class Self>
+  static auto checked_error(Self* self) {
+    auto* error = std::get_if<1>(&self->state_);
+    if (!error) misuse("error() of a Result that holds a value", "");
+    return error;
   }
   [[noreturn]] static void misuse(const char* what, const char* message) {
     std::fprintf(stderr, "etstream: %s: %s\n", what, message);
     std::abort();
   }
 
-  std::variant<Stored, Error> state_;
+  std::variant<T, Error> state_;
+};
+
+/// Success, which is the default, or an `Error`.
+template <>
+class [[nodiscard]] Result<void> : private Result<std::monostate> {
+ public:
+  using value_type = void;
+
+  Result() : Result<std::monostate>(std::monostate{}) {}
+  Result(Error error) : Result<std::monostate>(std::move(error)) {}  // NOLINT: converts on purpose
+
+  using Result<std::monostate>::has_value;
+  using Result<std::monostate>::operator bool;
+  using Result<std::monostate>::error;
+
+  void value() const { static_cast<void>(Result<std::monostate>::value()); }
+
+  /// `next()` if this is a success, otherwise the error. `next` returns a Result.
+  template <class F>
+  auto and_then(F&& next) && -> std::invoke_result_t<F> {
+    if (!has_value()) return std::move(*this).error();
+    return std::forward<F>(next)();
+  }
 };
 
 }  // namespace etstream

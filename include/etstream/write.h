@@ -12,7 +12,7 @@
 
 namespace etstream {
 
-/// Called with the bytes written so far and those of the whole file, at least every 16 MiB, in the
+/// Called with the bytes written so far to a file and those of the whole file, at least every 16 MiB, in the
 /// thread that writes. Returns whether to go on: false ends the writing with kInterrupted.
 using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 

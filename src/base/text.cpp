@@ -1,32 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 namespace etstream {
+namespace {
 
-std::string quote(std::string_view word) {
+/// How many bytes the UTF-8 character takes that `rest`, which is not empty, begins with; 0 if there is none,
+/// or it is a control character, those beyond ASCII included.
+std::size_t character_at(std::string_view rest) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(rest[i]); };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || length > rest.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool is_control = byte(0) == 0xc2 && byte(1) < 0xa0;
+  // Longer than it need be, a surrogate, or beyond U+10FFFF.
+  const bool is_invalid = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
+                          (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
+  return is_control || is_invalid ? 0 : length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view words) {
   constexpr std::size_t kLongest = 200;
   static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "'";
-  for (const char c : word.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      out += c;
+  std::string out;
+  std::size_t next = 0;
+  while (next < words.size()) {
+    const std::size_t length = character_at(words.substr(next));
+    const std::size_t taken = std::max<std::size_t>(length, 1);
+    if (next + taken > kLongest) break;
+    if (length > 0) {
+      out += words.substr(next, length);
     } else {
+      const auto byte = static_cast<unsigned char>(words[next]);
       out += "\\x";
       out += kHex[byte >> 4];
       out += kHex[byte & 15];
     }
+    next += taken;
   }
-  if (word.size() > kLongest) out += "...";
-  return out += "'";
+  return next < words.size() ? out + "..." : out;
 }
 
-std::string counted(std::uint64_t n, std::string_view noun) {
-  return text(n, " ", noun, n == 1 ? "" : "s");
-}
+std::string quote(std::string_view word) { return text("'", printable(word), "'"); }
+
+std::string counted(std::uint64_t n, std::string_view noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
 
 std::string readable_size(std::uint64_t bytes) {
   constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -32,8 +32,11 @@ template <class... Pieces>
   return Error{code, text(pieces...)};
 }
 
-/// `word` in single quotes with control bytes as \xNN, cut after 200 bytes: what came from a file can't
-/// garble a terminal.
+/// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
+/// from a file can't garble a terminal.
+[[nodiscard]] std::string printable(std::string_view words);
+
+/// The same in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
 /// "1 test case", "2 test cases": for counts in messages.

@@ -13,10 +13,10 @@
 #define ETSTREAM_JOIN(a, b) ETSTREAM_JOIN_(a, b)
 
 /// Returns the error of `expression`, a Result, from the enclosing function if it has one.
-#define ETSTREAM_TRY(expression)                                      \
-  do {                                                                \
-    auto etstream_result = (expression);                              \
-    if (!etstream_result) return std::move(etstream_result).error();  \
+#define ETSTREAM_TRY(expression)                                     \
+  do {                                                               \
+    auto etstream_result = (expression);                             \
+    if (!etstream_result) return std::move(etstream_result).error(); \
   } while (false)
 
 /// `ETSTREAM_ASSIGN(auto layout, plan(bundle));`: the value, or returns the error.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The subcommands, one file each. Each adds itself to the command line; running it gives the exit code's
-// Result.
+// The subcommands, one file each. Each adds itself to the command line; running it gives a
+// Result that says how it went.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,5 +15,8 @@ namespace etstream::cli {
 using Run = std::function<Result<void>()>;
 
 void add_bundle_command(CLI::App& app, Run& run);
+void add_extract_command(CLI::App& app, Run& run);
+void add_inspect_command(CLI::App& app, Run& run);
+void add_verify_command(CLI::App& app, Run& run);
 
 }  // namespace etstream::cli

@@ -21,15 +21,23 @@ int report(const std::string& command, const Error& error) {
 }
 
 int run_command(int argc, char** argv) {
-  CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.", "etstream");
+  CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.",
+               "etstream");
   app.set_version_flag("--version", "etstream " ETSTREAM_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   Run run;
   add_bundle_command(app, run);
+  add_extract_command(app, run);
+  add_inspect_command(app, run);
+  add_verify_command(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongCommandLine;
+  }
+  if (app.get_subcommands().empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return kWrongCommandLine;
   }
   ignore_broken_pipes();
   const std::string command = app.get_subcommands().front()->get_name();

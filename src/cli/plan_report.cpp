@@ -22,8 +22,7 @@ std::vector<const Extent*> rows_of(const Layout& layout) {
   std::nth_element(rows.begin(), rows.begin() + kMostRows, rows.end(),
                    [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
   rows.resize(kMostRows);
-  std::sort(rows.begin(), rows.end(),
-            [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
+  std::sort(rows.begin(), rows.end(), [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
   return rows;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "format/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -26,14 +27,14 @@ class HeaderParser {
   struct Header {
     std::string descr;
     bool fortran_order = false;
-    std::vector<std::int32_t> shape;
+    std::vector<std::uint64_t> shape;
   };
 
   /// None if the text is not such a dict.
   std::optional<Header> parse() {
     std::optional<std::string> descr;
     std::optional<bool> fortran_order;
-    std::optional<std::vector<std::int32_t>> shape;
+    std::optional<std::vector<std::uint64_t>> shape;
     if (!accept('{')) return std::nullopt;
     while (!accept('}')) {
       const auto key = string();
@@ -87,14 +88,14 @@ class HeaderParser {
     if (accept("False")) return false;
     return std::nullopt;
   }
-  std::optional<std::vector<std::int32_t>> tuple() {
-    std::vector<std::int32_t> out;
+  std::optional<std::vector<std::uint64_t>> tuple() {
+    std::vector<std::uint64_t> out;
     if (!accept('(')) return std::nullopt;
     while (!accept(')')) {
       skip_space();
-      std::int32_t size = 0;
+      std::uint64_t size = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-      if (error != std::errc() || size < 0) return std::nullopt;
+      if (error != std::errc()) return std::nullopt;
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       out.push_back(size);
       if (!accept(',') && !next_is(')')) return std::nullopt;
@@ -121,7 +122,9 @@ constexpr std::array kTypes = {
 
 Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
   for (const TypeName& known : kTypes) {
-    if (known.descr == descr) return known.type;
+    // A single byte has no order, though some writers spell one.
+    const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
+    if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
   }
   return make_error(ErrorCode::kUnsupported, file, ": elements of type ", quote(descr),
                     descr.starts_with('>') ? " are big-endian; save the array as little-endian"
@@ -143,7 +146,7 @@ Result<Prefix> read_prefix(const ByteSource& file) {
   if (file.size() < start.size()) return corrupt(0, "at least 8 bytes");
   ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(start))));
   if (std::string_view(start.data(), kMagic.size()) != kMagic) return corrupt(0, "the magic \\x93NUMPY");
-  const int major = start[6];
+  const int major = static_cast<unsigned char>(start[6]);
   if (major < 1 || major > 3) return corrupt(6, "a version from 1 to 3");
   const std::uint64_t length_size = major == 1 ? 2 : 4;
   std::uint32_t length = 0;
@@ -152,12 +155,24 @@ Result<Prefix> read_prefix(const ByteSource& file) {
   Prefix prefix;
   prefix.data_offset = start.size() + length_size + length;
   if (length > kLongestHeader || prefix.data_offset > file.size()) {
-    return corrupt(8, text("a header of at most ", kLongestHeader, " bytes that is inside the file, not ",
-                           length));
+    return corrupt(
+        8, text("a header of at most ", kLongestHeader, " bytes that is inside the file, not ", length));
   }
   prefix.header.resize(length);
   ETSTREAM_TRY(file.read_at(start.size() + length_size, std::as_writable_bytes(std::span(prefix.header))));
   return prefix;
+}
+
+Result<std::vector<std::int32_t>> sizes_of(const std::vector<std::uint64_t>& shape, const std::string& file) {
+  std::vector<std::int32_t> sizes;
+  for (const std::uint64_t size : shape) {
+    if (!std::in_range<std::int32_t>(size)) {
+      return make_error(ErrorCode::kTooLarge, file, ": a dimension has size ", size,
+                        ", a tensor's are at most 2147483647");
+    }
+    sizes.push_back(static_cast<std::int32_t>(size));
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -165,6 +180,9 @@ Result<Prefix> read_prefix(const ByteSource& file) {
 Result<Tensor> open_npy(const ByteSource& file) {
   ETSTREAM_ASSIGN(const Prefix prefix, read_prefix(file));
   auto header = HeaderParser(prefix.header).parse();
+  if (!header && prefix.header.find("'descr': [") != std::string::npos) {
+    return make_error(ErrorCode::kUnsupported, file.name(), ": a structured array is no tensor");
+  }
   if (!header) {
     return make_error(ErrorCode::kCorrupt, file.name(), ": not a .npy file of one plain array: header ",
                       quote(prefix.header));
@@ -175,15 +193,41 @@ Result<Tensor> open_npy(const ByteSource& file) {
     return make_error(ErrorCode::kUnsupported, file.name(),
                       ": the array is in Fortran order; save numpy.ascontiguousarray(it)");
   }
-  tensor.sizes = std::move(header->shape);
-  ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(tensor.scalar_type, tensor.sizes));
+  ETSTREAM_ASSIGN(tensor.sizes, sizes_of(header->shape, file.name()));
+  const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
+  if (!expected) return make_error(expected.error().code, file.name(), ": ", expected.error().message);
   const std::uint64_t found = file.size() - prefix.data_offset;
-  if (found != expected) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": expected ", expected,
+  if (found != *expected) {
+    return make_error(ErrorCode::kCorrupt, file.name(), ": expected ", *expected,
                       " bytes of data from its shape, found ", found, " at offset ", prefix.data_offset);
   }
-  ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, expected));
+  ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, *expected));
   return tensor;
+}
+
+std::optional<std::string> npy_header(const Tensor& tensor) {
+  const auto* known = std::find_if(kTypes.begin(), kTypes.end(),
+                                   [&](const TypeName& type) { return type.type == tensor.scalar_type; });
+  if (known == kTypes.end() || tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
+    return std::nullopt;
+  }
+  std::string dict = text("{'descr': '", known->descr, "', 'fortran_order': False, 'shape': (");
+  for (const std::int32_t size : tensor.sizes) {
+    dict += (dict.ends_with('(') ? "" : ", ") + std::to_string(size);
+  }
+  dict += tensor.sizes.size() == 1 ? ",), }" : "), }";
+  // As NumPy has it: version 1.0, room for the first dimension to grow to 21 digits, and data that begins at
+  // a multiple of 64.
+  constexpr std::size_t kPrefix = 10;
+  constexpr std::size_t kAlignment = 64;
+  constexpr std::size_t kDigits = 21;
+  if (!tensor.sizes.empty()) dict.append(kDigits - std::to_string(tensor.sizes[0]).size(), ' ');
+  dict.append((kAlignment - (kPrefix + dict.size() + 1) % kAlignment) % kAlignment, ' ');
+  dict += '\n';
+  const auto length = static_cast<std::uint16_t>(dict.size());
+  std::string header(kMagic);
+  header += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
+  return header + dict;
 }
 
 }  // namespace etstream

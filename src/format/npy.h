@@ -3,15 +3,22 @@
 // NumPy's .npy files, versions 1 to 3 (numpy.lib.format), for reading.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
-/// The type, sizes and data of the array in `file`, which is contiguous; its bytes stay there. Errors: kCorrupt; kUnsupported
-/// for big-endian, Fortran-ordered and structured arrays and for types that no tensor has (bfloat16 and
-/// float8 are among them: NumPy can't name them in a file).
+/// The type, sizes and data of the array in `file`, which is contiguous; its bytes stay there. Errors:
+/// kCorrupt; kUnsupported for big-endian, Fortran-ordered and structured arrays and for types that no tensor
+/// has (bfloat16 and float8 are among them: NumPy can't name them in a file).
 [[nodiscard]] Result<Tensor> open_npy(const ByteSource& file);
+
+/// What a .npy file of `tensor` begins with, before its data; none if NumPy has no such array, or another
+/// order of elements.
+[[nodiscard]] std::optional<std::string> npy_header(const Tensor& tensor);
 
 }  // namespace etstream

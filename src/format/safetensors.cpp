@@ -98,7 +98,17 @@ class HeaderHandler final : public JsonHandler {
   }
 
  private:
-  enum class State { kStart, kTop, kBeginMetadata, kMetadata, kBeginEntry, kEntry, kType, kBeginNumbers, kNumbers };
+  enum class State {
+    kStart,
+    kTop,
+    kBeginMetadata,
+    kMetadata,
+    kBeginEntry,
+    kEntry,
+    kType,
+    kBeginNumbers,
+    kNumbers
+  };
 
   Result<void> step(const JsonEvent& event, JsonEvent::Kind expected, State next) {
     if (event.kind != expected) return unexpected(event, name_of(expected));
@@ -216,9 +226,13 @@ Result<SafetensorsIndex> open_safetensors(const ByteSource& file) {
     ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));
   }
   if (file.size() < kLengthSize || length > kLongestHeader || length > file.size() - kLengthSize) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": not a safetensors file: expected the length of a "
-                      "header of at most ", kLongestHeader, " bytes that is inside the file at offset 0, "
-                      "found ", length, " in a file of ", file.size(), " bytes");
+    return make_error(ErrorCode::kCorrupt, file.name(),
+                      ": not a safetensors file: expected the length of a "
+                      "header of at most ",
+                      kLongestHeader,
+                      " bytes that is inside the file at offset 0, "
+                      "found ",
+                      length, " in a file of ", file.size(), " bytes");
   }
   ETSTREAM_ASSIGN(const ByteSource header, file.slice(kLengthSize, length));
   ETSTREAM_ASSIGN(const ByteSource data,

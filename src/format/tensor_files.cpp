@@ -72,26 +72,25 @@ Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
   }
   if (reference.raw) return open_raw(reference);
   if (reference.safetensors) return open_from_safetensors(*reference.safetensors, *reference.name);
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(resolve(*reference.npy)));
+  ETSTREAM_ASSIGN(const ByteSource file, open_file(*reference.npy));
   return open_npy(file);
 }
 
 Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const std::string& name) {
-  const std::string resolved = resolve(path);
-  auto index = indices_.find(resolved);
+  auto index = indices_.find(path);
   if (index == indices_.end()) {
-    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(resolved));
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
     ETSTREAM_ASSIGN(SafetensorsIndex opened, open_safetensors(file));
-    index = indices_.emplace(resolved, std::move(opened)).first;
+    index = indices_.emplace(path, std::move(opened)).first;
   }
   const auto found = index->second.find(name);
   if (found == index->second.end()) {
-    return make_error(ErrorCode::kNotFound, resolved, ": there is no tensor ", quote(name), " among its ",
+    return make_error(ErrorCode::kNotFound, path, ": there is no tensor ", quote(name), " among its ",
                       index->second.size());
   }
   const SafetensorsEntry& entry = found->second;
   if (!entry.scalar_type) {
-    return make_error(ErrorCode::kUnsupported, resolved, ": tensor ", quote(name), " is of type ",
+    return make_error(ErrorCode::kUnsupported, path, ": tensor ", quote(name), " is of type ",
                       quote(entry.dtype), ", which ExecuTorch has no tensors of");
   }
   ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(entry.shape)));
@@ -106,7 +105,7 @@ Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {
   }
   ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(*reference.shape)));
   ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(*type, sizes));
-  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(resolve(*reference.raw)));
+  ETSTREAM_ASSIGN(ByteSource file, open_file(*reference.raw));
   if (file.size() != expected) {
     return make_error(ErrorCode::kInvalidArgument, file.name(), ": is ", file.size(), " bytes, expected ",
                       expected, " for the shape and dtype given");
@@ -114,8 +113,11 @@ Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {
   return Tensor{*type, std::move(sizes), {}, std::move(file)};
 }
 
-std::string TensorFiles::resolve(const std::string& path) const {
-  return path.starts_with('/') ? path : folder_ + path;
+Result<ByteSource> TensorFiles::open_file(const std::string& path) {
+  if (const auto opened = files_.find(path); opened != files_.end()) return opened->second;
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(path.starts_with('/') ? path : folder_ + path));
+  files_.emplace(path, file);
+  return file;
 }
 
 }  // namespace etstream

@@ -19,14 +19,14 @@ namespace etstream {
 struct TensorReference {
   std::optional<std::string> npy;
   std::optional<std::string> safetensors;
-  std::optional<std::string> name;   // with safetensors
+  std::optional<std::string> name;  // with safetensors
   std::optional<std::string> raw;
-  std::optional<std::string> dtype;  // with raw
+  std::optional<std::string> dtype;                // with raw
   std::optional<std::vector<std::int64_t>> shape;  // with raw
   std::optional<std::vector<std::int64_t>> dim_order;
 };
 
-/// Opens tensors; a file's index is read once.
+/// Opens tensors; each file once.
 class TensorFiles {
  public:
   /// `folder` is what relative paths start from, empty for the current folder.
@@ -38,9 +38,10 @@ class TensorFiles {
   Result<Tensor> open_from_file(const TensorReference& reference);
   Result<Tensor> open_from_safetensors(const std::string& path, const std::string& name);
   Result<Tensor> open_raw(const TensorReference& reference);
-  std::string resolve(const std::string& path) const;
+  Result<ByteSource> open_file(const std::string& path);
 
   std::string folder_;
+  std::map<std::string, ByteSource> files_;          // by path, of npy and raw tensors
   std::map<std::string, SafetensorsIndex> indices_;  // by path
 };
 

@@ -2,6 +2,8 @@
 #include "etstream/test_cases.h"
 
 #include <algorithm>
+#include <bit>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <set>
@@ -39,17 +41,17 @@ class Builder final : public JsonHandler {
  private:
   enum class State {
     kStart,
-    kMethods,      // {"forward": here
-    kSuites,       // [here
-    kSuite,        // [{here
-    kMethodName,   // [{"method": here
-    kBeginCases,   // "cases": here
-    kCases,        // [here
-    kCase,         // [{here
-    kBeginValues,  // "inputs": here
-    kValues,       // "inputs": [here
-    kReference,    // {here
-    kText,         // {"npy": here
+    kMethods,       // {"forward": here
+    kSuites,        // [here
+    kSuite,         // [{here
+    kMethodName,    // [{"method": here
+    kBeginCases,    // "cases": here
+    kCases,         // [here
+    kCase,          // [{here
+    kBeginValues,   // "inputs": here
+    kValues,        // "inputs": [here
+    kReference,     // {here
+    kText,          // {"npy": here
     kBeginNumbers,  // {"shape": here
     kNumbers,       // {"shape": [here
     kEnd,
@@ -124,9 +126,11 @@ class Builder final : public JsonHandler {
 
   Result<void> on_suites(const JsonEvent& event) {
     if (event.kind == Kind::kEndArray) return step(event, Kind::kEndArray, State::kEnd);
+    ETSTREAM_TRY(step(event, Kind::kBeginObject, State::kSuite));
     suites_.emplace_back();
     keys_.clear();
-    return step(event, Kind::kBeginObject, State::kSuite);
+    suite_keys_.clear();
+    return {};
   }
 
   Result<void> on_suite(const JsonEvent& event) {
@@ -160,8 +164,8 @@ class Builder final : public JsonHandler {
 
   Result<void> on_case(const JsonEvent& event) {
     if (event.kind == Kind::kEndObject) {
-      if (keys_.size() == 2) return step(event, Kind::kEndObject, State::kCases);
-      return make_error(ErrorCode::kInvalidArgument, "a test case needs inputs and expected_outputs");
+      if (keys_.contains("inputs")) return step(event, Kind::kEndObject, State::kCases);
+      return make_error(ErrorCode::kInvalidArgument, "a test case needs inputs");
     }
     ETSTREAM_TRY(once(event));
     MethodTestCase& test_case = suites_.back().test_cases.back();
@@ -203,6 +207,8 @@ class Builder final : public JsonHandler {
       case Kind::kBeginObject:
         reference_ = {};
         double_.reset();
+        double_bits_.reset();
+        reference_keys_ = 0;
         return step(event, Kind::kBeginObject, State::kReference);
       default:
         return unexpected(event, "a number, true, false, null, or an object that gives a tensor");
@@ -212,8 +218,9 @@ class Builder final : public JsonHandler {
   Result<void> on_reference(const JsonEvent& event) {
     if (event.kind == Kind::kEndObject) {
       state_ = State::kValues;
-      return double_ ? finish_double() : finish_tensor();
+      return finish_value();
     }
+    ++reference_keys_;
     if (std::optional<std::string>* text = text_member(event.string); text && !*text) {
       text_ = text;
       state_ = State::kText;
@@ -236,6 +243,7 @@ class Builder final : public JsonHandler {
     if (key == "raw") return &reference_.raw;
     if (key == "dtype") return &reference_.dtype;
     if (key == "double") return &double_;
+    if (key == "double_bits") return &double_bits_;
     return nullptr;
   }
 
@@ -251,6 +259,14 @@ class Builder final : public JsonHandler {
     return step(event, Kind::kInteger, State::kNumbers);
   }
 
+  Result<void> finish_value() {
+    if (!double_ && !double_bits_) return finish_tensor();
+    if (reference_keys_ > 1) {
+      return make_error(ErrorCode::kInvalidArgument, "double and double_bits stand alone in their object");
+    }
+    return double_ ? finish_double() : finish_double_bits();
+  }
+
   Result<void> finish_double() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     if (*double_ == "nan") {
@@ -264,6 +280,18 @@ class Builder final : public JsonHandler {
     return {};
   }
 
+  Result<void> finish_double_bits() {
+    std::uint64_t bits = 0;
+    const char* end = double_bits_->data() + double_bits_->size();
+    const auto parsed = std::from_chars(double_bits_->data(), end, bits, 16);
+    if (parsed.ec != std::errc() || parsed.ptr != end) {
+      return make_error(ErrorCode::kInvalidArgument, "double_bits ", quote(*double_bits_),
+                        " is not a hexadecimal number of 64 bits");
+    }
+    values_->emplace_back(std::bit_cast<double>(bits));
+    return {};
+  }
+
   Result<void> finish_tensor() {
     ETSTREAM_ASSIGN(Tensor tensor, files_.open(reference_));
     values_->emplace_back(std::move(tensor));
@@ -272,26 +300,44 @@ class Builder final : public JsonHandler {
 
   /// Which value it is that an error is about.
   std::string where() const {
-    std::string out;
-    if (state_ == State::kStart || suites_.empty()) return out;
-    const MethodTestSuite& suite = suites_.back();
-    out = text("method ", quote(suite.method_name), ": ");
-    if (!suite.test_cases.empty()) out += text("test case ", suite.test_cases.size() - 1, ": ");
+    switch (state_) {
+      case State::kStart:
+      case State::kMethods:
+      case State::kSuites:
+      case State::kEnd:
+        return "";
+      case State::kSuite:
+      case State::kMethodName:
+      case State::kBeginCases:
+        return method_text();
+      case State::kCases:
+        return method_text() + case_text(suites_.back().test_cases.size());
+      default:
+        break;
+    }
+    std::string out = method_text() + case_text(suites_.back().test_cases.size() - 1);
     if (values_) out += text(in_outputs_ ? "expected output " : "input ", values_->size(), ": ");
     return out;
   }
+  std::string method_text() const {
+    const bool named = sorted_ || keys_.contains("method") || suite_keys_.contains("method");
+    return named ? text("method ", quote(suites_.back().method_name), ": ") : "";
+  }
+  static std::string case_text(std::size_t index) { return text("test case ", index, ": "); }
 
   TensorFiles files_;
   State state_ = State::kStart;
   bool sorted_ = false;  // suites come as an object of methods
   std::vector<MethodTestSuite> suites_;
-  std::set<std::string, std::less<>> methods_;  // that have come, where each may come once
-  std::set<std::string, std::less<>> keys_;     // of the suite or the case that is being read
+  std::set<std::string, std::less<>> methods_;     // that have come, where each may come once
+  std::set<std::string, std::less<>> keys_;        // of the suite or the case that is being read
   std::set<std::string, std::less<>> suite_keys_;  // kept while its cases are read
   std::vector<Value>* values_ = nullptr;           // that are being read
   bool in_outputs_ = false;
-  TensorReference reference_;          // that is being read
-  std::optional<std::string> double_;  // {"double": this}
+  TensorReference reference_;               // that is being read
+  std::optional<std::string> double_;       // {"double": this}
+  std::optional<std::string> double_bits_;  // {"double_bits": this}
+  int reference_keys_ = 0;                  // how many the object has had
   std::optional<std::string>* text_ = nullptr;
   std::vector<std::int64_t>* numbers_ = nullptr;
 };

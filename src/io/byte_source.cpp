@@ -68,8 +68,8 @@ class Concatenation final : public ByteStorage {
     auto part = first_part_after(offset);
     for (; !out.empty(); ++part) {
       const std::uint64_t start = offset - start_of(part);
-      const auto n = static_cast<std::size_t>(
-          std::min<std::uint64_t>(out.size(), parts_[part].size() - start));
+      const auto n =
+          static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), parts_[part].size() - start));
       ETSTREAM_TRY(parts_[part].read_at(start, out.first(n)));
       out = out.subspan(n);
       offset += n;
@@ -107,8 +107,7 @@ class Concatenation final : public ByteStorage {
 ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
     : storage_(std::move(storage)), size_(storage_->size()) {}
 
-ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset,
-                       std::uint64_t size)
+ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset, std::uint64_t size)
     : storage_(std::move(storage)), offset_(offset), size_(size) {}
 
 Result<ByteSource> ByteSource::file(const std::string& path) {
@@ -160,20 +159,27 @@ Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) c
 Result<void> ByteSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   return without_exceptions([&]() -> Result<void> {
     if (!range_fits(offset, out.size(), size_)) {
-      return make_error(ErrorCode::kInvalidArgument, name(), ": a read of ", out.size(), " bytes at ",
-                        offset, " is not inside its ", size_, " bytes");
+      return make_error(ErrorCode::kInvalidArgument, name(), ": a read of ", out.size(), " bytes at ", offset,
+                        " is not inside its ", size_, " bytes");
     }
     if (out.empty()) return {};
     return storage_->read_at(offset_ + offset, out);
   });
 }
 
+std::optional<std::uint64_t> ByteSource::offset_in(const ByteSource& whole) const noexcept {
+  if (storage_ != whole.storage_ || offset_ < whole.offset_ ||
+      !range_fits(offset_ - whole.offset_, size_, whole.size_)) {
+    return std::nullopt;
+  }
+  return offset_ - whole.offset_;
+}
+
 std::string ByteSource::name() const { return storage_ ? storage_->name() : "nothing"; }
 
 Result<void> ByteSource::check_unchanged() const {
-  return without_exceptions([&]() -> Result<void> {
-    return storage_ ? storage_->check_unchanged() : Result<void>();
-  });
+  return without_exceptions(
+      [&]() -> Result<void> { return storage_ ? storage_->check_unchanged() : Result<void>(); });
 }
 
 void ByteSource::forget(std::uint64_t offset, std::uint64_t size) const noexcept {

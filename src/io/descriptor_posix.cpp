@@ -34,8 +34,7 @@ Descriptor::~Descriptor() {
 }
 
 Error system_error(int error, std::string_view doing, std::string_view path) {
-  return make_error(code_of(error), doing, " ", quote(path), ": ",
-                    std::generic_category().message(error));
+  return make_error(code_of(error), doing, " ", quote(path), ": ", std::generic_category().message(error));
 }
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path) {

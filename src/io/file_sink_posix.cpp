@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
 #include "base/text.h"
 #include "etstream/sink.h"
@@ -21,13 +22,16 @@ constexpr std::uint64_t kWindow = std::uint64_t{8} << 20;
 
 class FileSink final : public BufferedSink {
  public:
-  FileSink(AtomicFile file, const FileSinkOptions& options)
-      : file_(std::move(file)), options_(options) {
+  FileSink(AtomicFile file, const FileSinkOptions& options) : file_(std::move(file)), options_(options) {
     set_forgetful(options_.sync);
   }
 
   Result<void> reserve(std::uint64_t size) override {
     if (size == 0) return {};
+    if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
+      return make_error(ErrorCode::kTooLarge, "cannot write ", quote(file_.path()), ": ", size,
+                        " bytes are more than a file can have");
+    }
     int failed = 0;
     do {
       failed = ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size));
@@ -47,9 +51,9 @@ class FileSink final : public BufferedSink {
     // Have the disk start on this window, wait for the one before, and drop that from the cache.
     ETSTREAM_TRY(push_out(window_, kWindow, SYNC_FILE_RANGE_WRITE));
     if (window_ >= kWindow) {
-      ETSTREAM_TRY(push_out(window_ - kWindow, kWindow,
-                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                SYNC_FILE_RANGE_WAIT_AFTER));
+      ETSTREAM_TRY(
+          push_out(window_ - kWindow, kWindow,
+                   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
       forget(window_ - kWindow, kWindow);
     }
     window_ += kWindow;
@@ -63,8 +67,8 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> push_out(std::uint64_t offset, std::uint64_t size, unsigned flags) {
-    if (::sync_file_range(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                          flags) == 0) {
+    if (::sync_file_range(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size), flags) ==
+        0) {
       return {};
     }
     // A failed write-back is reported once, here or at fsync: it must not be lost. What the file
@@ -111,7 +115,9 @@ Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
 
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
-    if (path.empty()) return make_error(ErrorCode::kInvalidArgument, "the output's path is empty");
+    if (path.empty() || path.find('\0') != std::string::npos) {
+      return make_error(ErrorCode::kInvalidArgument, "cannot write ", quote(path), ": it is no path");
+    }
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
       if (S_ISDIR(existing.st_mode)) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <mutex>
 
 #include "base/text.h"
@@ -38,7 +39,8 @@ class OpenDescriptors {
 
   /// What `slot` refers to if it is still open, otherwise `open()`, which is kept and put in `slot`.
   template <class Open>
-  Result<std::shared_ptr<const Descriptor>> get(std::weak_ptr<const Descriptor>& slot, Open&& open) {
+  [[nodiscard]] Result<std::shared_ptr<const Descriptor>> get(std::weak_ptr<const Descriptor>& slot,
+                                                              Open&& open) {
     const std::lock_guard lock(mutex_);
     if (auto held = slot.lock()) return held;
     ETSTREAM_ASSIGN(Descriptor opened, open());
@@ -46,6 +48,16 @@ class OpenDescriptors {
     slot = held;
     held_[next_++ % kMost] = held;
     return held;
+  }
+
+  /// Closes what `slot` refers to, unless a reader holds it.
+  void release(const std::weak_ptr<const Descriptor>& slot) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto held = slot.lock();
+    if (!held) return;
+    for (auto& kept : held_) {
+      if (kept == held) kept.reset();
+    }
   }
 
  private:
@@ -80,12 +92,16 @@ Result<Opened> open_regular(const std::string& path) {
 
 class FileStorage final : public ByteStorage {
  public:
-  FileStorage(std::string path, const Identity& identity) : path_(std::move(path)), identity_(identity) {}
+  FileStorage(std::string path, std::string absolute_path, const Identity& identity)
+      : path_(std::move(path)), absolute_path_(std::move(absolute_path)), identity_(identity) {}
+  FileStorage(const FileStorage&) = delete;
+  FileStorage& operator=(const FileStorage&) = delete;
+  ~FileStorage() override { open_descriptors().release(descriptor_); }
 
   /// Keeps what was just opened, so that the first read need not open it again.
   Result<void> adopt(Descriptor descriptor) {
-    ETSTREAM_TRY(open_descriptors().get(
-        descriptor_, [&]() -> Result<Descriptor> { return std::move(descriptor); }));
+    ETSTREAM_TRY(
+        open_descriptors().get(descriptor_, [&]() -> Result<Descriptor> { return std::move(descriptor); }));
     return {};
   }
 
@@ -95,8 +111,7 @@ class FileStorage final : public ByteStorage {
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     ETSTREAM_ASSIGN(const auto descriptor, acquire());
     while (!out.empty()) {
-      const ssize_t n =
-          ::pread(descriptor->get(), out.data(), out.size(), static_cast<off_t>(offset));
+      const ssize_t n = ::pread(descriptor->get(), out.data(), out.size(), static_cast<off_t>(offset));
       if (n < 0) {
         if (errno == EINTR) continue;
         Error error = system_error(errno, "cannot read", path_);
@@ -131,7 +146,7 @@ class FileStorage final : public ByteStorage {
  private:
   Result<std::shared_ptr<const Descriptor>> acquire() const {
     return open_descriptors().get(descriptor_, [&]() -> Result<Descriptor> {
-      ETSTREAM_ASSIGN(Opened opened, open_regular(path_));
+      ETSTREAM_ASSIGN(Opened opened, open_regular(absolute_path_));
       if (opened.identity == identity_) return std::move(opened.descriptor);
       return changed();
     });
@@ -142,7 +157,8 @@ class FileStorage final : public ByteStorage {
                       ": was changed or replaced while it was read; run again once it is complete");
   }
 
-  const std::string path_;
+  const std::string path_;           // as it was given, for messages
+  const std::string absolute_path_;  // the process may change its folder
   const Identity identity_;
   mutable std::weak_ptr<const Descriptor> descriptor_;  // guarded by OpenDescriptors
 };
@@ -150,8 +166,13 @@ class FileStorage final : public ByteStorage {
 }  // namespace
 
 Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    return make_error(ErrorCode::kInvalidArgument, "cannot open ", quote(path), ": it is no path");
+  }
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
-  auto storage = std::make_shared<FileStorage>(path, opened.identity);
+  std::error_code error;
+  std::string absolute = std::filesystem::absolute(path, error);
+  auto storage = std::make_shared<FileStorage>(path, error ? path : std::move(absolute), opened.identity);
   ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
   return std::shared_ptr<const ByteStorage>(std::move(storage));
 }

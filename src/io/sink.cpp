@@ -8,7 +8,7 @@
 namespace etstream {
 namespace {
 
-class MemorySink final : public BufferedSink {
+class MemorySink final : public Sink {
  public:
   explicit MemorySink(std::vector<std::byte>& out) : out_(out) {}
 
@@ -22,12 +22,22 @@ class MemorySink final : public BufferedSink {
     });
   }
 
- private:
-  Result<void> take(std::span<const std::byte> bytes) override {
-    out_.insert(out_.end(), bytes.begin(), bytes.end());
-    return {};
+  Result<void> append(const ByteSource& source) override {
+    return without_exceptions([&]() -> Result<void> {
+      const std::size_t before = out_.size();
+      if (source.size() > out_.max_size() - before) {
+        return Error{ErrorCode::kTooLarge, "the artifact is larger than the address space"};
+      }
+      out_.resize(before + static_cast<std::size_t>(source.size()));
+      auto read = source.read_at(0, std::span(out_).subspan(before));
+      if (!read) out_.resize(before);
+      return read;
+    });
   }
 
+  Result<void> commit() override { return {}; }
+
+ private:
   std::vector<std::byte>& out_;
 };
 

@@ -27,7 +27,8 @@ class BufferedSink : public Sink {
   Result<void> commit() final;
 
  protected:
-  /// Whether sources are told to forget what has been read from them.
+  /// Whether large sources are told to forget what has been read from them. Small ones may be read again
+  /// (test cases share inputs), and forgetting costs more than they take.
   void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
 
  private:

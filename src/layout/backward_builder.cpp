@@ -141,7 +141,8 @@ std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
   for (const auto& field : fields_) slots = std::max<std::size_t>(slots, field.id + std::size_t{1});
   std::vector<std::uint16_t> entries(2 + slots);
   const std::uint64_t table_size = table_from_end - table_end_;
-  if (table_size > std::numeric_limits<std::uint16_t>::max()) table_too_large_ = true;
+  constexpr std::size_t kLargest = std::numeric_limits<std::uint16_t>::max();
+  if (table_size > kLargest || entries.size() * kVoffsetSize > kLargest) table_too_large_ = true;
   entries[0] = static_cast<std::uint16_t>(entries.size() * kVoffsetSize);
   entries[1] = static_cast<std::uint16_t>(table_size);
   for (const auto& field : fields_) {
@@ -157,10 +158,11 @@ Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, st
   align(kOffsetSize, 0);
   place_distance_to(root.from_end);
   close_chunk();
+  limit = std::min(limit, kLargestFlatbuffer);
   if (overflow_ || size_ > limit) {
     return make_error(ErrorCode::kTooLarge, "the file would be ",
-                      overflow_ ? "over 2^64 - 1" : std::to_string(size_),
-                      " bytes, and its format ends at ", limit, " bytes");
+                      overflow_ ? "over 2^64 - 1" : std::to_string(size_), " bytes, and its format ends at ",
+                      limit, " bytes");
   }
   if (table_too_large_) {
     return make_error(ErrorCode::kTooLarge, "a table is larger than the 65535 bytes that it can have");
@@ -169,14 +171,13 @@ Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, st
   layout.size = size_;
   layout.metadata_size = metadata_size_;
   layout.payload_size = size_ - metadata_size_;
-  layout.extents.reserve(pieces_.size());
+  layout.extents = std::move(extents_);
+  std::reverse(layout.extents.begin(), layout.extents.end());
   std::uint64_t offset = 0;
-  for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
-    const std::uint64_t size = piece->source.size();
-    layout.extents.push_back({offset, piece->alignment, std::move(piece->label), std::move(piece->source)});
-    offset += size;
+  for (Extent& extent : layout.extents) {
+    extent.offset = offset;
+    offset += extent.size();
   }
-  pieces_.clear();
   return layout;
 }
 
@@ -203,7 +204,7 @@ void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
   place(std::as_bytes(std::span(&bits, 1)).first(width));
 }
 
-/// A distance wider than 32 bits is cut here and refused by finish(), which knows the whole size.
+/// What does not fit is cut here, and finish() refuses the file.
 void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
   place_bits(size_ + kOffsetSize - from_end, kOffsetSize);
 }
@@ -221,7 +222,7 @@ void BackwardBuilder::place_hole(ByteSource source, std::uint32_t alignment, std
   if (source.size() == 0) return;
   close_chunk();
   advance(source.size());
-  pieces_.push_back({std::move(source), alignment, std::string(label)});
+  extents_.push_back({0, alignment, std::string(label), std::move(source)});
 }
 
 void BackwardBuilder::advance(std::uint64_t n) {
@@ -234,8 +235,8 @@ void BackwardBuilder::close_chunk() {
   if (!block_) return;
   const auto chunk = block_->close_chunk();
   if (chunk.size == 0) return;
-  pieces_.push_back({ByteSource(block_).slice(chunk.offset, chunk.size).value(), 1,
-                     std::string(kMetadataLabel)});
+  extents_.push_back(
+      {0, 1, std::string(kMetadataLabel), ByteSource(block_).slice(chunk.offset, chunk.size).value()});
 }
 
 }  // namespace etstream

@@ -27,6 +27,9 @@
 
 namespace etstream {
 
+/// The largest flatbuffer in bytes: offsets are 32 bits, and some of them signed.
+inline constexpr std::uint64_t kLargestFlatbuffer = (std::uint64_t{1} << 31) - 1;
+
 class BackwardBuilder {
  public:
   /// A finished object, by its distance from the end of the file. The default refers to nothing.
@@ -63,17 +66,12 @@ class BackwardBuilder {
   Ref end_table();
 
   /// Adds the header (root offset and 4-byte `identifier`) and gives the file. The builder is used up.
-  /// Error: kTooLarge if the file is larger than `limit` bytes or a table than the 64 KiB that a
-  /// vtable can describe.
+  /// Error: kTooLarge if the file is larger than `limit` or kLargestFlatbuffer bytes, or a table or its
+  /// vtable than the 65535 bytes that a vtable can say.
   [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit);
 
  private:
   class Block;
-  struct Piece {  // of the file, from its end to its front
-    ByteSource source;
-    std::uint32_t alignment;
-    std::string label;
-  };
   struct Field {
     std::uint16_t id;
     std::uint64_t from_end;
@@ -92,7 +90,7 @@ class BackwardBuilder {
   void advance(std::uint64_t n);
   void close_chunk();
 
-  std::vector<Piece> pieces_;
+  std::vector<Extent> extents_;   // from the end of the file to its front; offset unset
   std::shared_ptr<Block> block_;  // that the open chunk is in
   std::uint64_t size_ = 0;
   std::uint64_t metadata_size_ = 0;
@@ -100,7 +98,7 @@ class BackwardBuilder {
   bool overflow_ = false;         // of size_: over 2^64
   bool table_too_large_ = false;  // for 16-bit field offsets
   std::uint64_t table_end_ = 0;
-  std::vector<Field> fields_;                              // of the table that is open
+  std::vector<Field> fields_;                               // of the table that is open
   std::unordered_map<std::string, std::uint64_t> vtables_;  // content to distance from the end
 };
 

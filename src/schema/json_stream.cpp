@@ -27,11 +27,13 @@ class Characters {
   bool at_end() const { return next_ == filled_; }
   char current() const { return static_cast<char>(window_[next_]); }
   void advance() {
-    if (current() == '\n') ++line_;
+    line_ += after_newline_ ? 1 : 0;
+    after_newline_ = current() == '\n';
     ++since_event_;
     if (++next_ == filled_) fill();
   }
 
+  /// Of the character that was taken last, from 1.
   std::uint64_t line() const { return line_; }
   void note_event() { since_event_ = 0; }
   const std::optional<Error>& error() const { return error_; }
@@ -60,6 +62,7 @@ class Characters {
   std::size_t next_ = 0;
   std::size_t filled_ = 0;
   std::uint64_t line_ = 1;
+  bool after_newline_ = false;
   std::uint64_t since_event_ = 0;
   std::optional<Error> error_;
 };
@@ -109,18 +112,22 @@ class Adapter {
     if (spelled.find_first_of(".eE") == std::string::npos) return too_wide();
     return pass({.kind = JsonEvent::Kind::kDouble, .number = value});
   }
-  bool string(const std::string& value) {
-    return pass({.kind = JsonEvent::Kind::kString, .string = value});
-  }
+  bool string(const std::string& value) { return pass({.kind = JsonEvent::Kind::kString, .string = value}); }
   bool key(const std::string& value) { return pass({.kind = JsonEvent::Kind::kKey, .string = value}); }
   bool binary(const std::vector<std::uint8_t>& /*value*/) { return false; }  // not in JSON text
   bool start_object(std::size_t /*size*/) { return open(JsonEvent::Kind::kBeginObject); }
   bool end_object() { return close(JsonEvent::Kind::kEndObject); }
   bool start_array(std::size_t /*size*/) { return open(JsonEvent::Kind::kBeginArray); }
   bool end_array() { return close(JsonEvent::Kind::kEndArray); }
-  bool parse_error(std::size_t position, const std::string& last, const std::exception& /*error*/) {
-    return fail(make_error(ErrorCode::kCorrupt, "not JSON: unexpected ",
-                           last.empty() ? std::string("end") : quote(last), " at byte ", position));
+  bool parse_error(std::size_t /*position*/, const std::string& /*last*/, const std::exception& error) {
+    if (dynamic_cast<const nlohmann::json::out_of_range*>(&error)) {
+      return fail(make_error(ErrorCode::kCorrupt, "a number is larger than a double can be"));
+    }
+    // "[json.exception...] parse error at line 1, column 2: WHAT": the line is put before it by others.
+    const std::string_view whole = error.what();
+    const auto colon = whole.find(": ");
+    return fail(make_error(ErrorCode::kCorrupt, "not JSON: ",
+                           printable(colon == std::string_view::npos ? whole : whole.substr(colon + 2))));
   }
 
   const std::optional<Error>& error() const { return error_; }

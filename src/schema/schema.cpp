@@ -16,13 +16,9 @@ namespace {
 
 constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
 
-bool is_scalar(reflection::BaseType type) {
-  return type >= reflection::UType && type <= reflection::Double;
-}
+bool is_scalar(reflection::BaseType type) { return type >= reflection::UType && type <= reflection::Double; }
 
-bool is_float(reflection::BaseType type) {
-  return type == reflection::Float || type == reflection::Double;
-}
+bool is_float(reflection::BaseType type) { return type == reflection::Float || type == reflection::Double; }
 
 unsigned width_of(reflection::BaseType type) {
   switch (type) {
@@ -56,17 +52,16 @@ std::uint64_t default_bits(const reflection::Field& field) {
 /// 0 where the field has no force_align.
 std::uint64_t force_align_of(const reflection::Field& field) {
   if (!field.attributes()) return 0;
-  const auto* attribute = field.attributes()->LookupByKey("force_align");
-  if (!attribute || !attribute->value()) return 0;
-  const std::string_view digits = attribute->value()->string_view();
   std::uint64_t alignment = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), alignment);
+  for (const auto* attribute : *field.attributes()) {
+    if (attribute->key()->string_view() != "force_align" || !attribute->value()) continue;
+    const std::string_view digits = attribute->value()->string_view();
+    std::from_chars(digits.data(), digits.data() + digits.size(), alignment);
+  }
   return alignment;
 }
 
-std::string without_namespace(std::string_view name) {
-  return std::string(name.substr(name.rfind('.') + 1));
-}
+std::string without_namespace(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
 /// The kind of a field, or none for what is not supported.
 std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
@@ -79,8 +74,7 @@ std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflect
   if (is_scalar(base)) return FieldKind::kScalar;
   if (base == reflection::String) return FieldKind::kString;
   if (base == reflection::Union) {
-    const bool exists =
-        type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
+    const bool exists = type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
     return exists ? std::optional(FieldKind::kUnion) : std::nullopt;
   }
   if (base == reflection::Obj && is_table(type.index())) return FieldKind::kTable;
@@ -140,8 +134,8 @@ Result<TableType> convert_table(const reflection::Schema& schema, const reflecti
             [](const FieldType& a, const FieldType& b) { return a.id < b.id; });
   for (std::size_t i = 0; i < table.fields.size(); ++i) {
     const FieldType& field = table.fields[i];
-    const bool paired = field.kind != FieldKind::kUnion ||
-                        (i > 0 && table.fields[i - 1].kind == FieldKind::kUnionType);
+    const bool paired =
+        field.kind != FieldKind::kUnion || (i > 0 && table.fields[i - 1].kind == FieldKind::kUnionType);
     if (field.id != i || !paired) {
       return make_error(ErrorCode::kCorrupt, "schema: field ", table.name, ".", field.name, " has id ",
                         field.id, ", which does not fit its neighbours");
@@ -181,11 +175,15 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
       return make_error(ErrorCode::kCorrupt, "schema: it declares no root_type");
     }
     Schema schema;
+    bool has_root = false;
     for (const auto* object : *source.objects()) {
       ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));
       schema.tables_.push_back(std::move(table));
-      if (object == source.root_table()) schema.root_ = schema.tables_.size() - 1;
+      if (object != source.root_table()) continue;
+      has_root = true;
+      schema.root_ = schema.tables_.size() - 1;
     }
+    if (!has_root) return make_error(ErrorCode::kCorrupt, "schema: its root_type is not one of its tables");
     for (const auto* declared : *source.enums()) {
       UnionType converted;
       if (declared->is_union()) {
@@ -215,8 +213,7 @@ std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_vie
   return std::nullopt;
 }
 
-Result<void> Schema::set_alignment(std::string_view table, std::string_view field,
-                                   std::uint64_t alignment) {
+Result<void> Schema::set_alignment(std::string_view table, std::string_view field, std::uint64_t alignment) {
   const auto table_index = find_table(table);
   const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;
   if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kScalarVector) {

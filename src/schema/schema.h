@@ -16,9 +16,9 @@
 namespace etstream {
 
 enum class FieldKind {
-  kScalar,        // inline; enums are scalars
-  kUnionType,     // inline: which member the union in the next field is; 0 is none
-  kUnion,         // a table, of the type that the field before says
+  kScalar,     // inline; enums are scalars
+  kUnionType,  // inline: which member the union in the next field is; 0 is none
+  kUnion,      // a table, of the type that the field before says
   kTable,
   kString,
   kScalarVector,

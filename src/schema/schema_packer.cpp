@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "layout/backward_builder.h"
 
 namespace etstream {
 namespace {
@@ -92,8 +91,7 @@ class Packer {
     return {};
   }
 
-  Result<Ref> pack_child(const TableType& table, const FieldType& field, const FieldValue& value,
-                         int depth) {
+  Result<Ref> pack_child(const TableType& table, const FieldType& field, const FieldValue& value, int depth) {
     switch (field.kind) {
       case FieldKind::kString:
         if (const auto* string = std::get_if<std::string_view>(&value)) return builder_.add_string(*string);

@@ -7,13 +7,11 @@
 
 #include "etstream/layout.h"
 #include "etstream/result.h"
+#include "layout/backward_builder.h"
 #include "schema/schema.h"
 #include "schema/value_reader.h"
 
 namespace etstream {
-
-/// The largest flatbuffer: offsets are 32 bits, signed in practice.
-inline constexpr std::uint64_t kLargestFlatbuffer = (std::uint64_t{1} << 31) - 1;
 
 /// Packs what `reader` gives, from its root on, in *object order* (that of FlatBuffers' Python object
 /// API, which ExecuTorch writes .pte and .bpte files with): a table's children first, in the order of

@@ -72,8 +72,7 @@ const T& get(const void* object) {
 }
 
 template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-FieldValue scalar(T value) {
+requires std::is_arithmetic_v<T> || std::is_enum_v<T> FieldValue scalar(T value) {
   ScalarValue out;
   std::memcpy(&out.bits, &value, sizeof(value));
   return out;

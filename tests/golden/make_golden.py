@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Make the golden bundles: small ones, written by ExecuTorch, for tests without it.
 
     python tests/golden/make_golden.py

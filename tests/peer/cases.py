@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Test cases as `etstream bundle` reads them: CASES.json and the tensor files it names."""
 
 from __future__ import annotations

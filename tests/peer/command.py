@@ -1,12 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The `etstream` command, run as a user runs it, and how its output is compared."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of the command ended, and what it said."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+
+    def errors(self) -> list[str]:
+        """What the lines "error: ..." say."""
+        lines = self.stderr.splitlines()
+        return [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What `verify` reports of a file."""
+
+    errors: list[str]
+    warnings: list[str]
 
 
 @dataclass(frozen=True)
@@ -24,13 +49,52 @@ class Etstream:
         """What the command writes to a pipe on standard output."""
         return self._run("bundle", program, "--cases", cases, "-o", "-")
 
-    def _run(self, *arguments: str | Path) -> bytes:
+    def extract_program(self, bundle: Path, output: Path) -> bytes:
+        """Write the bundle's program to `output`; returns its bytes."""
+        self._run("extract", bundle, "--program", output, "--no-sync")
+        return output.read_bytes()
+
+    def extract_cases(self, bundle: Path, folder: Path) -> Path:
+        """Write the bundle's test cases to `folder`; returns its CASES.json."""
+        self._run("extract", bundle, "--cases", folder, "--no-sync")
+        return folder / "cases.json"
+
+    def extract_segment(self, file: Path, index: int) -> bytes:
+        """The bytes of a program's segment."""
+        return self._run("extract", file, "--segment", str(index), "-o", "-")
+
+    def inspect(self, file: Path) -> Any:
+        """What `inspect` shows, as JSON."""
+        return json.loads(self._run("inspect", file, "--json"))
+
+    def verify(self, file: Path) -> Findings:
+        """What `verify` finds; its exit code has to agree."""
+        outcome = self.attempt("verify", file, "--json")
+        report = json.loads(outcome.stdout)
+        assert report["file"] == str(file)
+        assert report["ok"] == (report["errors"] == []) == (outcome.code == 0), outcome
+        assert outcome.code in (0, 1), outcome
+        return Findings(report["errors"], report["warnings"])
+
+    def accepts(self, file: Path) -> bool:
+        """Whether `verify` lets the file pass; it has to say why if not."""
+        outcome = self.attempt("verify", file)
+        assert outcome.code in (0, 1), (file, outcome)
+        assert outcome.code == 0 or outcome.stderr, file
+        return outcome.code == 0
+
+    def attempt(self, *arguments: str | Path) -> Outcome:
+        """Run the command, whichever way that ends."""
         command = [str(self.binary), *map(str, arguments)]
-        result = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_SECONDS)
-        if result.returncode != 0:
-            errors = result.stderr.decode(errors="replace")
-            raise AssertionError(f"{command} ended with {result.returncode}: {errors}")
-        return result.stdout
+        result = subprocess.run(command, check=False, capture_output=True, timeout=_TIMEOUT_SECONDS)
+        return Outcome(result.returncode, result.stdout, result.stderr.decode(errors="replace"))
+
+    def _run(self, *arguments: str | Path) -> bytes:
+        outcome = self.attempt(*arguments)
+        if outcome.code != 0:
+            command = [str(self.binary), *map(str, arguments)]
+            raise AssertionError(f"{command} ended with {outcome.code}: {outcome.stderr}")
+        return outcome.stdout
 
 
 def assert_same_bytes(ours: bytes, executorchs: bytes, what: str) -> None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """What the peer tests share: the command under test and the exported models."""
 
 from __future__ import annotations

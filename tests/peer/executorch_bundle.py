@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bundles as ExecuTorch itself writes and runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import executorch.devtools.bundled_program.schema as bp_schema
@@ -10,6 +11,8 @@ import torch
 from cases import Suite, Tensor, Value
 from executorch.devtools.bundled_program.serialize import (
     _bundled_program_schema_to_flatbuffer,
+    convert_to_flatbuffer,
+    serialize_from_bundled_program_to_json,
 )
 from executorch.devtools.bundled_program.version import BUNDLED_PROGRAM_SCHEMA_VERSION
 from executorch.exir.scalar_type import ScalarType
@@ -42,6 +45,8 @@ SCALAR_TYPES = {
 }
 """By torch's name; ExecuTorch's own table lacks five of them."""
 
+_NAMES_OF_SCALAR_TYPES = {int(value): name for name, value in SCALAR_TYPES.items()}
+
 
 def serialize(suites: Sequence[Suite], program: bytes) -> bytes:
     """The bundle of `suites`, in their order, and `program`.
@@ -49,12 +54,24 @@ def serialize(suites: Sequence[Suite], program: bytes) -> bytes:
     Works on the schema's own classes: the public API takes tensors only as
     expected outputs, and only programs it can run.
     """
-    return _bundled_program_schema_to_flatbuffer(
-        bp_schema.BundledProgram(
-            version=BUNDLED_PROGRAM_SCHEMA_VERSION,
-            method_test_suites=[_schema_suite(suite) for suite in suites],
-            program=program,
-        )
+    return _bundled_program_schema_to_flatbuffer(_schema_bundle(suites, program))
+
+
+def serialize_as_older_writers(suites: Sequence[Suite], program: bytes) -> bytes:
+    """The same bundle in another order: by way of JSON and flatc, as ExecuTorch once wrote them.
+
+    flatc takes neither None nor numbers that are not finite.
+    """
+    return convert_to_flatbuffer(
+        serialize_from_bundled_program_to_json(_schema_bundle(suites, program))
+    )
+
+
+def _schema_bundle(suites: Sequence[Suite], program: bytes) -> bp_schema.BundledProgram:
+    return bp_schema.BundledProgram(
+        version=BUNDLED_PROGRAM_SCHEMA_VERSION,
+        method_test_suites=[_schema_suite(suite) for suite in suites],
+        program=program,
     )
 
 
@@ -97,6 +114,27 @@ def _schema_tensor(tensor: Tensor) -> bp_schema.Tensor:
         data=tensor.data,
         dim_order=list(dim_order),
     )
+
+
+def described_methods(program: bytes) -> dict[str, tuple[list[str | None], list[str | None]]]:
+    """Every method's inputs and outputs as "float32 [1, 10]", or None for those not tensors."""
+    module = portable_lib._load_for_executorch_from_buffer(program)
+    metas = {name: module.method_meta(name) for name in sorted(module.method_names())}
+    return {
+        name: (
+            [_described(meta.input_tensor_meta, index) for index in range(meta.num_inputs())],
+            [_described(meta.output_tensor_meta, index) for index in range(meta.num_outputs())],
+        )
+        for name, meta in metas.items()
+    }
+
+
+def _described(tensor_meta: Callable[[int], Any], index: int) -> str | None:
+    try:
+        info = tensor_meta(index)
+    except IndexError:
+        return None  # the runtime describes tensors only
+    return f"{_NAMES_OF_SCALAR_TYPES[info.dtype()]} {list(info.sizes())}"
 
 
 class RunnableBundle:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bundles made up from a seed: each group stresses one part of the format."""
 
 from __future__ import annotations

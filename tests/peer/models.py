@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Real models exported by ExecuTorch, with test cases and the bundle it makes of them.
 
     python tests/peer/models.py mobilenet_v2 -o DIR

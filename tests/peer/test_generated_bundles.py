@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Any bundle, of any values, has the bytes that ExecuTorch's serializer gives it."""
 
 from __future__ import annotations

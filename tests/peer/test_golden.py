@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """The golden bundles are ExecuTorch's, and the command writes them."""
 
 from __future__ import annotations

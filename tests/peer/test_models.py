@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bundles of real models are the ones ExecuTorch makes, and its runtime takes them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """A bundle with --program-alignment is still one that ExecuTorch reads and runs."""
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from command import Etstream
 from executorch.devtools.bundled_program.serialize import (
     deserialize_from_flatbuffer_to_bundled_program,
 )
-from executorch.devtools.bundled_program.serialize.generated.bundled_program_flatbuffer.BundledProgram import (  # noqa: E501
-    BundledProgram,
+from executorch.devtools.bundled_program.serialize.generated.bundled_program_flatbuffer import (
+    BundledProgram as reader,
 )
 from executorch_bundle import RunnableBundle
 from models import CachedModel, to_suites
@@ -21,7 +22,7 @@ from models import CachedModel, to_suites
 
 def program_offset(bundle: bytes) -> int:
     """Where the program's bytes begin in the file."""
-    program = BundledProgram.GetRootAs(bundle).ProgramAsNumpy()
+    program = reader.BundledProgram.GetRootAs(bundle).ProgramAsNumpy()
     whole_file = np.frombuffer(bundle, np.uint8)
     return program.ctypes.data - whole_file.ctypes.data
 

@@ -1,4 +1,5 @@
-"""Our schema of a bundle describes the files that ExecuTorch's does."""
+# SPDX-License-Identifier: BSD-3-Clause
+"""Our schemas describe the files that ExecuTorch's do."""
 
 from __future__ import annotations
 
@@ -11,9 +12,37 @@ import pytest
 from executorch.exir._serialize._flatbuffer import _run_flatc
 
 HERE = Path(__file__).resolve().parent
-OUR_SCHEMA = HERE.parents[1] / "schema" / "bundled_program.fbs"
-EXECUTORCH_SCHEMAS = Path(str(files("executorch.devtools.bundled_program.serialize")))
-EXECUTORCH_SCHEMA = EXECUTORCH_SCHEMAS / "bundled_program_schema.fbs"
+OUR_SCHEMAS = HERE.parents[1] / "schema"
+BUNDLE_SCHEMAS = Path(str(files("executorch.devtools.bundled_program.serialize")))
+PROGRAM_SCHEMAS = Path(str(files("executorch.exir._serialize")))
+EXECUTORCH_SCHEMAS = {
+    "bundled_program": BUNDLE_SCHEMAS / "bundled_program_schema.fbs",
+    "program": PROGRAM_SCHEMAS / "program.fbs",
+}
+"""By the name of ours."""
+
+BUNDLE_CHANGES = [
+    ('"BP08"', '"BP09"'),
+    ("root_type BundledProgram", "root_type Value"),
+    ("force_align: 32", "force_align: 16"),
+    ("[ubyte] (force_align: 16)", "[ubyte]"),
+    ("version:uint;", "version:ulong;"),
+    ("version:uint;", "version:uint = 2;"),
+    ("double_val:double;", "double_val:double = 1;"),
+    ("int_val:long;", "int_val:long = null;"),
+    ("method_name: string;", "method_name: string (required);"),
+    ("method_name: string;", "name: string;"),
+    ("inputs: [Value];", "inputs: [Tensor];"),
+    ("sizes: [int];", "first:int; sizes: [int];"),
+    ("  Int,\n  Bool,\n", "  Bool,\n  Int,\n"),
+]
+PROGRAM_CHANGES = [
+    ('"ET12"', '"ET13"'),
+    ("root_type Program", "root_type ExecutionPlan"),
+    ("[ubyte] (force_align: 16)", "[ubyte]"),
+    ("storage: [ubyte] (force_align: 16)", "storage: [ubyte]"),
+    ("DYNAMIC_BOUND = 1", "DYNAMIC_BOUND = 3"),
+]
 
 
 def load(schema: Path, folder: Path) -> dict[str, Any]:
@@ -78,34 +107,22 @@ def bare(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
-def test_schema_is_executorchs(tmp_path: Path) -> None:
-    assert load(OUR_SCHEMA, tmp_path) == load(EXECUTORCH_SCHEMA, tmp_path)
+@pytest.mark.parametrize("name", EXECUTORCH_SCHEMAS)
+def test_schema_is_executorchs(name: str, tmp_path: Path) -> None:
+    ours = load(OUR_SCHEMAS / f"{name}.fbs", tmp_path)
+    assert ours == load(EXECUTORCH_SCHEMAS[name], tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "changed"),
-    [
-        ('"BP08"', '"BP09"'),
-        ("root_type BundledProgram", "root_type Value"),
-        ("force_align: 32", "force_align: 16"),
-        ("[ubyte] (force_align: 16)", "[ubyte]"),
-        ("version:uint;", "version:ulong;"),
-        ("version:uint;", "version:uint = 2;"),
-        ("double_val:double;", "double_val:double = 1;"),
-        ("int_val:long;", "int_val:long = null;"),
-        ("method_name: string;", "method_name: string (required);"),
-        ("method_name: string;", "name: string;"),
-        ("inputs: [Value];", "inputs: [Tensor];"),
-        ("sizes: [int];", "first:int; sizes: [int];"),
-        ("  Int,\n  Bool,\n", "  Bool,\n  Int,\n"),
-    ],
+    ("name", "text", "changed"),
+    [("bundled_program", *change) for change in BUNDLE_CHANGES]
+    + [("program", *change) for change in PROGRAM_CHANGES],
 )
-def test_comparison_sees_a_change(text: str, changed: str, tmp_path: Path) -> None:
-    original = EXECUTORCH_SCHEMA.read_text()
+def test_comparison_sees_a_change(name: str, text: str, changed: str, tmp_path: Path) -> None:
+    schema = EXECUTORCH_SCHEMAS[name]
+    original = schema.read_text()
     assert original.count(text) >= 1
-    for name, schema in (
-        ("scalar_type.fbs", (EXECUTORCH_SCHEMAS / "scalar_type.fbs").read_text()),
-        ("changed.fbs", original.replace(text, changed)),
-    ):
-        (tmp_path / name).write_text(schema)
-    assert load(tmp_path / "changed.fbs", tmp_path) != load(EXECUTORCH_SCHEMA, tmp_path)
+    scalar_types = schema.with_name("scalar_type.fbs").read_text()
+    (tmp_path / "scalar_type.fbs").write_text(scalar_types)
+    (tmp_path / "changed.fbs").write_text(original.replace(text, changed))
+    assert load(tmp_path / "changed.fbs", tmp_path) != load(schema, tmp_path)

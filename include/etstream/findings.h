@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a check has to say of a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace etstream {
+
+/// Each is a sentence for a person: where, what was expected, what was found.
+struct Findings {
+  std::vector<std::string> errors;    // the file is damaged, or would harm or fail whoever runs it
+  std::vector<std::string> warnings;  // it works, but not as one would think
+
+  [[nodiscard]] bool ok() const noexcept { return errors.empty(); }
+};
+
+}  // namespace etstream

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a file consists of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program_file.h"
+#include "etstream/byte_source.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// A range of the file that holds one thing.
+struct FilePart {
+  std::string name;          // "program: segment 0 (constants)", "forward, case 0, input 1: float32 [1, 3]"
+  std::uint64_t offset = 0;  // from the start of the file, in bytes
+  std::uint64_t size = 0;    // in bytes, without padding
+  std::uint64_t alignment = 1;  // the largest power of two up to 65536 that divides `offset`
+};
+
+struct FileInspection {
+  std::string format;  // "program" or "bundled_program"
+  std::uint64_t size = 0;
+  std::uint32_t version = 0;        // of the outermost schema
+  std::vector<FilePart> parts;      // payloads in file order; they don't overlap
+  std::uint64_t metadata_size = 0;  // all that is in no part: tables, padding
+  std::vector<MethodInfo> methods;  // of the program
+  std::vector<BundledProgramFile::Suite> suites;
+  std::uint64_t bytes_read = 0;  // from the file, to find out
+};
+
+/// Reads the metadata of a .pte or a .bpte, no payload. Errors: kUnsupported for another kind of file,
+/// kCorrupt, kIo.
+[[nodiscard]] Result<FileInspection> inspect(const ByteSource& file);
+
+/// "float32 [1, 3, 224, 224]", "integer 3", "String"...
+[[nodiscard]] std::string describe(const ValueInfo& info);
+
+}  // namespace etstream

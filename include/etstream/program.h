@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The ExecuTorch program (.pte, identifier ET12), read where it lies.
+//
+//   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
+//   if (!program) return fail(program.error().message);
+//   for (const auto& method : program->methods().value()) std::puts(method.name.c_str());
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/findings.h"
+#include "etstream/result.h"
+#include "etstream/scalar_type.h"
+
+namespace etstream {
+
+/// Whether a tensor's sizes are exact, upper bounds, or say nothing.
+enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
+
+struct TensorInfo {
+  ScalarType scalar_type = ScalarType::kFloat32;
+  std::vector<std::int32_t> sizes;
+  std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first
+  ShapeDynamism dynamism = ShapeDynamism::kStatic;
+};
+
+/// A kind of value that no test case can hold: "Null", "String", "TensorList"...
+struct OtherInfo {
+  std::string kind;
+};
+
+/// What a method takes or gives. A scalar stands for the value that the method was exported with.
+using ValueInfo = std::variant<TensorInfo, std::int64_t, bool, double, OtherInfo>;
+
+struct MethodInfo {
+  std::string name;
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;
+};
+
+/// Where a segment lies in the file.
+struct SegmentInfo {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::string use;  // "constants", "mutable data", "delegate XnnpackBackend", "named data"; "" for none
+};
+
+/// An open program. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
+/// called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found;
+/// kIo.
+class ProgramFile {
+ public:
+  /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
+  /// them. `file` is all of the program and nothing else; `name` is what messages call it, by default what
+  /// they call the file. Memory while it does: 16 bytes an object.
+  [[nodiscard]] static Result<ProgramFile> open(ByteSource file, std::string name = {});
+
+  ProgramFile(ProgramFile&&) noexcept;
+  ProgramFile& operator=(ProgramFile&&) noexcept;
+  ~ProgramFile();
+
+  [[nodiscard]] const ByteSource& file() const noexcept;
+  /// The bytes that are the flatbuffer, from the start of the file on, extended header included.
+  [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
+  /// The extended header's length at offset 8; 0 where there is none, and so no segments.
+  [[nodiscard]] std::uint32_t extended_header_size() const noexcept;
+  /// Where the extended header says that segments begin and how many bytes they are.
+  [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
+  [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
+  /// How many bytes of the file have been read.
+  [[nodiscard]] std::uint64_t bytes_read() const noexcept;
+
+  [[nodiscard]] Result<std::uint32_t> version() const;
+  [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
+  [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
+
+  /// Checks what open() does not: that indices are in range, that segments are inside the file, apart from
+  /// each other and aligned, with zeros between them. What is wrong is added to `findings`; what can't be
+  /// followed ends the check. Error: kIo, kOutOfMemory.
+  [[nodiscard]] Result<void> verify(Findings& findings) const;
+
+  struct Parts;
+
+ private:
+  explicit ProgramFile(std::unique_ptr<const Parts> parts);
+  std::unique_ptr<const Parts> parts_;
+};
+
+}  // namespace etstream

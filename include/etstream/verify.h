@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether a file of any format that etstream knows is sound.
+#pragma once
+
+#include "etstream/byte_source.h"
+#include "etstream/findings.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Checks a .pte or a .bpte, told apart by their identifiers. All metadata and padding is read, payloads are
+/// not, which no hash in these formats protects. At most 100 errors and 100 warnings are found. Errors:
+/// kUnsupported for another kind of file; kIo; what is wrong with the file is in the findings.
+[[nodiscard]] Result<Findings> verify(const ByteSource& file);
+
+}  // namespace etstream

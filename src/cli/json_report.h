@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reports for programs: JSON on standard output.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace etstream::cli {
+
+/// Bytes that are not UTF-8, as a path may have, become U+FFFD.
+void print_json(const nlohmann::ordered_json& report);
+
+}  // namespace etstream::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/output.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/progress_bar.h"
+#include "cli/terminal.h"
+#include "etstream/sink.h"
+
+namespace etstream::cli {
+namespace {
+
+Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
+                                          std::initializer_list<std::string> inputs) {
+  if (path == kToStandardOutput) {
+    if (standard_output_is_a_terminal()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the output is binary and not for a terminal; send it to a file or into a pipe"};
+    }
+    return open_descriptor_sink(kStandardOutput, "standard output");
+  }
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, path, ignored)) {
+      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
+                        quote(input), "; give the output another name");
+    }
+  }
+  return open_file_sink(path, {.sync = sync});
+}
+
+}  // namespace
+
+Progress interruptible_progress() {
+  catch_interrupts();
+  return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
+    bar->show(done, total);
+    return !interrupted();
+  };
+}
+
+Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
+                          std::initializer_list<std::string> inputs) {
+  ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs));
+  return write(layout, *sink, interruptible_progress());
+}
+
+void print(const Findings& findings) {
+  for (const std::string& error : findings.errors) std::fprintf(stderr, "error: %s\n", error.c_str());
+  for (const std::string& warning : findings.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where a command's output goes: a file that appears whole, or standard output.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "etstream/findings.h"
+#include "etstream/layout.h"
+#include "etstream/result.h"
+#include "etstream/write.h"
+
+namespace etstream::cli {
+
+/// The path that stands for standard output.
+inline constexpr std::string_view kToStandardOutput = "-";
+
+/// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
+/// that the command reads, is refused as the output: it is likely a slip.
+[[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
+                                        std::initializer_list<std::string> inputs);
+
+/// A progress function with a bar that stops where the process is interrupted; catches interrupts from here
+/// on.
+[[nodiscard]] Progress interruptible_progress();
+
+/// Each finding on a line of standard error.
+void print(const Findings& findings);
+
+}  // namespace etstream::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The schema of BP08 files, and the numbers of its union's members.
+#pragma once
+
+#include <cstdint>
+
+#include "etstream/result.h"
+#include "schema/schema.h"
+
+namespace etstream {
+
+/// ValueUnion in schema/bundled_program.fbs.
+enum class ValueUnion : std::uint8_t { kNone = 0, kTensor = 1, kInt = 2, kBool = 3, kDouble = 4 };
+
+/// Compiled in; the same object at every call.
+[[nodiscard]] Result<const Schema*> bundled_program_schema();
+
+}  // namespace etstream

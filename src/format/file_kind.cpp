@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/file_kind.h"
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+
+Result<FileKind> file_kind(const ByteSource& file) {
+  constexpr std::uint64_t kOffset = 4;
+  std::array<char, 4> bytes{};
+  if (file.size() < kOffset + bytes.size()) {
+    return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
+                      " long, expected a .pte or .bpte file");
+  }
+  ETSTREAM_TRY(file.read_at(kOffset, std::as_writable_bytes(std::span(bytes))));
+  const std::string_view identifier(bytes.data(), bytes.size());
+  if (identifier == "ET12") return FileKind::kProgram;
+  if (identifier == "BP08") return FileKind::kBundledProgram;
+  return make_error(ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
+                    ": expected the identifier of a program (ET12) or of a bundle (BP08), found ",
+                    quote(identifier));
+}
+
+}  // namespace etstream

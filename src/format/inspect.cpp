@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/inspect.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "format/file_kind.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kMostAlignment = 65536;
+
+std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
+  std::string out = text(name_of(type), " [");
+  for (std::size_t i = 0; i < sizes.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
+  return out + "]";
+}
+
+void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
+  std::uint64_t alignment = kMostAlignment;
+  while (offset % alignment != 0) alignment /= 2;
+  inspection.parts.push_back({std::move(name), offset, size, alignment});
+}
+
+/// Adds what a program that begins at `base` in the file consists of.
+Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
+                         FileInspection& inspection) {
+  ETSTREAM_ASSIGN(inspection.methods, program.methods());
+  add_part(inspection, text(prefix, "flatbuffer"), base, program.flatbuffer_size());
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].size == 0) continue;
+    const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
+    add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
+  }
+  inspection.bytes_read += program.bytes_read();
+  return {};
+}
+
+/// Adds the tensors among the values. `bundle` is the file that their data lies in.
+void add_tensors(const std::vector<Value>& values, const std::string& where, const ByteSource& bundle,
+                 FileInspection& inspection) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&values[i]);
+    if (!tensor || tensor->data.size() == 0) continue;
+    add_part(inspection, text(where, i, ": ", tensor_text(tensor->scalar_type, tensor->sizes)),
+             tensor->data.offset_in(bundle).value_or(0), tensor->data.size());
+  }
+}
+
+Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspection) {
+  inspection.version = bundle.version();
+  inspection.suites = bundle.suites();
+  const auto program = bundle.open_program();
+  if (program) {
+    ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), inspection));
+  } else {
+    add_part(inspection, "program (not one that can be read)", bundle.program_offset(),
+             bundle.program().size());
+  }
+  for (const auto& suite : bundle.suites()) {
+    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
+      const std::string where = text(quote(suite.method_name), " case ", i);
+      add_tensors(test_case.inputs, where + " input ", bundle.file(), inspection);
+      add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
+    }
+  }
+  inspection.bytes_read += bundle.bytes_read();
+  return {};
+}
+
+}  // namespace
+
+Result<FileInspection> inspect(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<FileInspection> {
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    FileInspection inspection;
+    inspection.size = file.size();
+    if (kind == FileKind::kProgram) {
+      inspection.format = "program";
+      ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
+      ETSTREAM_ASSIGN(inspection.version, program.version());
+      ETSTREAM_TRY(add_program(program, "", 0, inspection));
+    } else {
+      inspection.format = "bundled_program";
+      ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
+      ETSTREAM_TRY(add_bundle(bundle, inspection));
+    }
+    std::sort(inspection.parts.begin(), inspection.parts.end(),
+              [](const FilePart& a, const FilePart& b) { return a.offset < b.offset; });
+    std::uint64_t payload = 0;
+    for (const FilePart& part : inspection.parts) payload += part.size;
+    inspection.metadata_size = inspection.size - std::min(payload, inspection.size);
+    return inspection;
+  });
+}
+
+std::string describe(const ValueInfo& info) {
+  struct Visitor {
+    std::string operator()(const TensorInfo& tensor) const {
+      const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
+      return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
+    }
+    std::string operator()(std::int64_t value) const { return text("integer ", value); }
+    std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
+    std::string operator()(double value) const { return text("double ", value); }
+    std::string operator()(const OtherInfo& other) const { return other.kind; }
+  };
+  return std::visit(Visitor{}, info);
+}
+
+}  // namespace etstream

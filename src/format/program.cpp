@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/program.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "format/program_parts.h"
+#include "program_bfbs_generated.h"
+#include "schema/flatbuffer_verifier.h"
+#include "schema/table_reader.h"
+
+namespace etstream {
+namespace {
+
+Result<const Schema*> program_schema() {
+  using Binary = program::ProgramBinarySchema;
+  static const Result<Schema> kSchema =
+      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  if (!kSchema) return kSchema.error();
+  return &*kSchema;
+}
+
+/// The extended header of `file`, whose offsets are inside it; of length 0 if there is none.
+Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::string& name) {
+  ExtendedHeader header;
+  header.program_size = file.size();
+  std::array<std::byte, ExtendedHeader::kSize> bytes{};
+  const auto magic = std::as_bytes(std::span(ExtendedHeader::kMagic));
+  if (file.size() < ExtendedHeader::kPosition + bytes.size()) return header;
+  ETSTREAM_TRY(file.read_at(ExtendedHeader::kPosition, bytes));
+  if (!std::equal(magic.begin(), magic.end(), bytes.begin())) return header;
+  const auto field = [&](std::size_t offset, auto& out) {
+    std::memcpy(&out, bytes.data() + offset, sizeof(out));
+  };
+  const auto corrupt = [&](std::size_t offset, const auto&... expected_and_found) {
+    return make_error(ErrorCode::kCorrupt, name, ": offset ", ExtendedHeader::kPosition + offset,
+                      ": extended header: expected ", expected_and_found...);
+  };
+  field(4, header.length);
+  if (header.length < ExtendedHeader::kSmallest) {
+    return corrupt(4, "a length of at least ", ExtendedHeader::kSmallest, ", found ", header.length);
+  }
+  field(8, header.program_size);
+  field(16, header.segment_base_offset);
+  if (header.length >= ExtendedHeader::kSize) field(24, header.segment_data_size);
+  if (header.program_size < ExtendedHeader::kPosition + header.length || header.program_size > file.size()) {
+    return corrupt(8, "a program size that holds the header and is inside the file's ", file.size(),
+                   " bytes, found ", header.program_size);
+  }
+  if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
+    return corrupt(16, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
+                   " bytes from ", header.segment_base_offset, " on");
+  }
+  if (header.segment_base_offset != 0 && header.segment_base_offset < header.program_size) {
+    return corrupt(16, "segments behind the program's ", header.program_size, " bytes, found them from ",
+                   header.segment_base_offset, " on");
+  }
+  return header;
+}
+
+Result<ValueInfo> read_tensor(const TableReader& tensor) {
+  TensorInfo info;
+  ETSTREAM_ASSIGN(info.scalar_type, tensor.scalar<ScalarType>("scalar_type"));
+  ETSTREAM_ASSIGN(info.sizes, tensor.values<std::int32_t>("sizes"));
+  ETSTREAM_ASSIGN(info.dim_order, tensor.values<std::uint8_t>("dim_order"));
+  ETSTREAM_ASSIGN(info.dynamism, tensor.scalar<ShapeDynamism>("shape_dynamism"));
+  return ValueInfo(std::move(info));
+}
+
+Result<ValueInfo> read_value(const TableReader& value) {
+  ETSTREAM_ASSIGN(const auto held, value.member("val"));
+  if (!held) return ValueInfo(OtherInfo{"NONE"});
+  const std::string& kind = held->type_name();
+  if (kind == "Tensor") return read_tensor(*held);
+  if (kind == "Int") {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>("int_val"));
+    return ValueInfo(scalar);
+  }
+  if (kind == "Bool") {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>("bool_val"));
+    return ValueInfo(scalar != 0);
+  }
+  if (kind == "Double") {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>("double_val"));
+    return ValueInfo(scalar);
+  }
+  return ValueInfo(OtherInfo{kind});
+}
+
+Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_view which) {
+  ETSTREAM_ASSIGN(const TableList values, plan.tables("values"));
+  ETSTREAM_ASSIGN(const auto indices, plan.values<std::int32_t>(which));
+  std::vector<ValueInfo> out;
+  for (const std::int32_t index : indices) {
+    if (index < 0 || std::cmp_greater_equal(index, values.size())) {
+      return plan.corrupt(text("indices below ", values.size(), " in ExecutionPlan.", which), text(index));
+    }
+    ETSTREAM_ASSIGN(const TableReader value, values.at(static_cast<std::uint64_t>(index)));
+    ETSTREAM_ASSIGN(ValueInfo info, read_value(value));
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+/// Says of the segment at `index` what it is used for; the first use stays.
+void note_use(std::vector<SegmentInfo>& segments, std::uint64_t index, std::string_view use) {
+  if (index < segments.size() && segments[index].use.empty()) segments[index].use = use;
+}
+
+Result<void> note_delegates(const TableReader& root, std::vector<SegmentInfo>& segments) {
+  ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
+  for (std::uint32_t i = 0; i < plans.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
+    ETSTREAM_ASSIGN(const TableList delegates, plan.tables("delegates"));
+    for (std::uint32_t j = 0; j < delegates.size(); ++j) {
+      ETSTREAM_ASSIGN(const TableReader delegate, delegates.at(j));
+      ETSTREAM_ASSIGN(const auto id, delegate.string("id"));
+      ETSTREAM_ASSIGN(const auto processed, delegate.child("processed"));
+      if (!processed) continue;
+      ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
+      ETSTREAM_ASSIGN(const auto index, processed->scalar<std::uint32_t>("index"));
+      if (location == 1) note_use(segments, index, text("delegate ", id.value_or("")));
+    }
+  }
+  return {};
+}
+
+Result<void> note_data(const TableReader& root, std::vector<SegmentInfo>& segments) {
+  ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
+  if (constants) {
+    ETSTREAM_ASSIGN(const auto index, constants->scalar<std::uint32_t>("segment_index"));
+    note_use(segments, index, "constants");
+  }
+  for (const auto& [list, use] :
+       {std::pair{"mutable_data_segments", "mutable data"}, std::pair{"named_data", "named data"}}) {
+    ETSTREAM_ASSIGN(const TableList tables, root.tables(list));
+    for (std::uint32_t i = 0; i < tables.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader table, tables.at(i));
+      ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
+      note_use(segments, index, use);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+ProgramFile::ProgramFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+ProgramFile::ProgramFile(ProgramFile&&) noexcept = default;
+ProgramFile& ProgramFile::operator=(ProgramFile&&) noexcept = default;
+ProgramFile::~ProgramFile() = default;
+
+Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name) {
+  return without_exceptions([&]() -> Result<ProgramFile> {
+    ETSTREAM_ASSIGN(const Schema* schema, program_schema());
+    if (name.empty()) name = file.name();
+    ETSTREAM_ASSIGN(const ExtendedHeader header, read_extended_header(file, name));
+    ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.program_size));
+    ETSTREAM_ASSIGN(FlatbufferView view,
+                    FlatbufferView::open(*schema, std::move(flatbuffer), std::move(name)));
+    const std::uint64_t position = ExtendedHeader::kPosition;
+    ETSTREAM_TRY(verify_flatbuffer(view, {{position, position + header.length}}));
+    return ProgramFile(std::make_unique<const Parts>(Parts{std::move(file), header, std::move(view)}));
+  });
+}
+
+const ByteSource& ProgramFile::file() const noexcept { return parts_->file; }
+std::uint64_t ProgramFile::flatbuffer_size() const noexcept { return parts_->header.program_size; }
+std::uint32_t ProgramFile::extended_header_size() const noexcept { return parts_->header.length; }
+std::uint64_t ProgramFile::segment_base_offset() const noexcept { return parts_->header.segment_base_offset; }
+std::uint64_t ProgramFile::segment_data_size() const noexcept { return parts_->header.segment_data_size; }
+std::uint64_t ProgramFile::bytes_read() const noexcept { return parts_->view.bytes_read(); }
+
+Result<std::uint32_t> ProgramFile::version() const {
+  return without_exceptions([&]() -> Result<std::uint32_t> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    return root.scalar<std::uint32_t>("version");
+  });
+}
+
+Result<std::vector<MethodInfo>> ProgramFile::methods() const {
+  return without_exceptions([&]() -> Result<std::vector<MethodInfo>> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
+    std::vector<MethodInfo> methods;
+    for (std::uint32_t i = 0; i < plans.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
+      MethodInfo method;
+      ETSTREAM_ASSIGN(auto name, plan.string("name"));
+      method.name = std::move(name).value_or("");
+      ETSTREAM_ASSIGN(method.inputs, read_values(plan, "inputs"));
+      ETSTREAM_ASSIGN(method.outputs, read_values(plan, "outputs"));
+      methods.push_back(std::move(method));
+    }
+    return methods;
+  });
+}
+
+Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
+  return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
+    std::vector<SegmentInfo> segments;
+    for (std::uint32_t i = 0; i < listed.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
+      SegmentInfo info;
+      ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>("offset"));
+      ETSTREAM_ASSIGN(info.size, segment.scalar<std::uint64_t>("size"));
+      const auto start = checked_add(parts_->header.segment_base_offset, offset);
+      if (!start || !range_fits(*start, info.size, parts_->file.size())) {
+        return segment.corrupt(text("a segment inside the file's ", parts_->file.size(), " bytes"),
+                               text(info.size, " bytes from ", offset, " + the base offset ",
+                                    parts_->header.segment_base_offset, " on"));
+      }
+      info.offset = *start;
+      segments.push_back(std::move(info));
+    }
+    ETSTREAM_TRY(note_data(root, segments));
+    ETSTREAM_TRY(note_delegates(root, segments));
+    return segments;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether test cases fit the methods of a program. ExecuTorch's own reader (devtools/bundled_program) trusts
+// that they do, and reads out of bounds where they don't.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "etstream/bundled_program.h"
+#include "etstream/findings.h"
+#include "etstream/program.h"
+
+namespace etstream {
+
+/// How many of each kind a Findings takes; more would say nothing new.
+inline constexpr std::size_t kMostFindings = 100;
+
+void add_error(Findings& findings, std::string message);
+void add_warning(Findings& findings, std::string message);
+
+/// The method that a suite names; adds an error if there is none.
+[[nodiscard]] const MethodInfo* find_method(const std::vector<MethodInfo>& methods, std::string_view name,
+                                            Findings& findings);
+
+/// Adds what keeps `test_case`, which is number `index` of `method`'s suite, from running on ExecuTorch
+/// 1.5.1: inputs or outputs that are not as many, of the kind, of the dtype or of the shape that the method
+/// has; data that is not as long as its shape says; more than 16 dimensions.
+void check_test_case(const MethodInfo& method, const MethodTestCase& test_case, std::size_t index,
+                     Findings& findings);
+
+}  // namespace etstream

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/verify.h"
+
+#include "base/try.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/program.h"
+#include "format/file_kind.h"
+#include "format/test_case_check.h"
+
+namespace etstream {
+namespace {
+
+template <class File>
+Result<void> open_and_verify(const ByteSource& file, Findings& findings) {
+  ETSTREAM_ASSIGN(const File opened, File::open(file));
+  return opened.verify(findings);
+}
+
+}  // namespace
+
+Result<Findings> verify(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<Findings> {
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    Findings findings;
+    auto done = kind == FileKind::kProgram ? open_and_verify<ProgramFile>(file, findings)
+                                           : open_and_verify<BundledProgramFile>(file, findings);
+    if (!done) {
+      if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
+      add_error(findings, std::move(done).error().message);
+    }
+    ETSTREAM_TRY(file.check_unchanged());
+    return findings;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/find_nonzero.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/try.h"
+
+namespace etstream {
+
+Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
+                                                std::uint64_t end) {
+  std::array<std::byte, 4096> buffer;
+  while (begin < end) {
+    const auto bytes = std::span(buffer).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - begin)));
+    ETSTREAM_TRY(source.read_at(begin, bytes));
+    const auto found =
+        std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
+    if (found != bytes.end()) {
+      return std::optional(NonzeroByte{begin + static_cast<std::uint64_t>(found - bytes.begin()),
+                                       std::to_integer<int>(*found)});
+    }
+    begin += bytes.size();
+  }
+  return std::optional<NonzeroByte>();
+}
+
+}  // namespace etstream

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether padding is what it should be.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+struct NonzeroByte {
+  std::uint64_t offset = 0;
+  int value = 0;
+};
+
+/// The first byte of `source` in [begin, end) that is not zero. The range is inside the source.
+[[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
+                                                              std::uint64_t end);
+
+}  // namespace etstream

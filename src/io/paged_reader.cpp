@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/paged_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+
+PagedReader::PagedReader(ByteSource source, std::string name)
+    : source_(std::move(source)), name_(std::move(name)) {
+  numbers_.fill(kNoPage);
+}
+
+Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
+  if (!range_fits(offset, out.size(), source_.size())) {
+    return make_error(ErrorCode::kCorrupt, name_, ": offset ", offset, ": expected ", out.size(),
+                      " bytes inside the ", source_.size(), " bytes there are");
+  }
+  const std::lock_guard lock(mutex_);
+  while (!out.empty()) {
+    ETSTREAM_ASSIGN(const auto bytes, page(offset / kPageSize));
+    const auto from = static_cast<std::size_t>(offset % kPageSize);
+    const std::size_t n = std::min(out.size(), bytes.size() - from);
+    std::memcpy(out.data(), bytes.data() + from, n);
+    out = out.subspan(n);
+    offset += n;
+  }
+  return {};
+}
+
+std::uint64_t PagedReader::bytes_read() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_read_;
+}
+
+Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
+  const std::uint64_t start = number * kPageSize;
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageSize, source_.size() - start));
+  auto place =
+      static_cast<std::size_t>(std::find(numbers_.begin(), numbers_.end(), number) - numbers_.begin());
+  if (place == kPages) {
+    place = static_cast<std::size_t>(std::min_element(used_.begin(), used_.end()) - used_.begin());
+    numbers_[place] = kNoPage;
+    if (!pages_[place]) pages_[place] = std::make_unique_for_overwrite<std::byte[]>(kPageSize);
+    ETSTREAM_TRY(source_.read_at(start, {pages_[place].get(), size}));
+    numbers_[place] = number;
+    bytes_read_ += size;
+  }
+  used_[place] = ++clock_;
+  return std::span<const std::byte>(pages_[place].get(), size);
+}
+
+}  // namespace etstream

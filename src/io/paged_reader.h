@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Small reads at random places of a source, through a few cached pages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Holds at most 512 KiB. May be used by several threads at once.
+class PagedReader {
+ public:
+  /// `name` is what messages call the source.
+  PagedReader(ByteSource source, std::string name);
+
+  [[nodiscard]] const ByteSource& source() const noexcept { return source_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Fills `out` with the bytes from `offset` on. Errors: those of ByteSource::read_at.
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
+  /// How many bytes have been read from the source.
+  [[nodiscard]] std::uint64_t bytes_read() const;
+
+ private:
+  static constexpr std::size_t kPageSize = 4096;
+  static constexpr std::size_t kPages = 128;
+  static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
+
+  /// The bytes of page `number`, read if they are not there.
+  Result<std::span<const std::byte>> page(std::uint64_t number);
+
+  const ByteSource source_;
+  const std::string name_;
+  mutable std::mutex mutex_;                                // guards what follows
+  std::array<std::unique_ptr<std::byte[]>, kPages> pages_;  // allocated as they are used
+  std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
+  std::array<std::uint64_t, kPages> used_{};                // when each was used last
+  std::uint64_t clock_ = 0;
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace etstream

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "io/temporary_posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::string_view kSuffix = ".tmp";
+constexpr std::size_t kLongestName = 255;  // of a file in a folder, on every file system that matters
+constexpr std::size_t kRandomDigits = 16;
+
+/// What the names of all temporary files for a destination begin with.
+std::string temporary_prefix(const std::string& name) {
+  constexpr std::string_view kMark = ".etstream-";
+  const std::size_t room = kLongestName - 1 - kMark.size() - kRandomDigits - kSuffix.size();
+  return text(".", name.substr(0, room), kMark);
+}
+
+bool is_temporary(std::string_view name, std::string_view prefix) {
+  return name.size() == prefix.size() + kRandomDigits + kSuffix.size() && name.starts_with(prefix) &&
+         name.ends_with(kSuffix);
+}
+
+/// Takes the lock that says that a process is writing the file or folder. A file system without locks has
+/// nobody to tell apart, so there its files count as locked.
+bool try_lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+void remove_leftover(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file || !try_lock(file.get())) return;
+  remove_temporary(path);
+}
+
+/// Removes the temporary files and folders whose writers are gone.
+void remove_leftovers(const std::string& folder, const std::string& prefix) {
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.empty() ? "." : folder.c_str()));
+  if (!entries) return;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    if (is_temporary(entry->d_name, prefix)) remove_leftover(folder + entry->d_name);
+  }
+}
+
+Result<std::string> random_digits() {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::array<unsigned char, kRandomDigits> bytes{};
+  if (::getentropy(bytes.data(), bytes.size()) != 0) {
+    return make_error(ErrorCode::kIo, "cannot get random bytes for a temporary file's name");
+  }
+  std::string digits;
+  for (const unsigned char byte : bytes) digits += kDigits[byte & 15];
+  return digits;
+}
+
+/// Whether `path` still names the file behind `fd`.
+bool names(const std::string& path, int fd) {
+  struct stat by_path {};
+  struct stat by_descriptor {};
+  return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(fd, &by_descriptor) == 0 &&
+         by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
+}
+
+Descriptor make_file(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+}
+
+Descriptor make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) return Descriptor();
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
+  const auto [folder, name] = place_of(destination);
+  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  const std::string prefix = temporary_prefix(name);
+  remove_leftovers(folder, prefix);
+  constexpr int kAttempts = 16;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    ETSTREAM_ASSIGN(const std::string digits, random_digits());
+    std::string path = text(folder, prefix, digits, kSuffix);
+    Descriptor made = make(path);
+    if (!made) {
+      if (errno == EEXIST || errno == EINTR) continue;
+      if (errno == ENOENT) {
+        return make_error(ErrorCode::kNotFound, "cannot write ", quote(destination), ": there is no folder ",
+                          quote(folder));
+      }
+      return system_error(errno, "cannot write beside", destination);
+    }
+    const bool locked = try_lock(made.get());
+    const bool taken = !locked && errno == EWOULDBLOCK;
+    // Another process may have taken the new file for a leftover in the moment before it was locked.
+    if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
+    remove_temporary(path);
+  }
+  return make_error(ErrorCode::kIo, "cannot create a temporary file beside ", quote(destination), " in ",
+                    kAttempts, " attempts");
+}
+
+}  // namespace
+
+Place place_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+}
+
+Result<std::string> follow_links(std::string path) {
+  constexpr int kMostLinks = 40;  // Linux's own limit
+  for (int links = 0; links < kMostLinks; ++links) {
+    std::array<char, 4096> target{};
+    const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+    if (n < 0) return path;  // not a link, or not there
+    const std::string_view link(target.data(), static_cast<std::size_t>(n));
+    path = link.starts_with('/') ? std::string(link) : place_of(path).folder + std::string(link);
+  }
+  return system_error(ELOOP, "cannot write", path);
+}
+
+Result<Temporary> create_temporary_file(const std::string& destination) {
+  return create(destination, make_file);
+}
+
+Result<Temporary> create_temporary_folder(const std::string& destination) {
+  return create(destination, make_folder);
+}
+
+void remove_temporary(const std::string& path) noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+Result<void> sync_folder_of(const std::string& destination) {
+  const std::string folder = place_of(destination).folder;
+  const std::string path = folder.empty() ? "." : folder;
+  const Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: the file system (a network or FUSE one) has no fsync for folders.
+  if (!opened || (::fsync(opened.get()) != 0 && errno != EINVAL)) {
+    return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
+  }
+  return {};
+}
+
+}  // namespace etstream

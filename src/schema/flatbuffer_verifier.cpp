@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schema/flatbuffer_verifier.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "io/find_nonzero.h"
+
+namespace etstream {
+namespace {
+
+/// As in FlatBuffers' own verifier.
+constexpr int kDeepest = 64;
+constexpr std::uint64_t kHeaderSize = 8;
+constexpr std::uint64_t kOffsetSize = 4;
+constexpr std::uint64_t kLengthSize = 4;
+/// How often each byte may be reached on average. ExecuTorch's writers share nothing but vtables.
+constexpr std::uint64_t kMostSharing = 4;
+
+class Verifier {
+ public:
+  Verifier(const FlatbufferView& view, std::vector<UsedRange> used)
+      : view_(view), used_(std::move(used)), budget_(kMostSharing * view.file().size()) {}
+
+  Result<void> run() {
+    use(0, kHeaderSize);
+    ETSTREAM_ASSIGN(const TableView root, view_.root());
+    ETSTREAM_TRY(verify_table(root, view_.schema().root_index(), 1));
+    return verify_gaps();
+  }
+
+ private:
+  void use(std::uint64_t begin, std::uint64_t size) { used_.push_back({begin, begin + size}); }
+
+  /// Counts what is reached against the file's size, so that objects that are shared over and over can't
+  /// make the walk, or those who walk after it, take longer than the file is large.
+  Result<void> spend(std::uint64_t position, std::uint64_t bytes) {
+    if (bytes > budget_) {
+      return view_.corrupt(position,
+                           text("objects that are shared at most ", kMostSharing, " times on average"),
+                           "more sharing");
+    }
+    budget_ -= bytes;
+    return {};
+  }
+
+  Result<void> visit(std::uint64_t position, std::uint64_t size) {
+    use(position, size);
+    return spend(position, size);
+  }
+
+  Result<void> verify_table(const TableView& table, std::size_t type, int depth) {
+    const TableType& declared = view_.schema().tables()[type];
+    if (depth > kDeepest) {
+      return view_.corrupt(table.position, text("tables nested at most ", kDeepest, " deep"), declared.name);
+    }
+    ETSTREAM_TRY(visit(table.position, table.size));
+    if (vtables_.insert(table.vtable).second) use(table.vtable, table.vtable_size);
+    for (const FieldType& field : declared.fields) ETSTREAM_TRY(verify_field(table, declared, field, depth));
+    return {};
+  }
+
+  Result<void> verify_field(const TableView& table, const TableType& declared, const FieldType& field,
+                            int depth) {
+    ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
+    if (!position) {
+      if (!field.required) return {};
+      return view_.corrupt(table.position, text(declared.name, ".", field.name), "nothing");
+    }
+    switch (field.kind) {
+      case FieldKind::kScalar:
+      case FieldKind::kUnionType:
+        return {};
+      case FieldKind::kTable: {
+        ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
+        return verify_table(*child, field.type, depth + 1);
+      }
+      case FieldKind::kUnion:
+        return verify_union(table, declared, field, depth);
+      case FieldKind::kString:
+      case FieldKind::kScalarVector:
+      case FieldKind::kTableVector:
+      case FieldKind::kStringVector:
+        return verify_vector(table, field, depth);
+    }
+    return {};
+  }
+
+  Result<void> verify_union(const TableView& table, const TableType& declared, const FieldType& field,
+                            int depth) {
+    const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+    ETSTREAM_ASSIGN(const std::uint64_t type, view_.scalar(table, type_field));
+    const auto& members = view_.schema().unions()[field.type].members;
+    if (type >= members.size() || !members[type]) {
+      return view_.corrupt(table.position, text("a known type of the union ", declared.name, ".", field.name),
+                           text(type));
+    }
+    ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
+    return verify_table(*child, *members[type], depth + 1);
+  }
+
+  Result<void> verify_vector(const TableView& table, const FieldType& field, int depth) {
+    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
+    const std::uint64_t count = vector->count;
+    switch (field.kind) {
+      case FieldKind::kString:
+        return visit(vector->position, kLengthSize + count + 1);
+      case FieldKind::kScalarVector:
+        use(vector->position, kLengthSize + count * field.width);
+        // Bytes are payloads, which nobody walks through.
+        return spend(vector->position, kLengthSize + (field.width == 1 ? 0 : count * field.width));
+      default:
+        ETSTREAM_TRY(visit(vector->position, kLengthSize + count * kOffsetSize));
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (field.kind == FieldKind::kTableVector) {
+        ETSTREAM_ASSIGN(const TableView child, view_.table_at(*vector, i));
+        ETSTREAM_TRY(verify_table(child, field.type, depth + 1));
+      } else {
+        ETSTREAM_ASSIGN(const VectorView string, view_.string_at(*vector, i));
+        ETSTREAM_TRY(visit(string.position, kLengthSize + string.count + 1));
+      }
+    }
+    return {};
+  }
+
+  /// Whether the ranges in use lie apart from each other, or on each other where one is shared, and only
+  /// zeros lie between them.
+  Result<void> verify_gaps() {
+    std::sort(used_.begin(), used_.end(), [](const UsedRange& a, const UsedRange& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+    });
+    UsedRange last;
+    for (const UsedRange& range : used_) {
+      if (range.begin == last.begin && range.end == last.end) continue;
+      if (range.begin < last.end) {
+        return view_.corrupt(
+            range.begin, text("nothing before offset ", last.end, ", where what is at ", last.begin, " ends"),
+            "another object");
+      }
+      ETSTREAM_TRY(verify_zeros(last.end, range.begin));
+      last = range;
+    }
+    return verify_zeros(last.end, view_.file().size());
+  }
+
+  Result<void> verify_zeros(std::uint64_t begin, std::uint64_t end) {
+    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(view_.file(), begin, end));
+    if (!wrong) return {};
+    return view_.corrupt(wrong->offset, "zero, in the padding between objects", text(wrong->value));
+  }
+
+  const FlatbufferView& view_;
+  std::vector<UsedRange> used_;
+  std::uint64_t budget_;
+  std::unordered_set<std::uint64_t> vtables_;  // that are in used_
+};
+
+}  // namespace
+
+Result<void> verify_flatbuffer(const FlatbufferView& view, const std::vector<UsedRange>& also_used) {
+  return without_exceptions([&] { return Verifier(view, also_used).run(); });
+}
+
+}  // namespace etstream

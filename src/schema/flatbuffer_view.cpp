@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "schema/flatbuffer_view.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kOffsetSize = 4;
+constexpr std::uint64_t kIdentifierPosition = 4;
+constexpr std::uint64_t kSmallestVtable = 4;
+constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;
+
+std::uint64_t element_size(const FieldType& field) {
+  if (field.kind == FieldKind::kScalarVector) return field.width;
+  return field.kind == FieldKind::kString ? 1 : kOffsetSize;
+}
+
+}  // namespace
+
+Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource file, std::string name) {
+  FlatbufferView view(schema, std::move(file), std::move(name));
+  std::array<char, 4> found{};
+  const std::uint64_t size = view.file().size();
+  if (size < kIdentifierPosition + found.size()) {
+    return view.corrupt(0, text("a file with identifier ", schema.identifier()), counted(size, "byte"));
+  }
+  ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(found))));
+  if (std::string_view(found.data(), found.size()) != schema.identifier()) {
+    return view.corrupt(kIdentifierPosition, text("identifier ", quote(schema.identifier())),
+                        quote({found.data(), found.size()}));
+  }
+  ETSTREAM_TRY(view.root());
+  return view;
+}
+
+Result<TableView> FlatbufferView::root() const {
+  ETSTREAM_ASSIGN(const std::uint64_t position, follow(0));
+  return table(position);
+}
+
+Result<TableView> FlatbufferView::table(std::uint64_t position) const {
+  TableView out;
+  out.position = position;
+  ETSTREAM_ASSIGN(const std::uint64_t bits, read_bits(position, kOffsetSize));
+  // The vtable lies that much before the table; behind it where the number is negative.
+  const auto distance = static_cast<std::int64_t>(static_cast<std::int32_t>(bits));
+  const std::int64_t vtable = static_cast<std::int64_t>(position) - distance;
+  const auto out_of_place = [&](std::string_view expected) {
+    return corrupt(position, text("the distance to a vtable ", expected), text(distance));
+  };
+  if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
+  out.vtable = static_cast<std::uint64_t>(vtable);
+  if (!range_fits(out.vtable, kSmallestVtable, file().size())) return out_of_place("inside the file");
+  ETSTREAM_ASSIGN(const std::uint64_t sizes, read_bits(out.vtable, kSmallestVtable));
+  out.vtable_size = static_cast<std::uint16_t>(sizes & 0xffff);
+  out.size = static_cast<std::uint16_t>(sizes >> 16);
+  if (out.vtable_size < kSmallestVtable || out.vtable_size % 2 != 0 ||
+      !range_fits(out.vtable, out.vtable_size, file().size())) {
+    return corrupt(out.vtable, "an even vtable size of at least 4, inside the file", text(out.vtable_size));
+  }
+  if (out.size < kOffsetSize || !range_fits(position, out.size, file().size())) {
+    return corrupt(out.vtable + 2,
+                   text("the size of the table at ", position, ", at least 4, inside the file"),
+                   text(out.size));
+  }
+  return out;
+}
+
+Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table,
+                                                          const FieldType& field) const {
+  const std::uint64_t slot = kSmallestVtable + 2 * std::uint64_t{field.id};
+  if (slot + 2 > table.vtable_size) return std::optional<std::uint64_t>();
+  ETSTREAM_ASSIGN(const std::uint64_t offset, read_bits(table.vtable + slot, 2));
+  if (offset == 0) return std::optional<std::uint64_t>();
+  const bool is_inline = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
+  const std::uint64_t width = is_inline ? field.width : kOffsetSize;
+  const std::uint64_t position = table.position + offset;
+  if (offset < kOffsetSize || !range_fits(offset, width, table.size) || position % width != 0) {
+    return corrupt(table.vtable + slot,
+                   text("the offset of ", field.name, " in the table at ", table.position,
+                        ", aligned and inside its ", table.size, " bytes"),
+                   text(offset));
+  }
+  return std::optional(position);
+}
+
+Result<std::uint64_t> FlatbufferView::scalar(const TableView& table, const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return field.default_bits.value_or(0);
+  return read_bits(*position, field.width);
+}
+
+Result<std::optional<TableView>> FlatbufferView::child(const TableView& table, const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return std::optional<TableView>();
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(*position));
+  ETSTREAM_ASSIGN(const TableView found, this->table(target));
+  return std::optional(found);
+}
+
+Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
+                                                         const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return std::optional<VectorView>();
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(*position));
+  ETSTREAM_ASSIGN(const VectorView found, field.kind == FieldKind::kString
+                                              ? checked_string(target)
+                                              : vector_at(target, element_size(field)));
+  return std::optional(found);
+}
+
+Result<std::optional<std::string>> FlatbufferView::string(const TableView& table,
+                                                          const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto found, vector(table, field));
+  if (!found) return std::optional<std::string>();
+  ETSTREAM_ASSIGN(std::string out, characters(*found));
+  return std::optional(std::move(out));
+}
+
+Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
+  return table(target);
+}
+
+Result<VectorView> FlatbufferView::string_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
+  return checked_string(target);
+}
+
+Result<ByteSource> FlatbufferView::bytes(const VectorView& vector, const FieldType& field) const {
+  return file().slice(vector.elements(), vector.count * element_size(field));
+}
+
+Result<std::string> FlatbufferView::characters(const VectorView& string) const {
+  ETSTREAM_TRY(check_small(string, 1));
+  std::string out(string.count, '\0');
+  ETSTREAM_TRY(read(string.elements(), std::as_writable_bytes(std::span(out))));
+  return out;
+}
+
+Result<std::uint64_t> FlatbufferView::read_bits(std::uint64_t position, unsigned width) const {
+  std::uint64_t bits = 0;
+  ETSTREAM_TRY(read(position, std::as_writable_bytes(std::span(&bits, 1)).first(width)));
+  return bits;
+}
+
+Result<void> FlatbufferView::read(std::uint64_t position, std::span<std::byte> out) const {
+  return reader_->read(position, out);
+}
+
+Error FlatbufferView::corrupt(std::uint64_t position, std::string_view expected,
+                              std::string_view found) const {
+  return make_error(ErrorCode::kCorrupt, name(), ": offset ", position, ": expected ", expected, ", found ",
+                    found);
+}
+
+Result<std::uint64_t> FlatbufferView::follow(std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const std::uint64_t distance, read_bits(position, kOffsetSize));
+  const std::uint64_t target = position + distance;
+  if (distance == 0 || target % kOffsetSize != 0 || !range_fits(target, kOffsetSize, file().size())) {
+    return corrupt(position, "an offset to a multiple of 4 further on inside the file", text(distance));
+  }
+  return target;
+}
+
+Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size) const {
+  ETSTREAM_ASSIGN(const std::uint64_t count, read_bits(position, kOffsetSize));
+  const VectorView found{position, static_cast<std::uint32_t>(count)};
+  if (!range_fits(found.elements(), count * element_size, file().size())) {
+    return corrupt(position,
+                   text("the length of a vector of elements of ", counted(element_size, "byte"),
+                        " that is inside the file"),
+                   text(count));
+  }
+  if (count > 0 && found.elements() % element_size != 0) {
+    return corrupt(position, text("a vector whose elements lie at a multiple of ", element_size),
+                   text("elements at ", found.elements()));
+  }
+  return found;
+}
+
+Result<VectorView> FlatbufferView::checked_string(std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1));
+  const std::uint64_t end = found.elements() + found.count;
+  ETSTREAM_ASSIGN(const std::uint64_t last, read_bits(end, 1));
+  if (last != 0) return corrupt(end, "the zero that ends a string", text(last));
+  return found;
+}
+
+Result<void> FlatbufferView::check_small(const VectorView& vector, std::uint64_t element_size) const {
+  if (vector.count * element_size <= kMostBytesInMemory) return {};
+  return make_error(ErrorCode::kTooLarge, name(), ": offset ", vector.position, ": a string or list of ",
+                    vector.count * element_size, " bytes, expected at most ", kMostBytesInMemory);
+}
+
+}  // namespace etstream

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// FlatbufferView: reads a flatbuffer of any schema where it lies, out of core. Every offset, length and
+// vtable is checked against the file's bounds when it is used, so a hostile file gives an error at worst.
+//
+//   ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, file));
+//   ETSTREAM_ASSIGN(const auto root, view.root());
+//   ETSTREAM_ASSIGN(const auto suites, view.vector(root, suites_field));
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "io/paged_reader.h"
+#include "schema/schema.h"
+
+namespace etstream {
+
+/// A table whose vtable lies in the file. Positions are offsets in the file.
+struct TableView {
+  std::uint64_t position = 0;
+  std::uint64_t vtable = 0;
+  std::uint16_t vtable_size = 0;
+  std::uint16_t size = 0;
+};
+
+/// A vector, or a string, whose elements lie in the file.
+struct VectorView {
+  std::uint64_t position = 0;  // of the length; the elements follow it
+  std::uint32_t count = 0;
+
+  [[nodiscard]] std::uint64_t elements() const noexcept { return position + 4; }
+};
+
+/// May be used by several threads at once. Errors: kCorrupt, which name the file, the offset, what was
+/// expected and what was found; those of the source.
+class FlatbufferView {
+ public:
+  /// Checks the header: identifier and root. `schema` outlives the view. `name` is what messages call the
+  /// file.
+  [[nodiscard]] static Result<FlatbufferView> open(const Schema& schema, ByteSource file, std::string name);
+
+  [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
+  [[nodiscard]] const ByteSource& file() const noexcept { return reader_->source(); }
+  [[nodiscard]] const std::string& name() const noexcept { return reader_->name(); }
+  [[nodiscard]] std::uint64_t bytes_read() const { return reader_->bytes_read(); }
+
+  [[nodiscard]] Result<TableView> root() const;
+  /// The table at `position`, which an offset led to.
+  [[nodiscard]] Result<TableView> table(std::uint64_t position) const;
+
+  /// Where the field's inline part is; none if it is absent.
+  [[nodiscard]] Result<std::optional<std::uint64_t>> find(const TableView& table,
+                                                          const FieldType& field) const;
+  /// A scalar's bits, zero-extended; those of the default if it is absent, 0 if it has none.
+  [[nodiscard]] Result<std::uint64_t> scalar(const TableView& table, const FieldType& field) const;
+  [[nodiscard]] Result<std::optional<TableView>> child(const TableView& table, const FieldType& field) const;
+  /// A vector of scalars, tables or strings, or a string: its elements are inside the file.
+  [[nodiscard]] Result<std::optional<VectorView>> vector(const TableView& table,
+                                                         const FieldType& field) const;
+  [[nodiscard]] Result<std::optional<std::string>> string(const TableView& table,
+                                                          const FieldType& field) const;
+
+  /// Element `i`, which is below the vector's count, of a vector of tables or of strings.
+  [[nodiscard]] Result<TableView> table_at(const VectorView& vector, std::uint64_t i) const;
+  [[nodiscard]] Result<VectorView> string_at(const VectorView& vector, std::uint64_t i) const;
+
+  /// The elements of a scalar vector as bytes that stay in the file.
+  [[nodiscard]] Result<ByteSource> bytes(const VectorView& vector, const FieldType& field) const;
+  /// A string's characters. Error also: kTooLarge over 1 MiB.
+  [[nodiscard]] Result<std::string> characters(const VectorView& string) const;
+  /// The elements of a vector of scalars of the width of `T`. Error also: kTooLarge over 1 MiB.
+  template <class T>
+  [[nodiscard]] Result<std::vector<T>> values(const VectorView& vector) const;
+
+  [[nodiscard]] Result<std::uint64_t> read_bits(std::uint64_t position, unsigned width) const;
+  [[nodiscard]] Result<void> read(std::uint64_t position, std::span<std::byte> out) const;
+  /// "FILE: offset POSITION: expected EXPECTED, found FOUND".
+  [[nodiscard]] Error corrupt(std::uint64_t position, std::string_view expected,
+                              std::string_view found) const;
+
+ private:
+  FlatbufferView(const Schema& schema, ByteSource file, std::string name)
+      : schema_(&schema), reader_(std::make_unique<PagedReader>(std::move(file), std::move(name))) {}
+
+  /// Where the offset at `position` leads: forward, inside the file, to a multiple of 4.
+  Result<std::uint64_t> follow(std::uint64_t position) const;
+  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size) const;
+  Result<VectorView> checked_string(std::uint64_t position) const;
+  Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
+
+  const Schema* schema_;
+  std::unique_ptr<PagedReader> reader_;
+};
+
+template <class T>
+Result<std::vector<T>> FlatbufferView::values(const VectorView& vector) const {
+  if (auto small = check_small(vector, sizeof(T)); !small) return std::move(small).error();
+  std::vector<T> out(vector.count);
+  auto done = read(vector.elements(), std::as_writable_bytes(std::span(out)));
+  if (!done) return std::move(done).error();
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,8 @@
+try etstream
+try etstream bundel
+try etstream bundle
+try etstream bundle model.pte -o out.bpte
+try etstream bundle model.pte --cases cases.json
+try etstream bundle model.pte --cases cases.json -o - --json
+try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
+try etstream bundle model.pte --cases cases.json -o out.bpte --fast

@@ -1,0 +1,5 @@
+etstream bundle model.pte --cases cases.json -o out.bpte >/dev/null
+try etstream inspect model.pte
+try etstream inspect out.bpte
+try etstream inspect out.bpte --json
+try etstream inspect cases.json

@@ -1,0 +1,10 @@
+# Ctrl-C while writing: the process ends by the signal, the destination is as it was, nothing is left beside it.
+cp model.pte large.pte
+truncate -s 1900M large.pte
+echo old >out.bpte
+timeout --signal INT --preserve-status 0.2 etstream bundle large.pte --cases cases.json -o out.bpte
+echo "exit code $?"
+cat out.bpte
+ls -A | grep -v npy
+# A reader that goes away is an error.
+{ etstream bundle large.pte --cases cases.json -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)

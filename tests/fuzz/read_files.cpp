@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fuzz target: any bytes as a program or a bundle. Whatever they are, they are read without a fault, and what is
+// accepted, FlatBuffers' own verifier accepts too.
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+
+#include "bundled_program_generated.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/inspect.h"
+#include "etstream/program.h"
+#include "etstream/verify.h"
+#include "program_generated.h"
+
+namespace {
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "FAILED: %s\n", what);
+  std::abort();
+}
+
+template <class Verify>
+bool flatbuffers_accepts(std::span<const std::uint8_t> bytes, Verify verify) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
+  return verify(verifier);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span bytes(data, size);
+  const auto file = etstream::ByteSource::memory(std::as_bytes(bytes));
+  const auto findings = etstream::verify(file);
+  const auto inspection = etstream::inspect(file);
+  if (findings && findings->ok()) require(inspection.has_value(), "what verifies can be inspected");
+  if (const auto program = etstream::ProgramFile::open(file)) {
+    require(flatbuffers_accepts(bytes.first(static_cast<std::size_t>(program->flatbuffer_size())),
+                                [](auto& v) { return etstream::program::VerifyProgramBuffer(v); }),
+            "a program that is accepted is one for FlatBuffers");
+  }
+  if (const auto bundle = etstream::BundledProgramFile::open(file)) {
+    require(flatbuffers_accepts(
+                bytes, [](auto& v) { return etstream::bundled_program::VerifyBundledProgramBuffer(v); }),
+            "a bundle that is accepted is one for FlatBuffers");
+    const auto read = bundle->read();
+    require(!findings->ok() || read.has_value(), "what verifies can be read");
+  }
+  return 0;
+}

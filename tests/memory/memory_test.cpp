@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The memory contract: what a command takes does not depend on how large the payload is.
+//
+//   memory_test --etstream=PATH --control=PATH --example=FOLDER   (and doctest's own options)
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "peak_memory.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kSmall = 64 * kMiB;
+constexpr std::uint64_t kLarge = 1900 * kMiB;  // just under what a BP08 bundle can hold
+constexpr std::uint64_t kAddressSpace = 64 * kMiB;
+constexpr std::uint64_t kMostMemory = 16 * kMiB;
+constexpr std::uint64_t kMostDifference = 1 * kMiB;
+
+std::string etstream_path;
+std::string control_path;
+std::string example_folder;
+
+/// A folder for large files that goes with the object.
+class LargeFiles {
+ public:
+  LargeFiles() {
+    std::string pattern = fs::temp_directory_path() / "etstream-memory-XXXXXX";
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+  }
+  LargeFiles(const LargeFiles&) = delete;
+  LargeFiles& operator=(const LargeFiles&) = delete;
+  ~LargeFiles() { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+
+  /// The example's model made `size` bytes long by a hole, and a copy of its test cases beside it.
+  [[nodiscard]] std::string sparse_model(std::uint64_t size) const {
+    for (const auto& file : fs::directory_iterator(example_folder)) {
+      if (file.is_regular_file()) fs::copy(file, folder_, fs::copy_options::skip_existing);
+    }
+    std::string model = path(std::to_string(size) + ".pte");
+    fs::copy_file(path("model.pte"), model);
+    fs::resize_file(model, size);
+    return model;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+/// `wanted`, or less where the disk has no room for the output; that is said aloud.
+std::uint64_t size_that_fits(std::uint64_t wanted) {
+  const std::uint64_t room = fs::space(fs::temp_directory_path()).available;
+  if (room > wanted + 1024 * kMiB) return wanted;
+  const std::uint64_t size = room / 2;
+  std::fprintf(stderr, "SCALED DOWN: %llu MiB are free, so %llu MiB are bundled instead of %llu\n",
+               static_cast<unsigned long long>(room / kMiB), static_cast<unsigned long long>(size / kMiB),
+               static_cast<unsigned long long>(wanted / kMiB));
+  return size;
+}
+
+/// Runs `command` and says what it took.
+PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool limited) {
+  const auto peak = measure(command, limited ? std::optional(kAddressSpace) : std::nullopt);
+  std::printf("%s %s, %llu MiB: exit code %d, peak %.2f MiB anonymous, %.2f MiB resident\n",
+              fs::path(command[0]).filename().c_str(), command[1].c_str(),
+              static_cast<unsigned long long>(size / kMiB), peak.exit_code,
+              static_cast<double>(peak.anonymous) / kMiB, static_cast<double>(peak.resident) / kMiB);
+  return peak;
+}
+
+std::vector<std::string> bundle_command(const std::string& command, const LargeFiles& files,
+                                        std::uint64_t size) {
+  return {command,
+          "bundle",
+          files.sparse_model(size),
+          "--cases",
+          files.path("cases.json"),
+          "-o",
+          files.path("out.bpte")};
+}
+
+/// Whether what a command took for a small and for a large payload keeps the contract.
+bool keeps_contract(const PeakMemory& small, const PeakMemory& large) {
+  const auto difference = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; };
+  return small.exit_code == 0 && large.exit_code == 0 && small.anonymous > 0 && large.anonymous > 0 &&
+         small.resident <= kMostMemory && large.resident <= kMostMemory &&
+         difference(small.anonymous, large.anonymous) <= kMostDifference &&
+         difference(small.resident, large.resident) <= kMostDifference;
+}
+
+PeakMemory bundle(const std::string& command, std::uint64_t size, bool limited) {
+  const LargeFiles files;
+  const PeakMemory peak = run(bundle_command(command, files, size), size, limited);
+  if (peak.exit_code == 0) CHECK(fs::file_size(files.path("out.bpte")) > size);
+  return peak;
+}
+
+/// What each of the commands that read took, for a bundle of `size`.
+std::vector<PeakMemory> read(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string file = files.path("out.bpte");
+  REQUIRE(run(bundle_command(etstream_path, files, size), size, true).exit_code == 0);
+  std::vector<PeakMemory> peaks;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"verify", file},
+        {"inspect", file},
+        {"extract", file, "--program", files.path("program.pte"), "--cases", files.path("cases")}}) {
+    std::vector<std::string> command = {etstream_path};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    peaks.push_back(run(command, size, true));
+  }
+  CHECK(fs::file_size(files.path("program.pte")) == size);
+  return peaks;
+}
+
+}  // namespace
+
+TEST_CASE("bundling takes the same memory for 64 MiB and for 1.9 GiB, in 64 MiB of address space") {
+  CHECK(keeps_contract(bundle(etstream_path, kSmall, true),
+                       bundle(etstream_path, size_that_fits(kLarge), true)));
+}
+
+TEST_CASE("verify, inspect and extract take the same memory for 64 MiB and for 1.9 GiB") {
+  const auto small = read(kSmall);
+  const auto large = read(size_that_fits(2 * kLarge) / 2);
+  REQUIRE(small.size() == large.size());
+  for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
+}
+
+TEST_CASE("a writer that holds the payload does not pass the test") {
+  CHECK_FALSE(keeps_contract(bundle(control_path, kSmall, true), bundle(control_path, kSmall, true)));
+}
+
+TEST_CASE("a writer that holds the payload does not pass the test where address space is not limited") {
+  const PeakMemory large = bundle(control_path, 4 * kMiB, false);
+  CHECK(large.exit_code == 0);
+  CHECK_FALSE(keeps_contract(bundle(control_path, 1 * kMiB, false), large));
+}
+
+int main(int argc, char** argv) {
+  const auto option = [&](const std::string& name) {
+    const std::string start = "--" + name + "=";
+    for (int i = 1; i < argc; ++i) {
+      if (std::string(argv[i]).starts_with(start)) return std::string(argv[i]).substr(start.size());
+    }
+    std::fprintf(stderr, "missing %s\n", start.c_str());
+    std::exit(2);
+  };
+  etstream_path = option("etstream");
+  control_path = option("control");
+  example_folder = option("example");
+  return doctest::Context(argc, argv).run();
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// SeededRandom: the same numbers on every machine from the same seed, so that a failure can be repeated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <utility>
+
+namespace etstream::testing {
+
+class SeededRandom {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : engine_(seed) {}
+
+  /// 64 random bits.
+  std::uint64_t bits() { return engine_(); }
+  /// From 0 to `n` - 1.
+  std::uint64_t below(std::uint64_t n) { return engine_() % n; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+
+  template <class Container>
+  const auto& pick(const Container& from) {
+    return *(std::begin(from) + static_cast<std::ptrdiff_t>(below(std::size(from))));
+  }
+  template <class Container>
+  void shuffle(Container& items) {
+    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace etstream::testing

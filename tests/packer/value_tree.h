@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TableTree: the values of a table as a plain tree, and a ValueReader over it. The reader is as unhelpful
+// as its contract allows: what it hands out is overwritten by its next call, and it refuses to be asked
+// for what a packer must not ask for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "schema/value_reader.h"
+
+namespace etstream::testing {
+
+struct TableTree;
+
+/// The value of a deprecated field or of a union's type, which a reader is not asked for.
+struct UnaskedTree {};
+struct ScalarTree {
+  std::uint64_t bits = 0;  // those above the field's width are noise
+};
+struct ScalarVectorTree {
+  std::vector<std::byte> bytes;
+  bool as_source = false;  // whether the reader gives a ByteSource, or the bytes
+};
+struct UnionTree {
+  std::uint8_t type = 0;
+  std::unique_ptr<TableTree> table;
+};
+using TableVectorTree = std::vector<TableTree>;
+using StringVectorTree = std::vector<std::string>;
+
+using FieldTree = std::variant<AbsentValue, UnaskedTree, ScalarTree, std::string, ScalarVectorTree,
+                               std::unique_ptr<TableTree>, UnionTree, TableVectorTree, StringVectorTree>;
+
+struct TableTree {
+  std::size_t type = 0;  // its index among the schema's objects
+  std::vector<FieldTree> fields;
+};
+
+class TreeReader final : public ValueReader {
+ public:
+  /// `root` outlives the reader, and what is packed from it.
+  explicit TreeReader(const TableTree& root) : root_(root) {}
+
+  ValueNode root() override { return {&root_, 0}; }
+  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
+  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
+
+ private:
+  std::string_view lend(std::string_view bytes);
+
+  const TableTree& root_;
+  std::unique_ptr<std::string> lent_;  // until the next call
+};
+
+}  // namespace etstream::testing

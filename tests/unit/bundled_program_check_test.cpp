@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What check() and plan() refuse, with a real program of two methods:
+//   count: int64 [2, 7], bool [2, 7] -> int64 [2], float64 [7]
+//   scale: float32 [3, 5], 2, 0.25, true -> float32 [3, 5]
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program.h"
+#include "golden_bundles.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream {
+namespace {
+
+BundledProgram good_bundle() { return read_golden(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program"); }
+
+MethodTestSuite& count(BundledProgram& bundle) { return bundle.method_test_suites[0]; }
+MethodTestSuite& scale(BundledProgram& bundle) { return bundle.method_test_suites[1]; }
+Value& scale_input(BundledProgram& bundle, std::size_t i) { return scale(bundle).test_cases[1].inputs[i]; }
+Tensor& scale_tensor(BundledProgram& bundle) { return std::get<Tensor>(scale_input(bundle, 0)); }
+Tensor& scale_output(BundledProgram& bundle) {
+  return std::get<Tensor>(scale(bundle).test_cases[1].expected_outputs[0]);
+}
+
+Findings findings_of(const BundledProgram& bundle) {
+  auto findings = check(bundle);
+  REQUIRE_MESSAGE(findings, findings.error().message);
+  return std::move(findings).value();
+}
+
+struct Row {
+  std::string error;
+  std::function<void(BundledProgram&)> spoil;
+};
+
+/// Spoils a good bundle in each way: check() finds the one error, plan() refuses it unless unchecked.
+void check_all_refused(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.error);
+    BundledProgram bundle = good_bundle();
+    row.spoil(bundle);
+    const Findings findings = findings_of(bundle);
+    REQUIRE(findings.errors.size() == 1);
+    CHECK(exactly(findings.errors[0]) == containing(row.error));
+    CHECK(error_of(plan(bundle)) == exactly("kInvalidArgument: " + findings.errors[0]));
+    CHECK(plan(bundle, {.unchecked = true}));
+  }
+}
+
+TEST_CASE("test cases that fit the program have nothing to find") {
+  const BundledProgram bundle = good_bundle();
+  REQUIRE(bundle.method_test_suites.size() == 2);
+  CHECK(bundle.method_test_suites[0].method_name == "count");
+  CHECK(findings_of(bundle).errors.empty());
+  CHECK(plan(bundle));
+}
+
+TEST_CASE("a method that the program has not is refused, with those that it has") {
+  check_all_refused({{"method 'encode': the program has no such method, but 'count', 'scale'",
+                      [](BundledProgram& bundle) { scale(bundle).method_name = "encode"; }}});
+}
+
+TEST_CASE("inputs and expected outputs that are not as many as the method's are refused") {
+  check_all_refused({
+      {"method 'scale', test case 1: 3 inputs given, the method has 4",
+       [](BundledProgram& bundle) { scale(bundle).test_cases[1].inputs.pop_back(); }},
+      {"method 'scale', test case 1: 5 inputs given, the method has 4",
+       [](BundledProgram& bundle) { scale(bundle).test_cases[1].inputs.emplace_back(true); }},
+      {"1 expected output given, the method has 2",
+       [](BundledProgram& bundle) { count(bundle).test_cases[0].expected_outputs.pop_back(); }},
+  });
+}
+
+TEST_CASE("a case without expected outputs is for profiling, and fits") {
+  BundledProgram bundle = good_bundle();
+  scale(bundle).test_cases[0].expected_outputs.clear();
+  CHECK(findings_of(bundle).ok());
+}
+
+TEST_CASE("a value of another kind than the method's is refused with its place") {
+  const std::string place = "method 'scale', test case 1: input ";
+  check_all_refused({
+      {place + "0 is an integer, expected a tensor",
+       [](BundledProgram& b) { scale_input(b, 0) = std::int64_t{2}; }},
+      {place + "0 is nothing (null), expected a tensor",
+       [](BundledProgram& b) { scale_input(b, 0) = std::monostate{}; }},
+      {place + "1 is a double, expected an integer", [](BundledProgram& b) { scale_input(b, 1) = 2.0; }},
+      {place + "1 is a tensor, expected an integer",
+       [](BundledProgram& b) { scale_input(b, 1) = scale_tensor(b); }},
+      {place + "2 is an integer, expected a double",
+       [](BundledProgram& b) { scale_input(b, 2) = std::int64_t{0}; }},
+      {place + "3 is an integer, expected a bool",
+       [](BundledProgram& b) { scale_input(b, 3) = std::int64_t{1}; }},
+      {"method 'scale', test case 1: expected output 0 is a bool, expected a tensor",
+       [](BundledProgram& b) { scale(b).test_cases[1].expected_outputs[0] = true; }},
+  });
+}
+
+TEST_CASE("a scalar that is not the one that the method was exported with is refused") {
+  check_all_refused({
+      {"input 1 is 3, but the method was exported with 2",
+       [](BundledProgram& b) { scale_input(b, 1) = std::int64_t{3}; }},
+      {"input 2 is 0.26", [](BundledProgram& b) { scale_input(b, 2) = 0.26; }},
+      {"input 3 is", [](BundledProgram& b) { scale_input(b, 3) = false; }},
+  });
+  BundledProgram bundle = good_bundle();
+  scale_input(bundle, 2) = 0.25001;  // within what ExecuTorch takes for equal
+  CHECK(findings_of(bundle).ok());
+}
+
+TEST_CASE("a tensor that would harm ExecuTorch's reader is refused") {
+  const std::string place = "method 'scale', test case 1: input 0 ";
+  const auto bytes = [](Tensor& tensor, std::uint64_t size) { tensor.data = ByteSource::zeros(size); };
+  check_all_refused({
+      {place + "has 59 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 59); }},
+      {place + "has 61 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 61); }},
+      {place + "has 0 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 0); }},
+      {place + "is float16, expected float32",
+       [&](BundledProgram& b) {
+         scale_tensor(b).scalar_type = ScalarType::kFloat16;
+         bytes(scale_tensor(b), 30);
+       }},
+      {place + "is int32, expected float32",
+       [](BundledProgram& b) { scale_tensor(b).scalar_type = ScalarType::kInt32; }},
+      {place + "has scalar type 9",
+       [](BundledProgram& b) { scale_tensor(b).scalar_type = static_cast<ScalarType>(9); }},
+      {place + "has shape [5, 3], expected [3, 5]",
+       [](BundledProgram& b) {
+         scale_tensor(b).sizes = {5, 3};
+       }},
+      {place + "has shape [15], expected [3, 5]",
+       [](BundledProgram& b) {
+         scale_tensor(b).sizes = {15};
+         scale_tensor(b).dim_order = {0};
+       }},
+      {place + "has sizes [-3, 5]",
+       [](BundledProgram& b) {
+         scale_tensor(b).sizes = {-3, 5};
+       }},
+      {place + "has 17 dimensions, expected at most 16",
+       [](BundledProgram& b) {
+         scale_tensor(b).sizes.assign(17, 1);
+         scale_tensor(b).dim_order = contiguous_dim_order(17);
+       }},
+      {"expected output 0 has 59 bytes of data", [&](BundledProgram& b) { bytes(scale_output(b), 59); }},
+      {"expected output 0 is int32",
+       [](BundledProgram& b) { scale_output(b).scalar_type = ScalarType::kInt32; }},
+  });
+}
+
+TEST_CASE("a dimension order that is no permutation is refused") {
+  for (const std::vector<std::uint8_t>& order :
+       std::vector<std::vector<std::uint8_t>>{{}, {0}, {0, 0}, {0, 2}, {0, 1, 1}, {255, 0}}) {
+    check_all_refused({{"input 0 has a dim_order that is not a permutation of its 2 dimensions",
+                        [&](BundledProgram& bundle) { scale_tensor(bundle).dim_order = order; }}});
+  }
+}
+
+TEST_CASE("another dimension order than the method's is refused for outputs and warned of for inputs") {
+  check_all_refused({{"expected output 0 has another dim_order", [](BundledProgram& b) {
+                        scale_output(b).dim_order = {1, 0};
+                      }}});
+  BundledProgram bundle = good_bundle();
+  scale_tensor(bundle).dim_order = {1, 0};
+  const Findings findings = findings_of(bundle);
+  CHECK(findings.ok());
+  REQUIRE(findings.warnings.size() == 1);
+  CHECK(exactly(findings.warnings[0]) == containing("input 0 lies in another dim_order"));
+  CHECK(plan(bundle));
+}
+
+TEST_CASE("the refusal says how many more errors there are") {
+  BundledProgram bundle = good_bundle();
+  scale_input(bundle, 1) = std::int64_t{3};
+  scale_input(bundle, 3) = false;
+  count(bundle).test_cases[2].inputs.clear();
+  CHECK(findings_of(bundle).errors.size() == 3);
+  CHECK(error_of(plan(bundle)) == containing("method 'count', test case 2: 0 inputs given, the method has 2"));
+  CHECK(error_of(plan(bundle)) == containing("; and 2 more errors"));
+}
+
+TEST_CASE("what is no ExecuTorch program is refused unless unchecked, and the error says what was expected") {
+  for (const std::string& program :
+       {std::string(), std::string("ET12"), std::string("1234ET1"), std::string("\x08\0\0\0ET13....", 12),
+        std::string("\x08\0\0\0BP08....", 12)}) {
+    CAPTURE(program);
+    const BundledProgram bundle{.version = 2, .method_test_suites = {}, .program = source_of(program)};
+    CHECK_FALSE(plan(bundle));
+    CHECK(error_of(plan(bundle)) == containing("memory: "));
+    CHECK(error_of(plan(bundle)) == containing("ET12"));
+    CHECK(plan(bundle, {.unchecked = true}));
+  }
+}
+
+TEST_CASE("a program that is cut anywhere is refused") {
+  const std::string whole = text_of(good_bundle().program);
+  for (std::size_t size = 0; size < whole.size(); size += 13) {
+    CAPTURE(size);
+    const BundledProgram bundle{
+        .version = 2, .method_test_suites = {}, .program = source_of(whole.substr(0, size))};
+    CHECK_FALSE(plan(bundle));
+  }
+}
+
+TEST_CASE("a program that can't be read is an error, also where it can be read in part") {
+  const ByteSource good = good_bundle().program;
+  for (const std::uint64_t intact : {0U, 8U, 100U}) {
+    CAPTURE(intact);
+    BundledProgram bundle;
+    bundle.program =
+        ByteSource::concatenation({good.slice(0, intact).value(), failing(good.size() - intact, 0)}).value();
+    CHECK(code_of(plan(bundle)) == "kIo");
+    CHECK(error_of(plan(bundle)) == containing("the disk is on fire"));
+  }
+}
+
+}  // namespace
+}  // namespace etstream

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/bundled_program.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "golden_bundles.h"
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 31) - 1;
+
+Tensor tensor_of(ScalarType type, std::vector<std::int32_t> sizes, ByteSource data) {
+  auto dim_order = contiguous_dim_order(sizes.size());
+  return {type, std::move(sizes), std::move(dim_order), std::move(data)};
+}
+
+BundledProgram bundle_of(std::vector<Value> inputs, ByteSource program = ByteSource::zeros(100)) {
+  return {.version = 2,
+          .method_test_suites = {{"forward", {{.inputs = std::move(inputs), .expected_outputs = {}}}}},
+          .program = std::move(program)};
+}
+
+/// What plans take here for programs are zeros: bundled_program_check_test.cpp is about those checks.
+Result<Layout> try_plan(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
+  return plan(bundle, {.program_alignment = program_alignment, .unchecked = true});
+}
+
+Layout plan_of(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
+  auto layout = try_plan(bundle, program_alignment);
+  REQUIRE_MESSAGE(layout, layout.error().message);
+  return std::move(layout).value();
+}
+
+std::string written(const Layout& layout) {
+  std::vector<std::byte> out;
+  const auto done = write(layout, *open_memory_sink(out));
+  REQUIRE_MESSAGE(done, done.error().message);
+  return text_of(out);
+}
+
+const Extent& program_extent(const Layout& layout) {
+  const auto found = std::find_if(layout.extents.begin(), layout.extents.end(), [](const Extent& extent) {
+    return extent.label == "BundledProgram.program";
+  });
+  REQUIRE(found != layout.extents.end());
+  return *found;
+}
+
+TEST_CASE("a contiguous dimension order counts up") {
+  CHECK(contiguous_dim_order(0).empty());
+  CHECK(contiguous_dim_order(4) == std::vector<std::uint8_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("a plan's extents follow each other from the start to the end of the file, aligned") {
+  const std::string data = patterned(1000);
+  const auto tensor = tensor_of(ScalarType::kUInt8, {1000}, source_of(data));
+  const BundledProgram bundle = bundle_of({tensor, std::int64_t{3}, tensor, true}, ByteSource::zeros(12'345));
+  const Layout layout = plan_of(bundle);
+  std::uint64_t offset = 0;
+  std::uint64_t payload = 0;
+  for (const Extent& extent : layout.extents) {
+    CAPTURE(extent.label);
+    CHECK(extent.offset == offset);
+    CHECK(extent.size() > 0);
+    CHECK(extent.offset % extent.alignment == 0);
+    offset += extent.size();
+    if (extent.label != "metadata") payload += extent.size();
+  }
+  CHECK(offset == layout.size);
+  CHECK(payload == 2 * 1000 + 12'345);
+  CHECK(layout.payload_size == payload);
+  CHECK(layout.metadata_size == layout.size - payload);
+  CHECK(written(layout).size() == layout.size);
+}
+
+TEST_CASE("the file has its identifier, and payloads where the plan says") {
+  const std::string data = patterned(64);
+  const BundledProgram bundle = bundle_of({tensor_of(ScalarType::kFloat32, {4, 4}, source_of(data))});
+  const Layout layout = plan_of(bundle);
+  const std::string file = written(layout);
+  CHECK(file.substr(4, 4) == "BP08");
+  for (const Extent& extent : layout.extents) {
+    CHECK(file.substr(extent.offset, extent.size()) == text_of(extent.source));
+    if (extent.label == "Tensor.data") CHECK(extent.offset % 16 == 0);
+  }
+  const std::size_t length_at = program_extent(layout).offset - 4;
+  CHECK(file.substr(length_at, 4) == std::string("\x64\0\0\0", 4));
+}
+
+TEST_CASE("the program starts at a multiple of the alignment asked for") {
+  const BundledProgram bundle = bundle_of({std::int64_t{1}}, ByteSource::zeros(5000));
+  CHECK(program_extent(plan_of(bundle)).offset % 32 == 0);
+  for (std::uint32_t alignment = 1; alignment <= 65536; alignment *= 2) {
+    CAPTURE(alignment);
+    const Layout layout = plan_of(bundle, alignment);
+    CHECK(program_extent(layout).offset % alignment == 0);
+    CHECK(program_extent(layout).alignment == alignment);
+    CHECK(layout.size < 5000 + 2 * 65536 + 1000);
+    CHECK(written(layout).size() == layout.size);
+  }
+}
+
+TEST_CASE("an alignment that is no power of two up to 65536 is refused") {
+  for (const std::uint32_t alignment : {0U, 3U, 48U, 65537U, 131072U, 0x80000000U}) {
+    CAPTURE(alignment);
+    CHECK(error_of(try_plan(bundle_of({}), alignment)) ==
+          exactly("kInvalidArgument: alignment " + std::to_string(alignment) +
+                  " of BundledProgram.program is not a power of two from 1 to 65536"));
+  }
+}
+
+TEST_CASE("a plan reads no payload") {
+  const auto program = std::make_shared<RecordingStorage>(1 << 20);
+  const auto data = std::make_shared<RecordingStorage>(1 << 20);
+  const auto tensor = tensor_of(ScalarType::kUInt8, {1 << 20}, ByteSource(data));
+  CHECK(plan_of(bundle_of({tensor}, ByteSource(program))).payload_size == 2 << 20);
+  CHECK(program->read().empty());
+  CHECK(data->read().empty());
+}
+
+TEST_CASE("a bundle of up to 2^31 - 1 bytes is planned in no memory, a larger one is refused") {
+  const auto plan_for = [](std::uint64_t size) { return try_plan(bundle_of({}, ByteSource::zeros(size))); };
+  std::uint64_t fits = 8;
+  std::uint64_t too_large = kLargestFile;
+  while (too_large - fits > 1) {
+    const std::uint64_t middle = fits + (too_large - fits) / 2;
+    (plan_for(middle) ? fits : too_large) = middle;
+  }
+  const auto largest = plan_for(fits);
+  REQUIRE(largest);
+  CHECK(largest->size <= kLargestFile);
+  CHECK(largest->size > kLargestFile - 64);
+  CHECK(largest->metadata_size < 1000);
+  CHECK(largest->memory() < 2 << 20);
+  CHECK(error_of(plan_for(too_large)) == containing("its format ends at 2147483647 bytes"));
+}
+
+TEST_CASE("a bundle that is too large is refused whatever makes it so, and the error has the sizes") {
+  const auto program = try_plan(bundle_of({}, ByteSource::zeros(std::uint64_t{1} << 31)));
+  CHECK(code_of(program) == "kTooLarge");
+  CHECK(error_of(program) == containing("the file would be 2147483"));
+  CHECK(error_of(program) == containing("a program of 2147483648 bytes"));
+  for (const std::uint64_t size : {std::uint64_t{1} << 32, std::uint64_t{1} << 40, UINT64_MAX}) {
+    CAPTURE(size);
+    CHECK(code_of(try_plan(bundle_of({}, ByteSource::zeros(size)))) == "kTooLarge");
+  }
+  const auto tensor = tensor_of(ScalarType::kFloat32, {1 << 29}, ByteSource::zeros(std::uint64_t{1} << 31));
+  CHECK(code_of(try_plan(bundle_of({tensor}))) == "kTooLarge");
+  const auto half = tensor_of(ScalarType::kFloat32, {1 << 28}, ByteSource::zeros(std::uint64_t{1} << 30));
+  CHECK(try_plan(bundle_of({half})));
+  CHECK(code_of(try_plan(bundle_of({half, half}))) == "kTooLarge");
+}
+
+TEST_CASE("write_file makes the planned file, and no file after an error or a stop") {
+  const TemporaryFolder folder;
+  const BundledProgram bundle = bundle_of({2.5}, ByteSource::zeros(3'000'000));
+  const std::string path = folder / "out.bpte";
+  BundledProgramFileOptions options;
+  options.unchecked = true;
+  options.program_alignment = 4096;
+  options.file.sync = false;
+  options.progress = [](std::uint64_t, std::uint64_t) { return false; };
+  CHECK(code_of(write_file(bundle, path, options)) == "kInterrupted");
+  CHECK(code_of(write_file(bundle, path)) == "kCorrupt");  // zeros are no program
+  CHECK(code_of(write_file(bundle, folder / "missing/out.bpte", options)) == "kNotFound");
+  CHECK(folder.names().empty());
+  std::uint64_t last = 0;
+  options.progress = [&](std::uint64_t done, std::uint64_t) {
+    last = done;
+    return true;
+  };
+  REQUIRE(write_file(bundle, path, options));
+  CHECK((content_of(path) == written(plan_of(bundle, 4096))));
+  CHECK(last == std::filesystem::file_size(path));
+  CHECK(folder.names() == std::vector<std::string>{"out.bpte"});
+}
+
+TEST_CASE("bundles have the bytes that ExecuTorch writes") {
+  const std::vector<std::string> folders = golden_folders();
+  CHECK(folders.size() >= 3);
+  for (const std::string& folder : folders) {
+    CAPTURE(folder);
+    const std::string found = written(plan_of(read_golden(folder)));
+    const std::string expected = content_of(folder + "/expected.bpte");
+    CHECK(found.size() == expected.size());
+    const auto difference = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+    CHECK_MESSAGE((found == expected), "first difference at byte ", difference.first - found.begin());
+  }
+}
+
+}  // namespace
+}  // namespace etstream

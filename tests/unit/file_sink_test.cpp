@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "etstream/sink.h"
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+
+namespace etstream {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::unique_ptr<Sink> open_sink(const std::string& path, bool sync = false) {
+  auto sink = open_file_sink(path, {.sync = sync});
+  REQUIRE_MESSAGE(sink, sink.error().message);
+  return std::move(sink).value();
+}
+
+/// Opens, appends and commits.
+void write_through_sink(const std::string& path, std::string_view content, bool sync = false) {
+  const auto sink = open_sink(path, sync);
+  REQUIRE(sink->reserve(content.size()));
+  REQUIRE(sink->append(source_of(content)));
+  const auto committed = sink->commit();
+  REQUIRE_MESSAGE(committed, committed.error().message);
+}
+
+/// The names in the folder that temporary files for `name` have.
+Names temporaries(const TemporaryFolder& folder, const std::string& name) {
+  Names out;
+  for (const std::string& found : folder.names()) {
+    const bool is_one = found.starts_with("." + name + ".etstream-") && found.ends_with(".tmp");
+    if (is_one) out.push_back(found);
+  }
+  return out;
+}
+
+TEST_CASE(
+    "a destination is untouched before commit, and the bytes wait beside it under a recognisable name") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  const auto sink = open_sink(folder / "out");
+  REQUIRE(sink->append(ByteSource::zeros(3 * kMiB)));
+  CHECK(content_of(folder / "out") == "before");
+  CHECK(temporaries(folder, "out").size() == 1);
+  CHECK(folder.names().size() == 2);
+}
+
+TEST_CASE("a destination is untouched when the writer is destroyed without commit") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  for (const std::string name : {"out", "new"}) {
+    const auto sink = open_sink(folder / name);
+    REQUIRE(sink->reserve(5 * kMiB));
+    REQUIRE(sink->append(ByteSource::zeros(3 * kMiB)));
+  }
+  CHECK(folder.names() == Names{"out"});
+  CHECK(content_of(folder / "out") == "before");
+}
+
+TEST_CASE("commit makes what was appended the whole content and leaves no temporary file") {
+  const TemporaryFolder folder;
+  const std::string large = patterned(20 * kMiB + 3);  // more than two windows of write-back
+  for (const bool sync : {true, false}) {
+    for (const std::string& content : {std::string(), std::string("small"), large}) {
+      CAPTURE(sync);
+      CAPTURE(content.size());
+      put_file(folder / "out", "before");
+      write_through_sink(folder / "out", content, sync);
+      CHECK(folder.names() == Names{"out"});
+      CHECK((content_of(folder / "out") == content));
+    }
+  }
+}
+
+TEST_CASE("a large file is copied, and stays as it was") {
+  const TemporaryFolder folder;
+  const std::string content = patterned(20 * kMiB + 3);
+  put_file(folder / "in", content);
+  const ByteSource source = ByteSource::file(folder / "in").value();
+  for (const bool sync : {true, false}) {
+    CAPTURE(sync);
+    const auto sink = open_sink(folder / "out", sync);
+    REQUIRE(sink->append(source));
+    REQUIRE(sink->commit());
+    CHECK((content_of(folder / "out") == content));
+    CHECK((content_of(folder / "in") == content));
+    CHECK(source.check_unchanged());
+  }
+}
+
+TEST_CASE("a file in the current folder is written") {
+  const TemporaryFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  write_through_sink("out", "here", true);
+  std::filesystem::current_path(before);
+  CHECK(folder.names() == Names{"out"});
+  CHECK(content_of(folder / "out") == "here");
+}
+
+TEST_CASE("reserved space that is not used is not part of the file") {
+  const TemporaryFolder folder;
+  const auto sink = open_sink(folder / "out");
+  REQUIRE(sink->reserve(10 * kMiB));
+  REQUIRE(sink->append(source_of("short")));
+  REQUIRE(sink->commit());
+  CHECK(content_of(folder / "out") == "short");
+}
+
+TEST_CASE("to reserve more than a file can have is too large") {
+  const TemporaryFolder folder;
+  const auto sink = open_sink(folder / "out");
+  CHECK(code_of(sink->reserve(std::uint64_t{1} << 63)) == "kTooLarge");
+}
+
+TEST_CASE("one who has the old file open goes on reading the old file") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  std::ifstream reader(folder / "out");
+  write_through_sink(folder / "out", "after!");
+  CHECK(std::string(std::istreambuf_iterator<char>(reader), {}) == "before");
+  CHECK(content_of(folder / "out") == "after!");
+}
+
+TEST_CASE("an existing file's permissions are kept") {
+  const TemporaryFolder folder;
+  for (const unsigned permissions : {0640U, 0755U, 0400U, 0666U}) {
+    CAPTURE(permissions);
+    put_file(folder / "out", "before");
+    REQUIRE(::chmod((folder / "out").c_str(), permissions) == 0);
+    write_through_sink(folder / "out", "after");
+    CHECK(permissions_of(folder / "out") == permissions);
+    std::filesystem::remove(folder / "out");
+  }
+}
+
+TEST_CASE("a new file's permissions come from the umask") {
+  const TemporaryFolder folder;
+  for (const mode_t mask : {mode_t{022}, mode_t{027}, mode_t{0}}) {
+    CAPTURE(mask);
+    const mode_t before = ::umask(mask);
+    write_through_sink(folder / "out", "x");
+    ::umask(before);
+    CHECK(permissions_of(folder / "out") == (0666U & ~mask));
+    std::filesystem::remove(folder / "out");
+  }
+}
+
+TEST_CASE("links are followed and stay, and the temporary file is beside the real one") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "real");
+  put_file(folder / "real/file", "before");
+  std::filesystem::create_symlink("real/file", folder / "relative");
+  std::filesystem::create_symlink(folder / "real/file", folder / "absolute");
+  std::filesystem::create_symlink("relative", folder / "chain");
+  const Names names = folder.names();
+  for (const std::string link : {"relative", "absolute", "chain"}) {
+    CAPTURE(link);
+    const auto sink = open_sink(folder / link);
+    REQUIRE(sink->append(source_of(link)));
+    CHECK(folder.names() == names);
+    REQUIRE(sink->commit());
+    CHECK(std::filesystem::is_symlink(folder / link));
+    CHECK(content_of(folder / "real/file") == link);
+  }
+}
+
+TEST_CASE("a link to nothing yet has its target made") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("target", folder / "link");
+  write_through_sink(folder / "link", "made");
+  CHECK(folder.names() == Names{"link", "target"});
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(content_of(folder / "target") == "made");
+}
+
+TEST_CASE("links that go round in a circle are an error") {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("b", folder / "a");
+  std::filesystem::create_symlink("a", folder / "b");
+  CHECK(code_of(open_file_sink(folder / "a")) == "kIo");
+}
+
+TEST_CASE("a FIFO is written directly and stays one") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("fifo", folder / "link");
+  for (const std::string name : {"fifo", "link"}) {
+    CAPTURE(name);
+    std::string read;
+    std::thread reader([&] { read = content_of(folder / "fifo"); });
+    write_through_sink(folder / name, "through", true);
+    reader.join();
+    CHECK(read == "through");
+    CHECK(std::filesystem::is_fifo(folder / "fifo"));
+    CHECK(folder.names() == Names{"fifo", "link"});
+  }
+}
+
+TEST_CASE("a device is written directly") { write_through_sink("/dev/null", "away"); }
+
+TEST_CASE("a folder and an empty path are refused") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "below");
+  std::filesystem::create_symlink("below", folder / "link");
+  for (const std::string name : {"below", "below/", "link"}) {
+    CAPTURE(name);
+    CHECK(error_of(open_file_sink(folder / name)) ==
+          exactly("kInvalidArgument: cannot write '" + folder / name + "': it is a folder"));
+  }
+  CHECK(code_of(open_file_sink("")) == "kInvalidArgument");
+  CHECK(folder.names() == Names{"below", "link"});
+}
+
+TEST_CASE("a folder that is missing is not found") {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "x");
+  for (const std::string name : {"missing/out", "missing/", "file/out"}) {
+    CAPTURE(name);
+    CHECK(code_of(open_file_sink(folder / name)) == "kNotFound");
+    CHECK(error_of(open_file_sink(folder / name)) == containing(folder / name));
+  }
+}
+
+TEST_CASE("a name of 255 bytes is written") {
+  const TemporaryFolder folder;
+  const std::string name(255, 'n');
+  write_through_sink(folder / name, "long");
+  CHECK(content_of(folder / name) == "long");
+  CHECK(folder.names() == Names{name});
+}
+
+TEST_CASE("a name that is too long is refused before anything is written") {
+  const TemporaryFolder folder;
+  CHECK(code_of(open_file_sink(folder / std::string(256, 'n'))) == "kIo");
+}
+
+TEST_CASE("two sinks to one destination do not disturb each other, and the last commit stays") {
+  const TemporaryFolder folder;
+  const auto first = open_sink(folder / "out");
+  const auto second = open_sink(folder / "out");
+  REQUIRE(first->append(source_of("first")));
+  REQUIRE(second->append(source_of("second")));
+  CHECK(temporaries(folder, "out").size() == 2);
+  REQUIRE(second->commit());
+  CHECK(content_of(folder / "out") == "second");
+  REQUIRE(first->commit());
+  CHECK(content_of(folder / "out") == "first");
+  CHECK(folder.names() == Names{"out"});
+}
+
+/// A process that has a sink open until it is killed.
+class Writer {
+ public:
+  explicit Writer(const std::string& path) {
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    child_ = ::fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) {
+      const auto sink = open_file_sink(path);
+      if (!sink || !(*sink)->append(ByteSource::zeros(2 * kMiB))) ::_exit(1);
+      const ssize_t told = ::write(pipe[1], "x", 1);
+      while (told == 1) ::pause();
+      ::_exit(1);
+    }
+    ::close(pipe[1]);
+    char ready = 0;
+    const ssize_t n = ::read(pipe[0], &ready, 1);
+    ::close(pipe[0]);
+    REQUIRE(n == 1);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer() { kill(); }
+
+  void kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+
+ private:
+  pid_t child_ = -1;
+};
+
+TEST_CASE("a killed writer leaves one file, which the next sink to that destination removes") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  Writer writer(folder / "out");
+  writer.kill();
+  const Names left = temporaries(folder, "out");
+  REQUIRE(left.size() == 1);
+  CHECK(folder.names().size() == 2);
+  CHECK(content_of(folder / "out") == "before");
+  const auto sink = open_sink(folder / "out");
+  CHECK(temporaries(folder, "out").size() == 1);
+  CHECK(temporaries(folder, "out") != left);
+  REQUIRE(sink->commit());
+  CHECK(folder.names() == Names{"out"});
+}
+
+TEST_CASE("a live writer's file is not removed by another sink") {
+  const TemporaryFolder folder;
+  const Writer writer(folder / "out");
+  const Names live = temporaries(folder, "out");
+  REQUIRE(live.size() == 1);
+  write_through_sink(folder / "out", "mine");
+  CHECK(temporaries(folder, "out") == live);
+}
+
+TEST_CASE("only what is named like a leftover of this destination is removed") {
+  const TemporaryFolder folder;
+  const Names others = {".other.etstream-0123456789abcdef.tmp", ".out.etstream-0123.tmp",
+                        ".out.etstream-x.tmp", ".out.etstream-0123456789abcdef.tmp~",
+                        "out.etstream-0123456789abcdef.tmp"};
+  for (const std::string& name : others) put_file(folder / name, "x");
+  std::filesystem::create_symlink("x", folder / ".out.etstream-00000000000000ee.tmp");
+  const Names before = folder.names();
+  put_file(folder / ".out.etstream-0123456789abcdef.tmp", "x");
+  REQUIRE(folder.names() != before);
+  { const auto sink = open_sink(folder / "out"); }
+  CHECK(folder.names() == before);
+}
+
+/// Has no file grow over `size` bytes.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t size) : handler_before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{size, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_before_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_before_)(int);
+};
+
+TEST_CASE("a destination is untouched when a write fails half way") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  {
+    const FileSizeLimit limit(3 * kMiB / 2);
+    const auto sink = open_sink(folder / "out");
+    CHECK(error_of(sink->append(ByteSource::zeros(3 * kMiB))) ==
+          exactly("kTooLarge: cannot write '" + folder / "out" + "': File too large"));
+  }
+  CHECK(folder.names() == Names{"out"});
+  CHECK(content_of(folder / "out") == "before");
+}
+
+TEST_CASE("a commit that can't replace the destination fails and leaves no temporary file") {
+  const TemporaryFolder folder;
+  {
+    const auto sink = open_sink(folder / "out");
+    REQUIRE(sink->append(source_of("x")));
+    std::filesystem::create_directory(folder / "out");
+    CHECK(error_of(sink->commit()) == containing("cannot replace '" + folder / "out" + "'"));
+  }
+  CHECK(folder.names() == Names{"out"});
+}
+
+}  // namespace
+}  // namespace etstream

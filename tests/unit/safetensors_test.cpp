@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/safetensors.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "test_errors.h"
+#include "test_sources.h"
+#include "test_tensor_files.h"
+
+namespace etstream {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;
+
+Result<SafetensorsIndex> open(std::string_view header, std::string_view data) {
+  return open_safetensors(source_of(safetensors_file(header, data)));
+}
+
+TEST_CASE("every type that a tensor can have is read") {
+  struct Row {
+    std::string dtype;
+    ScalarType type;
+    std::size_t item_size;
+  };
+  const std::vector<Row> rows = {
+      {"BOOL", ScalarType::kBool, 1},
+      {"U8", ScalarType::kUInt8, 1},
+      {"I8", ScalarType::kInt8, 1},
+      {"U16", ScalarType::kUInt16, 2},
+      {"I16", ScalarType::kInt16, 2},
+      {"U32", ScalarType::kUInt32, 4},
+      {"I32", ScalarType::kInt32, 4},
+      {"U64", ScalarType::kUInt64, 8},
+      {"I64", ScalarType::kInt64, 8},
+      {"F16", ScalarType::kFloat16, 2},
+      {"BF16", ScalarType::kBFloat16, 2},
+      {"F32", ScalarType::kFloat32, 4},
+      {"F64", ScalarType::kFloat64, 8},
+      {"F8_E5M2", ScalarType::kFloat8E5M2, 1},
+      {"F8_E4M3", ScalarType::kFloat8E4M3FN, 1},
+      {"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ, 1},
+      {"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ, 1},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.dtype);
+    const std::string data = patterned(6 * row.item_size);
+    const auto index = open(R"({"x":{"dtype":")" + row.dtype + R"(","shape":[2,3],"data_offsets":[0,)" +
+                                std::to_string(data.size()) + "]}}",
+                            data);
+    REQUIRE_MESSAGE(index, index.error().message);
+    REQUIRE(index->size() == 1);
+    const SafetensorsEntry& entry = index->at("x");
+    CHECK(entry.scalar_type == row.type);
+    CHECK(entry.dtype == row.dtype);
+    CHECK(entry.shape == Shape{2, 3});
+    CHECK(text_of(entry.data) == data);
+  }
+}
+
+TEST_CASE("a type that ExecuTorch has not is kept by its name") {
+  const auto index = open(R"({"x":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", "ab");
+  REQUIRE_MESSAGE(index, index.error().message);
+  CHECK(index->at("x").dtype == "F4");
+  CHECK_FALSE(index->at("x").scalar_type.has_value());
+  CHECK(text_of(index->at("x").data) == "ab");
+}
+
+TEST_CASE("tensors are found by name, in whatever order the file has them") {
+  const auto index = open(
+      R"({"second": {"shape": [2], "data_offsets": [4, 6], "dtype": "U8"},
+          "größe\n": {"dtype": "I16", "shape": [], "data_offsets": [6, 8]},
+          "": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}}   )",
+      "abcdefgh");
+  REQUIRE_MESSAGE(index, index.error().message);
+  REQUIRE(index->size() == 3);
+  CHECK(text_of(index->at("").data) == "abcd");
+  CHECK(index->at("").shape == Shape{1, 1});
+  CHECK(text_of(index->at("second").data) == "ef");
+  CHECK(text_of(index->at("größe\n").data) == "gh");
+  CHECK(index->at("größe\n").shape.empty());
+}
+
+TEST_CASE("metadata says nothing of the tensors") {
+  for (const std::string header :
+       {R"({"__metadata__":{"format":"pt","x":"y"},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+        R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"__metadata__":{}})"}) {
+    CAPTURE(header);
+    const auto index = open(header, "z");
+    REQUIRE_MESSAGE(index, index.error().message);
+    CHECK(index->size() == 1);
+    CHECK(text_of(index->at("a").data) == "z");
+  }
+}
+
+TEST_CASE("a file may have no tensors, and tensors no elements") {
+  const auto none = open("{}", "");
+  REQUIRE_MESSAGE(none, none.error().message);
+  CHECK(none->empty());
+  const auto empty = open(
+      R"({"a":{"dtype":"F32","shape":[0,3],"data_offsets":[0,0]},
+          "b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
+          "c":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})",
+      "xy");
+  REQUIRE_MESSAGE(empty, empty.error().message);
+  CHECK(empty->at("a").data.size() == 0);
+  CHECK(empty->at("a").shape == Shape{0, 3});
+  CHECK(text_of(empty->at("b").data) == "xy");
+  CHECK(empty->at("c").data.size() == 0);
+}
+
+TEST_CASE("sizes go beyond 32 bits, and the data stays in the file") {
+  const auto storage = std::make_shared<RecordingStorage>(std::uint64_t{1} << 40);
+  const std::string header =
+      R"({"x":{"dtype":"U8","shape":[1099511627776],"data_offsets":[0,1099511627776]}})";
+  const auto file =
+      ByteSource::concatenation({source_of(safetensors_file(header, "")), ByteSource(storage)}).value();
+  const auto index = open_safetensors(file);
+  REQUIRE_MESSAGE(index, index.error().message);
+  CHECK(index->at("x").data.size() == std::uint64_t{1} << 40);
+  CHECK(storage->read().empty());
+}
+
+/// The header of one tensor "a".
+std::string one(std::string_view members) { return R"({"a":{)" + std::string(members) + "}}"; }
+
+struct BadFile {
+  std::string what;
+  std::string file;
+  std::string error;
+};
+
+void check_all_bad(const std::vector<BadFile>& files) {
+  for (const BadFile& bad : files) {
+    CAPTURE(bad.what);
+    const auto index = open_safetensors(source_of(bad.file));
+    CHECK(error_of(index) == containing(bad.error));
+    CHECK(error_of(index) == containing("kCorrupt: memory: "));
+  }
+}
+
+TEST_CASE("a file whose header is not there, or no JSON, is corrupt") {
+  const std::string in_line_1 = "kCorrupt: memory: line 1: ";
+  check_all_bad({
+      {"empty", "", "not a safetensors file: expected the length of a header"},
+      {"short length", std::string(7, '\0'), "found 0 in a file of 7 bytes"},
+      {"length past the end", little_endian(3, 8) + "{}", "found 3 in a file of 10 bytes"},
+      {"length over 64 bits", little_endian(UINT64_MAX, 8) + "{}",
+       "found 18446744073709551615 in a file of 10 bytes"},
+      {"length over the limit", little_endian(100'000'001, 8) + "{}", "a header of at most 100000000 bytes"},
+      {"no header", safetensors_file("", ""), in_line_1 + "not JSON: "},
+      {"not JSON", safetensors_file("{,}", ""), in_line_1 + "not JSON: "},
+      {"cut JSON", safetensors_file(R"({"a":{"dtype")", ""), in_line_1 + "not JSON: "},
+      {"not UTF-8", safetensors_file("{\"\xff\":1}", ""), in_line_1 + "not JSON: "},
+      {"two documents", safetensors_file("{}{}", ""), in_line_1 + "not JSON: "},
+      {"an array", safetensors_file("[]", ""), in_line_1 + "expected an object, found an array"},
+      {"a number", safetensors_file("1", ""), in_line_1 + "expected an object, found an integer"},
+      {"nested metadata", safetensors_file(R"({"__metadata__":{"a":{"b":"c"}}})", ""),
+       in_line_1 + "expected a string in __metadata__, found an object"},
+      {"metadata of numbers", safetensors_file(R"({"__metadata__":{"a":1}})", ""),
+       "in __metadata__, found an integer"},
+      {"metadata a string", safetensors_file(R"({"__metadata__":"a"})", ""),
+       "expected an object, found a string"},
+  });
+}
+
+TEST_CASE("a file with a tensor that makes no sense is corrupt, and the error names the tensor") {
+  const std::string place = "kCorrupt: memory: line 1: tensor 'a': ";
+  const std::string type = R"("dtype":"U8",)";
+  const std::string shape = R"("shape":[2],)";
+  const std::string offsets = R"("data_offsets":[0,2])";
+  const auto two = [&](std::string_view members) { return safetensors_file(one(members), "xy"); };
+  check_all_bad({
+      {"not an object", safetensors_file(R"({"a":1})", ""), place + "expected an object, found an integer"},
+      {"nothing", two(""), place + "expected dtype, shape and two data_offsets"},
+      {"no dtype", two(shape + offsets), place + "expected dtype, shape and two data_offsets"},
+      {"no shape", two(type + offsets), place + "expected dtype, shape and two data_offsets"},
+      {"no offsets", two(type + R"("shape":[2])"), place + "expected dtype, shape and two data_offsets"},
+      {"one offset", two(type + shape + R"("data_offsets":[0])"), place + "expected dtype, shape and two"},
+      {"three offsets", two(type + shape + R"("data_offsets":[0,1,2])"),
+       place + "expected dtype, shape and two"},
+      {"another key", two(type + R"("strides":[1],)" + shape + offsets),
+       place + "expected each of dtype, shape"},
+      {"two dtypes", two(type + type + shape + offsets),
+       place + "expected each of dtype, shape and data_offsets once"},
+      {"two shapes", two(type + shape + shape + offsets), place + "expected each of dtype, shape"},
+      {"two offsets", two(type + shape + offsets + "," + offsets), place + "expected each of dtype, shape"},
+      {"dtype a number", two(R"("dtype":6,)" + shape + offsets),
+       place + "expected a string, found an integer"},
+      {"shape a number", two(type + R"("shape":2,)" + offsets),
+       place + "expected an array, found an integer"},
+      {"negative size", two(type + R"("shape":[-2],)" + offsets),
+       place + "expected an integer that is not negative"},
+      {"half a size", two(type + R"("shape":[2.0],)" + offsets),
+       place + "expected an integer that is not negative"},
+      {"nested shape", two(type + R"("shape":[[2]],)" + offsets),
+       place + "expected an integer that is not negative"},
+      {"size over 64 bits", two(type + R"("shape":[18446744073709551616],)" + offsets),
+       "an integer does not fit"},
+      {"shape overflows", two(type + R"("shape":[4294967296,4294967296,2],)" + offsets),
+       place + "its data is 2 bytes, expected over 2^64 - 1 from its shape and U8"},
+      {"shape too small", two(type + R"("shape":[1],)" + offsets),
+       place + "its data is 2 bytes, expected 1 from"},
+      {"shape too large", two(R"("dtype":"I16",)" + shape + offsets),
+       place + "its data is 2 bytes, expected 4 from"},
+      {"offsets backwards", two(type + shape + R"("data_offsets":[2,0])"),
+       place + "data_offsets 2 to 0 are not inside the 2 bytes of data"},
+      {"offset outside", two(type + shape + R"("data_offsets":[1,3])"),
+       place + "data_offsets 1 to 3 are not inside the 2 bytes of data"},
+      {"offset far outside",
+       two(type + shape + R"("data_offsets":[9223372036854775805,9223372036854775807])"),
+       place + "data_offsets 9223372036854775805 to 9223372036854775807 are not inside"},
+  });
+}
+
+TEST_CASE("a file whose tensors do not cover its data exactly is corrupt") {
+  const auto tensor = [](const char* name, int begin, int end) {
+    return text("\"", name, R"(":{"dtype":"U8","shape":[)", end - begin, R"(],"data_offsets":[)", begin, ",",
+                end, "]}");
+  };
+  const auto file = [](const std::string& a, const std::string& b) {
+    return safetensors_file("{" + a + "," + b + "}", "wxyz");
+  };
+  check_all_bad({
+      {"overlap", file(tensor("a", 0, 3), tensor("b", 2, 4)),
+       "tensor data at data offset 2 overlaps other data; expected offset 3"},
+      {"the same data twice", file(tensor("a", 0, 4), tensor("b", 0, 4)),
+       "data offset 0 overlaps other data"},
+      {"one inside another", file(tensor("a", 0, 4), tensor("b", 1, 2)), "data offset 1 overlaps other data"},
+      {"gap", file(tensor("a", 0, 1), tensor("b", 2, 4)),
+       "tensor data at data offset 2 follows a gap; expected offset 1"},
+      {"gap at the start", file(tensor("a", 1, 2), tensor("b", 2, 4)),
+       "data offset 1 follows a gap; expected offset 0"},
+      {"gap at the end", file(tensor("a", 0, 1), tensor("b", 1, 3)),
+       "data ends at data offset 3, the file's at 4"},
+      {"data without tensors", safetensors_file("{}", "x"), "data ends at data offset 0, the file's at 1"},
+      {"a name twice", file(tensor("a", 0, 2), tensor("a", 2, 4)), "line 1: tensor 'a': it comes twice"},
+  });
+}
+
+TEST_CASE("an error in a long header has its line") {
+  const auto index = open("{\n\"a\":{\"dtype\":\"U8\",\n\"shape\":[1],\n\"data_offsets\":[0,2]}}", "xy");
+  CHECK(error_of(index) == containing("memory: line 4: tensor 'a': its data is 2 bytes"));
+}
+
+TEST_CASE("a read error passes through") {
+  for (const std::size_t intact : {0U, 8U}) {
+    CAPTURE(intact);
+    const std::string start = little_endian(100, 8).substr(0, intact);
+    const ByteSource file = ByteSource::concatenation({source_of(start), failing(1000, 0)}).value();
+    CHECK(code_of(open_safetensors(file)) == "kIo");
+    CHECK(error_of(open_safetensors(file)) == containing("the disk is on fire"));
+  }
+}
+
+}  // namespace
+}  // namespace etstream

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/scalar_type.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "test_errors.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::int32_t kLargestSize = std::numeric_limits<std::int32_t>::max();
+
+struct Row {
+  int number;
+  std::uint64_t item_size;
+  std::string_view name;
+};
+
+/// From scalar_type.fbs of ExecuTorch 1.5.1, and torch's names.
+constexpr Row kTypes[] = {
+    {0, 1, "uint8"},
+    {1, 1, "int8"},
+    {2, 2, "int16"},
+    {3, 4, "int32"},
+    {4, 8, "int64"},
+    {5, 2, "float16"},
+    {6, 4, "float32"},
+    {7, 8, "float64"},
+    {11, 1, "bool"},
+    {12, 1, "qint8"},
+    {13, 1, "quint8"},
+    {14, 4, "qint32"},
+    {15, 2, "bfloat16"},
+    {16, 1, "quint4x2"},
+    {17, 1, "quint2x4"},
+    {22, 2, "bits16"},
+    {23, 1, "float8_e5m2"},
+    {24, 1, "float8_e4m3fn"},
+    {25, 1, "float8_e5m2fnuz"},
+    {26, 1, "float8_e4m3fnuz"},
+    {27, 2, "uint16"},
+    {28, 4, "uint32"},
+    {29, 8, "uint64"},
+};
+
+const Row* find_row(int number) {
+  for (const Row& row : kTypes) {
+    if (row.number == number) return &row;
+  }
+  return nullptr;
+}
+
+TEST_CASE("every number of a scalar type has its size and name, and no other number has") {
+  for (int number = -128; number < 128; ++number) {
+    CAPTURE(number);
+    const auto type = static_cast<ScalarType>(number);
+    const Row* row = find_row(number);
+    CHECK(item_size(type) == (row ? row->item_size : 0));
+    CHECK(name_of(type) == (row ? row->name : "unknown"));
+  }
+}
+
+TEST_CASE("a scalar type is found by its name alone") {
+  for (const Row& row : kTypes) {
+    CAPTURE(row.name);
+    CHECK(find_scalar_type(row.name) == static_cast<ScalarType>(row.number));
+  }
+  for (const std::string name : {"", "unknown", "float", "FLOAT32", "float32 ", "torch.float32", "int4"}) {
+    CAPTURE(name);
+    CHECK_FALSE(find_scalar_type(name).has_value());
+  }
+}
+
+TEST_CASE("a tensor's bytes are its elements times their size") {
+  using Sizes = std::vector<std::int32_t>;
+  CHECK(byte_size(ScalarType::kFloat32, Sizes{}).value() == 4);
+  CHECK(byte_size(ScalarType::kFloat32, Sizes{2, 3, 5}).value() == 120);
+  CHECK(byte_size(ScalarType::kInt8, Sizes{2, 0, 5}).value() == 0);
+  CHECK(byte_size(ScalarType::kInt64, Sizes{0, kLargestSize, kLargestSize, 8}).value() == 0);
+  CHECK(byte_size(ScalarType::kUInt8, Sizes{kLargestSize, kLargestSize}).value() == 4611686014132420609U);
+}
+
+TEST_CASE("a tensor's bytes are not given for what is no tensor") {
+  using Sizes = std::vector<std::int32_t>;
+  CHECK(error_of(byte_size(ScalarType::kFloat32, Sizes{2, -1})) ==
+        "kInvalidArgument: a dimension has the negative size -1");
+  CHECK(error_of(byte_size(static_cast<ScalarType>(9), Sizes{2})) ==
+        "kInvalidArgument: scalar type 9 is unknown");
+  CHECK(code_of(byte_size(ScalarType::kUInt8, Sizes{kLargestSize, kLargestSize, 8})) == "kTooLarge");
+}
+
+}  // namespace
+}  // namespace etstream

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Errors as tests compare them.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "etstream/result.h"
+
+namespace etstream {
+
+inline const char* name_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "kInvalidArgument";
+    case ErrorCode::kCorrupt:
+      return "kCorrupt";
+    case ErrorCode::kUnsupported:
+      return "kUnsupported";
+    case ErrorCode::kTooLarge:
+      return "kTooLarge";
+    case ErrorCode::kNotFound:
+      return "kNotFound";
+    case ErrorCode::kIo:
+      return "kIo";
+    case ErrorCode::kOutOfMemory:
+      return "kOutOfMemory";
+    case ErrorCode::kInterrupted:
+      return "kInterrupted";
+  }
+  return "no code";
+}
+
+/// A whole message, or a part of one, to compare error_of() with.
+inline doctest::String exactly(const std::string& message) { return message.c_str(); }
+inline doctest::Contains containing(const std::string& part) { return doctest::Contains(part.c_str()); }
+
+/// "kCorrupt: MESSAGE", or "no error"; to be compared with what exactly() or containing() gives.
+template <class T>
+doctest::String error_of(const Result<T>& result) {
+  if (result) return "no error";
+  return exactly(std::string(name_of(result.error().code)) + ": " + result.error().message);
+}
+
+/// For errors whose wording is not what a test is about.
+template <class T>
+doctest::String code_of(const Result<T>& result) {
+  return result ? "no error" : name_of(result.error().code);
+}
+
+}  // namespace etstream

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/write.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kStep = 16 * kMiB;  // at most between two calls of the progress function
+
+Layout layout_of(std::vector<ByteSource> sources) {
+  Layout layout;
+  for (ByteSource& source : sources) {
+    const std::uint64_t size = source.size();
+    layout.extents.push_back({layout.size, 1, "part", std::move(source)});
+    layout.size += size;
+  }
+  layout.payload_size = layout.size;
+  return layout;
+}
+
+/// Notes what is asked of it; fails at the call that it is told to fail at.
+class JournalSink final : public Sink {
+ public:
+  explicit JournalSink(std::string failing = "") : failing_(std::move(failing)) {}
+
+  Result<void> reserve(std::uint64_t size) override { return note("reserve", size); }
+  Result<void> append(const ByteSource& source) override { return note("append", source.size()); }
+  Result<void> commit() override { return note("commit", 0); }
+
+  [[nodiscard]] const std::string& journal() const { return journal_; }
+
+ private:
+  Result<void> note(const std::string& call, std::uint64_t size) {
+    journal_ += call + " " + std::to_string(size) + "; ";
+    if (call == failing_) return Error{ErrorCode::kIo, "cannot " + call};
+    return {};
+  }
+
+  std::string failing_;
+  std::string journal_;
+};
+
+TEST_CASE("a layout is written front to back and committed") {
+  std::vector<std::byte> out;
+  const auto sink = open_memory_sink(out);
+  REQUIRE(
+      write(layout_of({source_of("meta"), ByteSource::zeros(2), ByteSource(), source_of("data")}), *sink));
+  CHECK(text_of(out) == std::string("meta\0\0data", 10));
+}
+
+TEST_CASE("the sink hears the size first and commit once, last") {
+  JournalSink sink;
+  REQUIRE(write(layout_of({source_of("meta"), ByteSource::zeros(kStep + 1)}), sink));
+  CHECK(sink.journal() == "reserve 16777221; append 4; append 16777216; append 1; commit 0; ");
+  JournalSink empty;
+  REQUIRE(write(Layout(), empty));
+  CHECK(empty.journal() == "reserve 0; commit 0; ");
+}
+
+TEST_CASE("the sink's error ends the writing and is passed on") {
+  const Layout layout = layout_of({source_of("meta"), source_of("data")});
+  struct Row {
+    std::string failing;
+    std::string journal;
+  };
+  const std::vector<Row> rows = {{"reserve", "reserve 8; "},
+                                 {"append", "reserve 8; append 4; "},
+                                 {"commit", "reserve 8; append 4; append 4; commit 0; "}};
+  for (const Row& row : rows) {
+    CAPTURE(row.failing);
+    JournalSink sink(row.failing);
+    CHECK(error_of(write(layout, sink)) == exactly("kIo: cannot " + row.failing));
+    CHECK(sink.journal() == row.journal);
+  }
+}
+
+TEST_CASE("progress grows at least every 16 MiB and reaches the total") {
+  const Layout layout = layout_of({source_of("meta"), ByteSource::zeros(50 * kMiB), source_of("data"),
+                                   ByteSource::zeros(kStep), ByteSource::zeros(3)});
+  JournalSink sink;
+  std::vector<std::uint64_t> seen;
+  REQUIRE(write(layout, sink, [&](std::uint64_t done, std::uint64_t total) {
+    CHECK(total == layout.size);
+    seen.push_back(done);
+    return true;
+  }));
+  REQUIRE(seen.size() >= 6);
+  CHECK(seen.front() == 0);
+  CHECK(seen.back() == layout.size);
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    CHECK(seen[i] > seen[i - 1]);
+    CHECK(seen[i] - seen[i - 1] <= kStep);
+  }
+}
+
+TEST_CASE("an empty layout reaches its total too") {
+  JournalSink sink;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
+  REQUIRE(write(Layout(), sink, [&](std::uint64_t done, std::uint64_t total) {
+    seen.emplace_back(done, total);
+    return true;
+  }));
+  CHECK(seen == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 0}});
+}
+
+TEST_CASE("a destination is untouched when progress says to stop, whenever it does") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  const Layout layout = layout_of({source_of("meta"), ByteSource::zeros(kStep + 5)});
+  constexpr int kCalls = 4;  // before each append, and before the commit
+  for (int stop_at = 1; stop_at <= kCalls + 1; ++stop_at) {
+    CAPTURE(stop_at);
+    int calls = 0;
+    Result<void> written;
+    {
+      auto sink = open_file_sink(folder / "out", {.sync = false});
+      REQUIRE(sink);
+      written = write(layout, **sink, [&](std::uint64_t, std::uint64_t) { return ++calls < stop_at; });
+    }
+    CHECK(calls == std::min(stop_at, kCalls));
+    CHECK(folder.names() == std::vector<std::string>{"out"});
+    CHECK(code_of(written) == (stop_at <= kCalls ? "kInterrupted" : "no error"));
+    CHECK((content_of(folder / "out") == "before") == (stop_at <= kCalls));
+  }
+}
+
+TEST_CASE("a destination is untouched when a source can't be read") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  const Layout layout = layout_of({source_of("meta"), failing(20 * kMiB, 19 * kMiB)});
+  {
+    auto sink = open_file_sink(folder / "out", {.sync = false});
+    REQUIRE(sink);
+    CHECK(error_of(write(layout, **sink)) == "kIo: the disk is on fire");
+  }
+  CHECK(folder.names() == std::vector<std::string>{"out"});
+  CHECK(content_of(folder / "out") == "before");
+}
+
+TEST_CASE("a source that has changed since the plan is an error, not a mixture") {
+  const TemporaryFolder folder;
+  put_file(folder / "model.pte", "first content");
+  const Layout layout = layout_of({source_of("meta"), ByteSource::file(folder / "model.pte").value()});
+  put_file(folder / "model.pte", "first content and more");
+  JournalSink sink;
+  CHECK(code_of(write(layout, sink)) == "kCorrupt");
+  CHECK(sink.journal() == "reserve 17; append 4; append 13; ");
+}
+
+TEST_CASE("one layout is written several times with the same bytes") {
+  const std::string payload = patterned(100'000);
+  const Layout layout = layout_of({source_of("meta"), source_of(payload)});
+  for (int i = 0; i < 2; ++i) {
+    std::vector<std::byte> out;
+    REQUIRE(write(layout, *open_memory_sink(out)));
+    CHECK((text_of(out) == "meta" + payload));
+  }
+}
+
+TEST_CASE("the plan of a copy is the source as it is") {
+  std::vector<std::byte> out;
+  const Layout layout = plan_copy(source_of("all of it"), "program");
+  CHECK(layout.size == 9);
+  CHECK(layout.payload_size == 9);
+  CHECK(layout.metadata_size == 0);
+  REQUIRE(write(layout, *open_memory_sink(out)));
+  CHECK(text_of(out) == "all of it");
+  CHECK(layout.extents[0].label == "program");
+  CHECK(plan_copy(ByteSource(), "nothing").size == 0);
+}
+
+TEST_CASE("a layout's memory is its metadata and a buffer, not its payload") {
+  Layout layout = layout_of({ByteSource::zeros(std::uint64_t{1} << 40)});
+  layout.metadata_size = 1000;
+  CHECK(layout.memory() >= kMiB + 1000);
+  CHECK(layout.memory() < 2 * kMiB);
+}
+
+}  // namespace
+}  // namespace etstream
