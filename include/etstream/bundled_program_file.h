@@ -54,8 +54,6 @@ class BundledProgramFile {
   [[nodiscard]] Result<ProgramFile> open_program() const;
   /// In file order; a method may come twice.
   [[nodiscard]] const std::vector<Suite>& suites() const noexcept;
-  /// How many bytes of the file have been read.
-  [[nodiscard]] std::uint64_t bytes_read() const noexcept;
 
   /// Test case `index`, below `suite.test_cases`, of a suite of this file. The data of its tensors stays
   /// where it is. Error also: kUnsupported for a tensor of more than 16 dimensions.

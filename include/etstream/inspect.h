@@ -26,7 +26,7 @@ struct FileInspection {
   std::string format;  // "program" or "bundled_program"
   std::uint64_t size = 0;
   std::uint32_t version = 0;        // of the outermost schema
-  std::vector<FilePart> parts;      // payloads in file order; they don't overlap
+  std::vector<FilePart> parts;      // payloads in file order, a shared one once; they don't overlap
   std::uint64_t metadata_size = 0;  // all that is in no part: tables, padding
   std::vector<MethodInfo> methods;  // of the program
   std::vector<BundledProgramFile::Suite> suites;
@@ -35,7 +35,7 @@ struct FileInspection {
 
 /// Reads the metadata of a .pte or a .bpte, no payload. Errors: kUnsupported for another kind of file,
 /// kCorrupt, kIo.
-[[nodiscard]] Result<FileInspection> inspect(const ByteSource& file);
+[[nodiscard]] Result<FileInspection> inspect(const ByteSource& source);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...
 [[nodiscard]] std::string describe(const ValueInfo& info);

@@ -73,8 +73,6 @@ class ProgramFile {
   /// Where the extended header says that segments begin and how many bytes they are.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
-  /// How many bytes of the file have been read.
-  [[nodiscard]] std::uint64_t bytes_read() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;

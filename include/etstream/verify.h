@@ -11,7 +11,8 @@ namespace etstream {
 
 /// Checks a .pte or a .bpte, told apart by their identifiers. All metadata and padding is read, payloads are
 /// not, which no hash in these formats protects. At most 100 errors and 100 warnings are found. Errors:
-/// kUnsupported for another kind of file; kIo; what is wrong with the file is in the findings.
+/// kUnsupported for another kind of file; kIo; kCorrupt for one that changes while it is read. What is wrong
+/// with the file otherwise is in the findings.
 [[nodiscard]] Result<Findings> verify(const ByteSource& file);
 
 }  // namespace etstream

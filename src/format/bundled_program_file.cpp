@@ -186,7 +186,6 @@ std::uint64_t BundledProgramFile::program_offset() const noexcept { return parts
 const std::vector<BundledProgramFile::Suite>& BundledProgramFile::suites() const noexcept {
   return parts_->suites;
 }
-std::uint64_t BundledProgramFile::bytes_read() const noexcept { return parts_->view.bytes_read(); }
 
 Result<ProgramFile> BundledProgramFile::open_program() const {
   return ProgramFile::open(program(), text(file().name(), ": program at ", program_offset()));

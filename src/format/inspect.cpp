@@ -2,6 +2,8 @@
 #include "etstream/inspect.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -11,6 +13,25 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kMostAlignment = 65536;
+
+/// A source that counts what is read from it.
+class Counted final : public ByteStorage {
+ public:
+  explicit Counted(ByteSource source) : source_(std::move(source)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    bytes_read_ += out.size();
+    return source_.read_at(offset, out);
+  }
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+
+ private:
+  const ByteSource source_;
+  mutable std::atomic<std::uint64_t> bytes_read_ = 0;
+};
 
 std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
   std::string out = text(name_of(type), " [");
@@ -35,7 +56,6 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
     const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
     add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
   }
-  inspection.bytes_read += program.bytes_read();
   return {};
 }
 
@@ -68,14 +88,39 @@ Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspec
       add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
     }
   }
-  inspection.bytes_read += bundle.bytes_read();
+  return {};
+}
+
+/// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
+Result<void> settle_parts(FileInspection& inspection) {
+  auto& parts = inspection.parts;
+  std::stable_sort(parts.begin(), parts.end(), [](const FilePart& a, const FilePart& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
+  });
+  const auto same = [](const FilePart& a, const FilePart& b) {
+    return a.offset == b.offset && a.size == b.size;
+  };
+  parts.erase(std::unique(parts.begin(), parts.end(), same), parts.end());
+  std::uint64_t end = 0;
+  std::uint64_t payload = 0;
+  for (const FilePart& part : parts) {
+    if (part.offset < end) {
+      return make_error(ErrorCode::kCorrupt, part.name, ": expected it behind offset ", end,
+                        ", where what comes before it ends, found it at ", part.offset);
+    }
+    end = part.offset + part.size;
+    payload += part.size;
+  }
+  inspection.metadata_size = inspection.size - payload;
   return {};
 }
 
 }  // namespace
 
-Result<FileInspection> inspect(const ByteSource& file) {
+Result<FileInspection> inspect(const ByteSource& source) {
   return without_exceptions([&]() -> Result<FileInspection> {
+    const auto counted = std::make_shared<Counted>(source);
+    const ByteSource file(counted);
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     FileInspection inspection;
     inspection.size = file.size();
@@ -89,11 +134,8 @@ Result<FileInspection> inspect(const ByteSource& file) {
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
       ETSTREAM_TRY(add_bundle(bundle, inspection));
     }
-    std::sort(inspection.parts.begin(), inspection.parts.end(),
-              [](const FilePart& a, const FilePart& b) { return a.offset < b.offset; });
-    std::uint64_t payload = 0;
-    for (const FilePart& part : inspection.parts) payload += part.size;
-    inspection.metadata_size = inspection.size - std::min(payload, inspection.size);
+    ETSTREAM_TRY(settle_parts(inspection));
+    inspection.bytes_read = counted->bytes_read();
     return inspection;
   });
 }

@@ -172,7 +172,6 @@ std::uint64_t ProgramFile::flatbuffer_size() const noexcept { return parts_->hea
 std::uint32_t ProgramFile::extended_header_size() const noexcept { return parts_->header.length; }
 std::uint64_t ProgramFile::segment_base_offset() const noexcept { return parts_->header.segment_base_offset; }
 std::uint64_t ProgramFile::segment_data_size() const noexcept { return parts_->header.segment_data_size; }
-std::uint64_t ProgramFile::bytes_read() const noexcept { return parts_->view.bytes_read(); }
 
 Result<std::uint32_t> ProgramFile::version() const {
   return without_exceptions([&]() -> Result<std::uint32_t> {

@@ -148,6 +148,10 @@ class ProgramVerifier {
     std::uint64_t weak = 0;
     for (std::uint64_t i = 1; i < out.count; ++i) {
       ETSTREAM_ASSIGN(const std::uint64_t offset, offset_of(out, i));
+      if (offset > out.segment_size) {
+        error(table.position(), text("offsets inside the ", out.segment_size, " bytes of segment ", index),
+              text(offset));
+      }
       weak += offset % kWeakAlignment != 0 ? 1 : 0;
     }
     if (weak > 0) {
@@ -335,6 +339,7 @@ class ProgramVerifier {
 
   Result<void> verify_chain(const TableReader& chain, std::uint64_t values, std::uint64_t operators,
                             std::uint64_t delegates) {
+    ETSTREAM_TRY(check_there(chain, "instructions"));
     ETSTREAM_ASSIGN(const TableList instructions, chain.tables("instructions"));
     for (std::uint32_t i = 0; i < instructions.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader instruction, instructions.at(i));

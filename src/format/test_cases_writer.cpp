@@ -133,6 +133,12 @@ class Writer {
       return make_error(ErrorCode::kUnsupported, bundle_.file().name(), ": ", file_name, ": a tensor of ",
                         tensor.data.size(), " bytes, which its type and sizes don't say, fits no test case");
     }
+    auto order = tensor.dim_order;
+    std::sort(order.begin(), order.end());
+    if (order != contiguous_dim_order(tensor.sizes.size())) {
+      return make_error(ErrorCode::kUnsupported, bundle_.file().name(), ": ", file_name,
+                        ": a tensor whose dim_order is no permutation fits no test case");
+    }
     if (const auto header = npy_header(tensor)) {
       const std::string npy = file_name + ".npy";
       ETSTREAM_ASSIGN(ByteSource file, ByteSource::concatenation({owned(*header), tensor.data}));

@@ -119,8 +119,8 @@ class FileStorage final : public ByteStorage {
         return error;
       }
       if (n == 0) {
-        return make_error(ErrorCode::kCorrupt, path_, ": ends at offset ", offset, ", expected ", size(),
-                          " bytes as when it was opened: it was shortened while it was read");
+        return make_error(ErrorCode::kCorrupt, path_, ": has nothing at offset ", offset, ", expected ",
+                          size(), " bytes as when it was opened: it was shortened while it was read");
       }
       out = out.subspan(static_cast<std::size_t>(n));
       offset += static_cast<std::uint64_t>(n);

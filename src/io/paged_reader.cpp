@@ -32,11 +32,6 @@ Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
   return {};
 }
 
-std::uint64_t PagedReader::bytes_read() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_read_;
-}
-
 Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
   const std::uint64_t start = number * kPageSize;
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageSize, source_.size() - start));
@@ -48,7 +43,6 @@ Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
     if (!pages_[place]) pages_[place] = std::make_unique_for_overwrite<std::byte[]>(kPageSize);
     ETSTREAM_TRY(source_.read_at(start, {pages_[place].get(), size}));
     numbers_[place] = number;
-    bytes_read_ += size;
   }
   used_[place] = ++clock_;
   return std::span<const std::byte>(pages_[place].get(), size);

@@ -26,8 +26,6 @@ class PagedReader {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// Fills `out` with the bytes from `offset` on. Errors: those of ByteSource::read_at.
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
-  /// How many bytes have been read from the source.
-  [[nodiscard]] std::uint64_t bytes_read() const;
 
  private:
   static constexpr std::size_t kPageSize = 4096;
@@ -39,12 +37,11 @@ class PagedReader {
 
   const ByteSource source_;
   const std::string name_;
-  mutable std::mutex mutex_;                                // guards what follows
+  std::mutex mutex_;                                        // guards what follows
   std::array<std::unique_ptr<std::byte[]>, kPages> pages_;  // allocated as they are used
   std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
   std::array<std::uint64_t, kPages> used_{};                // when each was used last
   std::uint64_t clock_ = 0;
-  std::uint64_t bytes_read_ = 0;
 };
 
 }  // namespace etstream

@@ -25,6 +25,11 @@ class Verifier {
       : view_(view), used_(std::move(used)), budget_(kMostSharing * view.file().size()) {}
 
   Result<void> run() {
+    const std::uint64_t size = view_.file().size();
+    if (size % kOffsetSize != 0) {
+      return view_.corrupt(size, text("an end at a multiple of ", kOffsetSize, ", as builders align it"),
+                           counted(size, "byte"));
+    }
     use(0, kHeaderSize);
     ETSTREAM_ASSIGN(const TableView root, view_.root());
     ETSTREAM_TRY(verify_table(root, view_.schema().root_index(), 1));

@@ -50,7 +50,6 @@ class FlatbufferView {
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const ByteSource& file() const noexcept { return reader_->source(); }
   [[nodiscard]] const std::string& name() const noexcept { return reader_->name(); }
-  [[nodiscard]] std::uint64_t bytes_read() const { return reader_->bytes_read(); }
 
   [[nodiscard]] Result<TableView> root() const;
   /// The table at `position`, which an offset led to.

@@ -180,7 +180,8 @@ TEST_CASE("the refusal says how many more errors there are") {
   scale_input(bundle, 3) = false;
   count(bundle).test_cases[2].inputs.clear();
   CHECK(findings_of(bundle).errors.size() == 3);
-  CHECK(error_of(plan(bundle)) == containing("method 'count', test case 2: 0 inputs given, the method has 2"));
+  CHECK(error_of(plan(bundle)) ==
+        containing("method 'count', test case 2: 0 inputs given, the method has 2"));
   CHECK(error_of(plan(bundle)) == containing("; and 2 more errors"));
 }
 

@@ -105,9 +105,10 @@ TEST_CASE("a file that is shortened while it is read is corrupt") {
   std::filesystem::resize_file(folder / "file", 600);
   std::array<std::byte, 100> out{};
   CHECK(source.read_at(500, out));
-  CHECK(error_of(source.read_at(550, out)) == exactly("kCorrupt: " + folder / "file" +
-                                                      ": ends at offset 600, expected 1000 bytes as when it "
-                                                      "was opened: it was shortened while it was read"));
+  CHECK(error_of(source.read_at(550, out)) ==
+        exactly("kCorrupt: " + folder / "file" +
+                ": has nothing at offset 600, expected 1000 bytes as when it "
+                "was opened: it was shortened while it was read"));
   CHECK(code_of(source.check_unchanged()) == "kCorrupt");
 }
 

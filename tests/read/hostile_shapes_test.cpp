@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bundles that are well-formed piece by piece, built to be deep, wide, or shared without end.
+#include <doctest/doctest.h>
+#include <flatbuffers/idl.h>
+
+#include <chrono>
+#include <functional>
+
+#include "bundled_program_generated.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/inspect.h"
+#include "file_bytes.h"
+#include "schema/flatbuffer_verifier.h"
+#include "schema/flatbuffer_view.h"
+#include "schema/schema.h"
+#include "test_errors.h"
+
+namespace etstream {
+namespace {
+
+namespace bp = etstream::bundled_program;
+
+using Builder = flatbuffers::FlatBufferBuilder;
+using Values = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<bp::Value>>>;
+using Case = flatbuffers::Offset<bp::BundledMethodTestCase>;
+
+std::string golden_program() {
+  return content_of(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/program.pte");
+}
+
+/// Ends a bundle of one suite, "scale", of the golden program.
+std::string bundle_of(Builder& builder, flatbuffers::Offset<flatbuffers::Vector<Case>> cases) {
+  const auto name = builder.CreateString("scale");
+  const auto suite = bp::CreateBundledMethodTestSuite(builder, name, cases);
+  const auto suites = builder.CreateVector(&suite, 1);
+  const std::string bytes = golden_program();
+  builder.ForceVectorAlignment(bytes.size(), 1, 32);
+  const auto program =
+      builder.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  bp::FinishBundledProgramBuffer(builder, bp::CreateBundledProgram(builder, 2, suites, program));
+  return finished(builder);
+}
+
+std::string bundle_of_inputs(Builder& builder, Values inputs) {
+  const auto outputs = builder.CreateVector(std::vector<flatbuffers::Offset<bp::Value>>());
+  const auto test_case = bp::CreateBundledMethodTestCase(builder, inputs, outputs);
+  return bundle_of(builder, builder.CreateVector(&test_case, 1));
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// A flatbuffer of `depth` tables, each in the one before, as `schema` sees it.
+Result<void> verify_nested(const Schema& schema, int depth) {
+  Builder builder;
+  flatbuffers::Offset<flatbuffers::Table> inner;
+  for (int i = 0; i < depth; ++i) {
+    const auto start = builder.StartTable();
+    if (i > 0) builder.AddOffset(4, inner);
+    inner = flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start));
+  }
+  builder.Finish(inner, "NEST");
+  auto view = FlatbufferView::open(schema, file_of(finished(builder)), "bad");
+  if (!view) return std::move(view).error();
+  return verify_flatbuffer(*view);
+}
+
+TEST_CASE("tables are nested up to 64 deep, as FlatBuffers takes them, and not deeper") {
+  flatbuffers::IDLOptions options;
+  options.binary_schema_builtins = true;
+  flatbuffers::Parser parser(options);
+  REQUIRE(parser.Parse("table Nest { inner:Nest; } root_type Nest; file_identifier \"NEST\";"));
+  parser.Serialize();
+  const auto schema = Schema::from_binary(
+      std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize())));
+  REQUIRE_MESSAGE(schema, schema.error().message);
+  CHECK(error_of(verify_nested(*schema, 64)) == "no error");
+  CHECK(error_of(verify_nested(*schema, 65)) == containing("kCorrupt: bad: offset "));
+  CHECK(error_of(verify_nested(*schema, 65)) ==
+        containing(": expected tables nested at most 64 deep, found Nest"));
+  CHECK(error_of(verify_nested(*schema, 100'000)) == containing("nested at most 64 deep"));
+}
+
+TEST_CASE("a million tables, more than FlatBuffers' own verifier takes, are verified in seconds") {
+  Builder builder;
+  std::vector<flatbuffers::Offset<bp::Value>> values;
+  for (int i = 0; i < 1'000'001; ++i) values.push_back(bp::CreateValue(builder));
+  const std::string file = bundle_of_inputs(builder, builder.CreateVector(values));
+  Findings findings;
+  const double taken = seconds([&] { findings = findings_of(file); });
+  MESSAGE(taken << " s");
+  CHECK(taken < 20);  // about 1 on the slowest machine, without sanitizers
+  CHECK(lines_of(findings.errors) == "method 'scale', test case 0: 1000001 inputs given, the method has 4\n");
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
+  CHECK_FALSE(bp::VerifyBundledProgramBuffer(verifier));
+}
+
+TEST_CASE("a vector whose elements are all the same list is refused at once, not walked") {
+  constexpr int kEach = 20'000;  // squared, and both times 4 more bytes, were it walked
+  Builder builder;
+  const auto value = bp::CreateValue(builder);
+  const Values values = builder.CreateVector(std::vector<flatbuffers::Offset<bp::Value>>(kEach, value));
+  const Case test_case = bp::CreateBundledMethodTestCase(builder, values, values);
+  const std::string file = bundle_of(builder, builder.CreateVector(std::vector<Case>(kEach, test_case)));
+  for (const auto& read : {std::function<doctest::String()>([&] { return error_of(inspect(file_of(file))); }),
+                           std::function<doctest::String()>(
+                               [&] { return error_of(BundledProgramFile::open(file_of(file))); })}) {
+    doctest::String error;
+    const double taken = seconds([&] { error = read(); });
+    CHECK(taken < 5);
+    CHECK(error == containing("kCorrupt: bad: offset "));
+    CHECK(error ==
+          containing("expected objects that are shared at most 4 times on average, found more sharing"));
+  }
+}
+
+TEST_CASE("an object that is shared twice is fine, and its part is listed once") {
+  Builder builder;
+  const std::int32_t sizes[] = {3, 5};
+  const std::uint8_t order[] = {0, 1};
+  const std::vector<std::uint8_t> data(60, 7);
+  builder.ForceVectorAlignment(data.size(), 1, 16);
+  const auto bytes = builder.CreateVector(data);
+  const auto tensor = bp::CreateTensor(builder, scalar_type::ScalarType_FLOAT, builder.CreateVector(sizes, 2),
+                                       bytes, builder.CreateVector(order, 2));
+  const auto value = bp::CreateValue(builder, bp::ValueUnion_Tensor, tensor.Union());
+  const auto number = bp::CreateValue(builder, bp::ValueUnion_Int, bp::CreateInt(builder, 2).Union());
+  const auto half = bp::CreateValue(builder, bp::ValueUnion_Double, bp::CreateDouble(builder, 0.25).Union());
+  const auto yes = bp::CreateValue(builder, bp::ValueUnion_Bool, bp::CreateBool(builder, true).Union());
+  const auto inputs = builder.CreateVector(std::vector{value, number, half, yes});
+  const Case test_case = bp::CreateBundledMethodTestCase(builder, inputs, builder.CreateVector(&value, 1));
+  const std::string file = bundle_of(builder, builder.CreateVector(std::vector{test_case, test_case}));
+  CHECK(lines_of(findings_of(file).errors).empty());
+  const auto inspection = inspect(file_of(file));
+  REQUIRE(inspection);
+  std::uint64_t end = 0;
+  for (const FilePart& part : inspection->parts) {
+    CAPTURE(part.name);
+    CHECK(part.offset >= end);  // parts don't overlap
+    end = part.offset + part.size;
+  }
+  const auto program = inspect(file_of(golden_program()));
+  REQUIRE(program);
+  CHECK(inspection->metadata_size == file.size() - golden_program().size() + program->metadata_size - 60);
+}
+
+TEST_CASE("a union that has a type but no value is found") {
+  Builder builder;
+  const auto value = bp::CreateValue(builder, bp::ValueUnion_Int);
+  const std::string file = bundle_of_inputs(builder, builder.CreateVector(&value, 1));
+  const auto position = position_of(file, bp::GetBundledProgram(file.data())
+                                              ->method_test_suites()
+                                              ->Get(0)
+                                              ->test_cases()
+                                              ->Get(0)
+                                              ->inputs()
+                                              ->Get(0));
+  CHECK(lines_of(findings_of(file).errors) ==
+        "bad: offset " + std::to_string(position) +
+            ": expected a known member of a union and its table, found 2\n");
+}
+
+}  // namespace
+}  // namespace etstream
