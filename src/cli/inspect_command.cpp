@@ -32,6 +32,7 @@ struct Arguments {
 
 std::vector<std::string> described(const std::vector<ValueInfo>& values) {
   std::vector<std::string> out;
+  out.reserve(values.size());
   for (const ValueInfo& value : values) out.push_back(describe(value));
   return out;
 }

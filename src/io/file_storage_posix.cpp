@@ -171,8 +171,8 @@ Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& 
   }
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
   std::error_code error;
-  std::string absolute = std::filesystem::absolute(path, error);
-  auto storage = std::make_shared<FileStorage>(path, error ? path : std::move(absolute), opened.identity);
+  const std::string absolute = std::filesystem::absolute(path, error);
+  auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity);
   ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
   return std::shared_ptr<const ByteStorage>(std::move(storage));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -275,6 +276,7 @@ class Writer {
     child_ = ::fork();
     REQUIRE(child_ >= 0);
     if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to outlive a test that is itself killed
       const auto sink = open_file_sink(path);
       if (!sink || !(*sink)->append(ByteSource::zeros(2 * kMiB))) ::_exit(1);
       const ssize_t told = ::write(pipe[1], "x", 1);
