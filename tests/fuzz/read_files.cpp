@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a program or a bundle. Whatever they are, they are read without a fault, and what is
-// accepted, FlatBuffers' own verifier accepts too.
+// Fuzz target: any bytes as a program or a bundle. Whatever they are, they are read without a fault, and what
+// is accepted, FlatBuffers' own verifier accepts too.
 #include <cstdio>
 #include <cstdlib>
 #include <span>
