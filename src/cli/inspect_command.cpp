@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream inspect FILE
-//
-// The JSON has "file", "format" ("program" or "bundled_program"), "size", "version", "metadata_size",
-// "bytes_read", "parts": [{"name", "offset", "size", "alignment"}], "methods": [{"name", "inputs",
-// "outputs"}] with a string a value, and "suites": [{"method", "test_cases"}]. Sizes and offsets are in
-// bytes. Fields may be added; none changes its meaning.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>

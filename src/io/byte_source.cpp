@@ -13,9 +13,10 @@
 namespace etstream {
 namespace {
 
-class BorrowedBytes final : public ByteStorage {
+class Bytes final : public ByteStorage {
  public:
-  explicit BorrowedBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit Bytes(std::span<const std::byte> borrowed) : bytes_(borrowed) {}
+  explicit Bytes(std::vector<std::byte> owned) : owned_(std::move(owned)), bytes_(owned_) {}
 
   std::uint64_t size() const noexcept override { return bytes_.size(); }
   std::string name() const override { return "memory"; }
@@ -25,22 +26,8 @@ class BorrowedBytes final : public ByteStorage {
   }
 
  private:
-  std::span<const std::byte> bytes_;
-};
-
-class OwnedBytes final : public ByteStorage {
- public:
-  explicit OwnedBytes(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
-
-  std::uint64_t size() const noexcept override { return bytes_.size(); }
-  std::string name() const override { return "memory"; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return {};
-  }
-
- private:
-  std::vector<std::byte> bytes_;
+  const std::vector<std::byte> owned_;
+  const std::span<const std::byte> bytes_;
 };
 
 class Zeros final : public ByteStorage {
@@ -118,11 +105,11 @@ Result<ByteSource> ByteSource::file(const std::string& path) {
 }
 
 ByteSource ByteSource::memory(std::span<const std::byte> bytes) {
-  return ByteSource(std::make_shared<BorrowedBytes>(bytes));
+  return ByteSource(std::make_shared<Bytes>(bytes));
 }
 
 ByteSource ByteSource::owned(std::vector<std::byte> bytes) {
-  return ByteSource(std::make_shared<OwnedBytes>(std::move(bytes)));
+  return ByteSource(std::make_shared<Bytes>(std::move(bytes)));
 }
 
 ByteSource ByteSource::zeros(std::uint64_t size) {

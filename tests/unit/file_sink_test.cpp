@@ -215,8 +215,6 @@ TEST_CASE("a FIFO is written directly and stays one") {
   }
 }
 
-TEST_CASE("a device is written directly") { write_through_sink("/dev/null", "away"); }
-
 TEST_CASE("a folder and an empty path are refused") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "below");
