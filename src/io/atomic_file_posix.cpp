@@ -14,11 +14,12 @@
 namespace etstream {
 namespace {
 
-/// Gives the new file the permissions of the one that it will replace.
+/// Gives the new file the permissions of the one that it will replace, without its set-user and set-group
+/// bits, which writing to a file takes away as well.
 Result<void> keep_permissions(int fd, const std::string& destination) {
   struct stat existing {};
   if (::stat(destination.c_str(), &existing) != 0) return {};
-  if (::fchmod(fd, existing.st_mode & 07777) != 0) {
+  if (::fchmod(fd, existing.st_mode & 0777) != 0) {
     return system_error(errno, "cannot set the permissions of the file that replaces", destination);
   }
   return {};
