@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "format/dimensions.h"
 #include "format/file_kind.h"
 
 namespace etstream {
@@ -34,9 +35,7 @@ class Counted final : public ByteStorage {
 };
 
 std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
-  std::string out = text(name_of(type), " [");
-  for (std::size_t i = 0; i < sizes.size(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
-  return out + "]";
+  return text(name_of(type), " ", list_text(sizes));
 }
 
 void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/bundled_program.h"
+#include "format/dimensions.h"
 #include "format/program_parts.h"
 #include "format/test_case_check.h"
 #include "io/find_nonzero.h"
@@ -245,9 +246,8 @@ class ProgramVerifier {
       return {};
     }
     ETSTREAM_ASSIGN(const auto sizes, tensor.values<std::int32_t>("sizes"));
-    ETSTREAM_ASSIGN(auto order, tensor.values<std::uint8_t>("dim_order"));
-    std::sort(order.begin(), order.end());
-    if (order != contiguous_dim_order(dimensions)) {
+    ETSTREAM_ASSIGN(const auto order, tensor.values<std::uint8_t>("dim_order"));
+    if (!is_permutation(order, dimensions)) {
       error(tensor.position(), "Tensor.dim_order that is a permutation", "another");
     }
     ETSTREAM_ASSIGN(const auto type, tensor.scalar<ScalarType>("scalar_type"));

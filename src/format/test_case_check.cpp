@@ -3,33 +3,19 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "format/dimensions.h"
 
 namespace etstream {
 namespace {
 
 /// What is wrong with a value, as the end of a sentence; none if nothing is.
 using Problem = std::optional<std::string>;
-
-std::string shape_text(const std::vector<std::int32_t>& sizes) {
-  std::string out = "[";
-  for (const std::int32_t size : sizes) out += (out.size() > 1 ? ", " : "") + std::to_string(size);
-  return out + "]";
-}
-
-bool is_permutation(const Tensor& tensor) {
-  std::bitset<kMostDimensions> seen;
-  for (const std::uint8_t dimension : tensor.dim_order) {
-    if (dimension < tensor.sizes.size()) seen.set(dimension);
-  }
-  return tensor.dim_order.size() == tensor.sizes.size() && seen.count() == tensor.sizes.size();
-}
 
 /// Whether the tensor makes sense by itself.
 Problem check_tensor(const Tensor& tensor) {
@@ -39,14 +25,14 @@ Problem check_tensor(const Tensor& tensor) {
   if (tensor.sizes.size() > kMostDimensions) {
     return text("has ", tensor.sizes.size(), " dimensions, expected at most ", kMostDimensions);
   }
-  if (!is_permutation(tensor)) {
+  if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
     return text("has a dim_order that is not a permutation of its ", tensor.sizes.size(), " dimensions");
   }
   const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
-  if (!expected) return text("has sizes ", shape_text(tensor.sizes), ": ", expected.error().message);
+  if (!expected) return text("has sizes ", list_text(tensor.sizes), ": ", expected.error().message);
   if (tensor.data.size() == *expected) return std::nullopt;
   return text("has ", tensor.data.size(), " bytes of data, expected ", *expected, " for ",
-              name_of(tensor.scalar_type), " ", shape_text(tensor.sizes));
+              name_of(tensor.scalar_type), " ", list_text(tensor.sizes));
 }
 
 /// As ExecuTorch resizes: the rank is fixed, and dynamic sizes may change as long as their product does
@@ -64,9 +50,9 @@ Problem check_fit(const TensorInfo& expected, const Tensor& found) {
     return text("is ", name_of(found.scalar_type), ", expected ", name_of(expected.scalar_type));
   }
   if (shape_fits(expected, found)) return std::nullopt;
-  return text("has shape ", shape_text(found.sizes), ", expected ",
+  return text("has shape ", list_text(found.sizes), ", expected ",
               expected.dynamism == ShapeDynamism::kStatic ? "" : "at most as many elements as ",
-              shape_text(expected.sizes));
+              list_text(expected.sizes));
 }
 
 /// Method::set_input takes a scalar only if it is the one that the method was exported with, a double

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/test_cases.h"
+#include "format/dimensions.h"
 #include "format/npy.h"
 #include "io/atomic_folder_posix.h"
 
@@ -47,13 +48,6 @@ std::string json_double(double value) {
   if (bits == kNan) return R"({"double": "nan"})";
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
   return text(R"({"double_bits": ")", std::string_view(digits.data(), end), "\"}");
-}
-
-template <class Integers>
-std::string json_list(const Integers& integers) {
-  std::string out = "[";
-  for (const auto integer : integers) out += (out.size() > 1 ? ", " : "") + std::to_string(integer);
-  return out + "]";
 }
 
 class Writer {
@@ -133,9 +127,7 @@ class Writer {
       return make_error(ErrorCode::kUnsupported, bundle_.file().name(), ": ", file_name, ": a tensor of ",
                         tensor.data.size(), " bytes, which its type and sizes don't say, fits no test case");
     }
-    auto order = tensor.dim_order;
-    std::sort(order.begin(), order.end());
-    if (order != contiguous_dim_order(tensor.sizes.size())) {
+    if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
       return make_error(ErrorCode::kUnsupported, bundle_.file().name(), ": ", file_name,
                         ": a tensor whose dim_order is no permutation fits no test case");
     }
@@ -148,9 +140,9 @@ class Writer {
     const std::string raw = file_name + ".bin";
     ETSTREAM_TRY(write_tensor(tensor.data, raw));
     std::string out = text(R"({"raw": ")", raw, R"(", "dtype": ")", name_of(tensor.scalar_type),
-                           R"(", "shape": )", json_list(tensor.sizes));
+                           R"(", "shape": )", list_text(tensor.sizes));
     if (tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
-      out += text(R"(, "dim_order": )", json_list(tensor.dim_order));
+      out += text(R"(, "dim_order": )", list_text(tensor.dim_order));
     }
     return out + "}";
   }

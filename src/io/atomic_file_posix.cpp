@@ -5,11 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "base/try.h"
-#include "io/temporary_posix.h"
 
 namespace etstream {
 namespace {
@@ -27,32 +25,17 @@ Result<void> keep_permissions(int fd, const std::string& destination) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string destination, std::string temporary, Descriptor file)
-    : destination_(std::move(destination)), temporary_(std::move(temporary)), file_(std::move(file)) {}
-
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : destination_(std::move(other.destination_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      file_(std::move(other.file_)) {}
-
-AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) remove_temporary(temporary_);
-}
-
 Result<AtomicFile> AtomicFile::create(const std::string& destination) {
   ETSTREAM_ASSIGN(std::string resolved, follow_links(destination));
   ETSTREAM_ASSIGN(Temporary temporary, create_temporary_file(resolved));
-  AtomicFile created(std::move(resolved), std::move(temporary.path), std::move(temporary.descriptor));
+  AtomicFile created(std::move(resolved), std::move(temporary));
   ETSTREAM_TRY(keep_permissions(created.descriptor(), created.path()));
   return created;
 }
 
 Result<void> AtomicFile::publish(bool sync) {
-  if (sync && ::fsync(file_.get()) != 0) return system_error(errno, "cannot sync", destination_);
-  if (::rename(temporary_.c_str(), destination_.c_str()) != 0) {
-    return system_error(errno, "cannot replace", destination_);
-  }
-  temporary_.clear();
+  if (sync && ::fsync(descriptor()) != 0) return system_error(errno, "cannot sync", destination_);
+  if (!temporary_.rename_to(destination_)) return system_error(errno, "cannot replace", destination_);
   return sync ? sync_folder_of(destination_) : Result<void>();
 }
 

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "io/descriptor_posix.h"
+#include "io/temporary_posix.h"
 
 namespace etstream {
 
@@ -17,13 +18,7 @@ class AtomicFile {
   /// destination. `destination` names a regular file or nothing yet; links are followed.
   [[nodiscard]] static Result<AtomicFile> create(const std::string& destination);
 
-  AtomicFile(AtomicFile&& other) noexcept;
-  AtomicFile& operator=(AtomicFile&&) = delete;
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-  ~AtomicFile();
-
-  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
+  [[nodiscard]] int descriptor() const noexcept { return temporary_.descriptor(); }
   /// The destination, for messages.
   [[nodiscard]] const std::string& path() const noexcept { return destination_; }
 
@@ -31,11 +26,11 @@ class AtomicFile {
   [[nodiscard]] Result<void> publish(bool sync);
 
  private:
-  AtomicFile(std::string destination, std::string temporary, Descriptor file);
+  AtomicFile(std::string destination, Temporary temporary)
+      : destination_(std::move(destination)), temporary_(std::move(temporary)) {}
 
   std::string destination_;
-  std::string temporary_;  // empty once it is gone
-  Descriptor file_;
+  Temporary temporary_;
 };
 
 }  // namespace etstream

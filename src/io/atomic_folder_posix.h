@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "etstream/result.h"
 #include "io/temporary_posix.h"
@@ -16,24 +17,18 @@ class AtomicFolder {
   /// `destination` is not there yet, or an empty folder.
   [[nodiscard]] static Result<AtomicFolder> create(const std::string& destination);
 
-  AtomicFolder(AtomicFolder&& other) noexcept;
-  AtomicFolder& operator=(AtomicFolder&&) = delete;
-  AtomicFolder(const AtomicFolder&) = delete;
-  AtomicFolder& operator=(const AtomicFolder&) = delete;
-  ~AtomicFolder();
-
   /// Where to write what will be `name` in the folder.
-  [[nodiscard]] std::string path_of(const std::string& name) const { return temporary_ + "/" + name; }
+  [[nodiscard]] std::string path_of(const std::string& name) const { return temporary_.path() + "/" + name; }
 
   /// Renames the folder to its destination; with `sync`, all in it is on the disk before.
   [[nodiscard]] Result<void> publish(bool sync);
 
  private:
-  AtomicFolder(std::string destination, Temporary temporary);
+  AtomicFolder(std::string destination, Temporary temporary)
+      : destination_(std::move(destination)), temporary_(std::move(temporary)) {}
 
   std::string destination_;
-  std::string temporary_;  // empty once it is gone
-  Descriptor descriptor_;  // of the temporary folder
+  Temporary temporary_;
 };
 
 }  // namespace etstream

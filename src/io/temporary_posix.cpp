@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -40,10 +41,15 @@ bool is_temporary(std::string_view name, std::string_view prefix) {
 /// nobody to tell apart, so there its files count as locked.
 bool try_lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
+void remove_with_content(const std::string& path) noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
 void remove_leftover(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || !try_lock(file.get())) return;
-  remove_temporary(path);
+  remove_with_content(path);
 }
 
 /// Removes the temporary files and folders whose writers are gone.
@@ -106,7 +112,7 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
     const bool taken = !locked && errno == EWOULDBLOCK;
     // Another process may have taken the new file for a leftover in the moment before it was locked.
     if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
-    remove_temporary(path);
+    remove_with_content(path);
   }
   return make_error(ErrorCode::kIo, "cannot create a temporary file beside ", quote(destination), " in ",
                     kAttempts, " attempts");
@@ -140,9 +146,14 @@ Result<Temporary> create_temporary_folder(const std::string& destination) {
   return create(destination, make_folder);
 }
 
-void remove_temporary(const std::string& path) noexcept {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+Temporary::~Temporary() {
+  if (!path_.empty()) remove_with_content(path_);
+}
+
+bool Temporary::rename_to(const std::string& destination) noexcept {
+  if (::rename(path_.c_str(), destination.c_str()) != 0) return false;
+  path_.clear();
+  return true;
 }
 
 Result<void> sync_folder_of(const std::string& destination) {

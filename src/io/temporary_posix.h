@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "io/descriptor_posix.h"
 
@@ -20,18 +21,33 @@ struct Place {
 /// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
 
-struct Temporary {
-  std::string path;
-  Descriptor descriptor;  // of the file, or of the folder; holds the lock
+/// Is removed, with all in it, unless rename_to() has made it something else.
+class Temporary {
+ public:
+  Temporary(std::string path, Descriptor descriptor)
+      : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+  Temporary(Temporary&& other) noexcept
+      : path_(std::exchange(other.path_, {})), descriptor_(std::move(other.descriptor_)) {}
+  Temporary& operator=(Temporary&&) = delete;
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary();
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Of the file, or of the folder; holds the lock.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+  /// Whether it worked; errno says why not.
+  [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
+
+ private:
+  std::string path_;  // empty once it is gone
+  Descriptor descriptor_;
 };
 
 /// Creates an empty one beside `destination`, after removing those that killed processes left for the same
 /// destination.
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
 [[nodiscard]] Result<Temporary> create_temporary_folder(const std::string& destination);
-
-/// Removes it, and all in it.
-void remove_temporary(const std::string& path) noexcept;
 
 /// Has the folder that `destination` is in on the disk, after a rename.
 [[nodiscard]] Result<void> sync_folder_of(const std::string& destination);
