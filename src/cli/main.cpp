@@ -21,6 +21,8 @@ int report(const std::string& command, const Error& error) {
 }
 
 int run_command(int argc, char** argv) {
+  occupy_standard_descriptors();
+  ignore_broken_pipes();
   CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.",
                "etstream");
   app.set_version_flag("--version", "etstream " ETSTREAM_VERSION);
@@ -39,7 +41,6 @@ int run_command(int argc, char** argv) {
     std::fputs(app.help().c_str(), stderr);
     return kWrongCommandLine;
   }
-  ignore_broken_pipes();
   const std::string command = app.get_subcommands().front()->get_name();
   const auto done = run();
   if (!done) return report(command, done.error());

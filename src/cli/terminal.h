@@ -21,4 +21,8 @@ void die_of_interrupt();
 /// A reader that goes away makes a write fail, rather than ending the process without a word.
 void ignore_broken_pipes();
 
+/// Opens standard input, output and error where the parent closed them, on what can't be read or written:
+/// else a file that is opened next would take their place, and be written to.
+void occupy_standard_descriptors();
+
 }  // namespace etstream::cli

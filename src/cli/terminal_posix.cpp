@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -36,6 +37,14 @@ void die_of_interrupt() {
   if (caught_signal == 0) return;
   std::signal(caught_signal, SIG_DFL);
   std::raise(caught_signal);
+}
+
+void occupy_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    // The lowest free descriptor is this one.
+    if (::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) == -1) ::_exit(1);
+  }
 }
 
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }

@@ -95,6 +95,12 @@ BackwardBuilder::Ref BackwardBuilder::add_vector(std::span<const Ref> elements) 
   return end_vector(elements.size());
 }
 
+BackwardBuilder::Ref BackwardBuilder::add_struct(std::span<const std::byte> bytes, std::uint32_t alignment) {
+  align(alignment, bytes.size());
+  place(bytes);
+  return Ref{size_};
+}
+
 void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment) {
   assert(is_power_of_two(alignment));
   align(kOffsetSize, bytes);
@@ -115,6 +121,11 @@ void BackwardBuilder::add_scalar(std::uint16_t id, std::uint64_t bits, unsigned 
   align(width, 0);
   place_bits(bits, width);
   fields_.push_back({id, size_});
+}
+
+void BackwardBuilder::add_struct(std::uint16_t id, std::span<const std::byte> bytes,
+                                 std::uint32_t alignment) {
+  fields_.push_back({id, add_struct(bytes, alignment).from_end});
 }
 
 void BackwardBuilder::add_ref(std::uint16_t id, Ref object) {
@@ -152,7 +163,7 @@ std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
 }
 
 Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit) {
-  assert(identifier.size() == 4);
+  assert(identifier.empty() || identifier.size() == 4);
   align(largest_alignment_, kOffsetSize + identifier.size());
   place(std::as_bytes(std::span(identifier)));
   align(kOffsetSize, 0);

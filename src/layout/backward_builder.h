@@ -54,20 +54,23 @@ class BackwardBuilder {
   /// The same, for elements that are read from `elements` when the file is written.
   Ref add_vector(ByteSource elements, std::uint32_t element_size, std::uint32_t alignment,
                  std::string_view label);
-  /// A vector of tables or strings.
+  /// A vector of tables, strings or structs that are not inline.
   Ref add_vector(std::span<const Ref> elements);
+  /// A struct as an object of its own, as a union holds it. Its size is a multiple of `alignment`.
+  Ref add_struct(std::span<const std::byte> bytes, std::uint32_t alignment);
 
   /// A table is begun, gets its fields, and is ended; in between nothing else is added. A field's `id`
   /// is its place in the vtable, and each is added at most once.
   void begin_table();
   /// `bits` holds the scalar's `width` (1, 2, 4 or 8) bytes, the lowest first.
   void add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width);
+  void add_struct(std::uint16_t id, std::span<const std::byte> bytes, std::uint32_t alignment);
   void add_ref(std::uint16_t id, Ref object);
   Ref end_table();
 
-  /// Adds the header (root offset and 4-byte `identifier`) and gives the file. The builder is used up.
-  /// Error: kTooLarge if the file is larger than `limit` or kLargestFlatbuffer bytes, or a table or its
-  /// vtable than the 65535 bytes that a vtable can say.
+  /// Adds the header (root offset and `identifier`, of 4 bytes or none) and gives the file. The builder is
+  /// used up. Error: kTooLarge if the file is larger than `limit` or kLargestFlatbuffer bytes, or a table or
+  /// its vtable than the 65535 bytes that a vtable can say.
   [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit);
 
  private:

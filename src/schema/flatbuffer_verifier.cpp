@@ -13,7 +13,6 @@ namespace {
 
 /// As in FlatBuffers' own verifier.
 constexpr int kDeepest = 64;
-constexpr std::uint64_t kHeaderSize = 8;
 constexpr std::uint64_t kOffsetSize = 4;
 constexpr std::uint64_t kLengthSize = 4;
 /// How often each byte may be reached on average. ExecuTorch's writers share nothing but vtables.
@@ -30,7 +29,7 @@ class Verifier {
       return view_.corrupt(size, text("an end at a multiple of ", kOffsetSize, ", as builders align it"),
                            counted(size, "byte"));
     }
-    use(0, kHeaderSize);
+    use(0, kOffsetSize + view_.schema().identifier().size());
     ETSTREAM_ASSIGN(const TableView root, view_.root());
     ETSTREAM_TRY(verify_table(root, view_.schema().root_index(), 1));
     return verify_gaps();
@@ -70,40 +69,63 @@ class Verifier {
   Result<void> verify_field(const TableView& table, const TableType& declared, const FieldType& field,
                             int depth) {
     ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
-    if (!position) {
+    // A union that is absent is still verified: its type must say so.
+    if (!position && (field.required || field.kind != FieldKind::kUnion)) {
       if (!field.required) return {};
       return view_.corrupt(table.position, text(declared.name, ".", field.name), "nothing");
     }
     switch (field.kind) {
       case FieldKind::kScalar:
+      case FieldKind::kStruct:
       case FieldKind::kUnionType:
         return {};
       case FieldKind::kTable: {
         ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
         return verify_table(*child, field.type, depth + 1);
       }
-      case FieldKind::kUnion:
-        return verify_union(table, declared, field, depth);
+      case FieldKind::kUnion: {
+        ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
+        return member ? verify_member(*member, depth) : Result<void>();
+      }
       case FieldKind::kString:
-      case FieldKind::kScalarVector:
+      case FieldKind::kInlineVector:
       case FieldKind::kTableVector:
       case FieldKind::kStringVector:
+      case FieldKind::kUnionTypeVector:
         return verify_vector(table, field, depth);
+      case FieldKind::kUnionVector:
+        return verify_union_vector(table, declared, field, depth);
     }
     return {};
   }
 
-  Result<void> verify_union(const TableView& table, const TableType& declared, const FieldType& field,
-                            int depth) {
-    const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
-    ETSTREAM_ASSIGN(const std::uint64_t type, view_.scalar(table, type_field));
-    const auto& members = view_.schema().unions()[field.type].members;
-    if (type >= members.size() || !members[type]) {
-      return view_.corrupt(table.position, text("a known type of the union ", declared.name, ".", field.name),
-                           text(type));
+  Result<void> verify_member(const MemberView& member, int depth) {
+    switch (member.type->kind) {
+      case FieldKind::kStruct:
+        return visit(member.position, member.type->width);
+      case FieldKind::kString: {
+        ETSTREAM_ASSIGN(const VectorView string, view_.string_object(member.position));
+        return visit(string.position, kLengthSize + string.count + 1);
+      }
+      default: {
+        ETSTREAM_ASSIGN(const TableView table, view_.table(member.position));
+        return verify_table(table, member.type->type, depth + 1);
+      }
     }
-    ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
-    return verify_table(*child, *members[type], depth + 1);
+  }
+
+  Result<void> verify_union_vector(const TableView& table, const TableType& declared, const FieldType& field,
+                                   int depth) {
+    const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+    ETSTREAM_ASSIGN(const auto types, view_.vector(table, type_field));
+    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
+    if (!types) return view_.corrupt(table.position, text(declared.name, ".", type_field.name), "nothing");
+    ETSTREAM_TRY(visit(vector->position, kLengthSize + std::uint64_t{vector->count} * kOffsetSize));
+    for (std::uint64_t i = 0; i < vector->count; ++i) {
+      ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, *types, *vector, i));
+      if (member) ETSTREAM_TRY(verify_member(*member, depth));
+    }
+    return {};
   }
 
   Result<void> verify_vector(const TableView& table, const FieldType& field, int depth) {
@@ -112,7 +134,9 @@ class Verifier {
     switch (field.kind) {
       case FieldKind::kString:
         return visit(vector->position, kLengthSize + count + 1);
-      case FieldKind::kScalarVector:
+      case FieldKind::kUnionTypeVector:
+        return visit(vector->position, kLengthSize + count);
+      case FieldKind::kInlineVector:
         use(vector->position, kLengthSize + count * field.width);
         // Bytes are payloads, which nobody walks through.
         return spend(vector->position, kLengthSize + (field.width == 1 ? 0 : count * field.width));

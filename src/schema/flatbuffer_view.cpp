@@ -16,9 +16,8 @@ constexpr std::uint64_t kIdentifierPosition = 4;
 constexpr std::uint64_t kSmallestVtable = 4;
 constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;
 
-std::uint64_t element_size(const FieldType& field) {
-  if (field.kind == FieldKind::kScalarVector) return field.width;
-  return field.kind == FieldKind::kString ? 1 : kOffsetSize;
+bool is_inline(FieldKind kind) {
+  return kind == FieldKind::kScalar || kind == FieldKind::kStruct || kind == FieldKind::kUnionType;
 }
 
 }  // namespace
@@ -28,10 +27,13 @@ Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource fil
   std::array<char, 4> found{};
   const std::uint64_t size = view.file().size();
   if (size < kIdentifierPosition + found.size()) {
-    return view.corrupt(0, text("a file with identifier ", schema.identifier()), counted(size, "byte"));
+    return view.corrupt(
+        0,
+        schema.identifier().empty() ? "a flatbuffer" : text("a file with identifier ", schema.identifier()),
+        counted(size, "byte"));
   }
   ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(found))));
-  if (std::string_view(found.data(), found.size()) != schema.identifier()) {
+  if (!schema.identifier().empty() && std::string_view(found.data(), found.size()) != schema.identifier()) {
     return view.corrupt(kIdentifierPosition, text("identifier ", quote(schema.identifier())),
                         quote({found.data(), found.size()}));
   }
@@ -78,10 +80,10 @@ Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table
   if (slot + 2 > table.vtable_size) return std::optional<std::uint64_t>();
   ETSTREAM_ASSIGN(const std::uint64_t offset, read_bits(table.vtable + slot, 2));
   if (offset == 0) return std::optional<std::uint64_t>();
-  const bool is_inline = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
-  const std::uint64_t width = is_inline ? field.width : kOffsetSize;
+  const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
+  const std::uint64_t alignment = is_inline(field.kind) ? field.natural_alignment : kOffsetSize;
   const std::uint64_t position = table.position + offset;
-  if (offset < kOffsetSize || !range_fits(offset, width, table.size) || position % width != 0) {
+  if (offset < kOffsetSize || !range_fits(offset, width, table.size) || position % alignment != 0) {
     return corrupt(table.vtable + slot,
                    text("the offset of ", field.name, " in the table at ", table.position,
                         ", aligned and inside its ", table.size, " bytes"),
@@ -109,9 +111,19 @@ Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position) return std::optional<VectorView>();
   ETSTREAM_ASSIGN(const std::uint64_t target, follow(*position));
-  ETSTREAM_ASSIGN(const VectorView found, field.kind == FieldKind::kString
-                                              ? checked_string(target)
-                                              : vector_at(target, element_size(field)));
+  const auto checked = [&]() -> Result<VectorView> {
+    switch (field.kind) {
+      case FieldKind::kString:
+        return string_object(target);
+      case FieldKind::kInlineVector:
+        return vector_at(target, field.width, field.natural_alignment);
+      case FieldKind::kUnionTypeVector:
+        return vector_at(target, 1, 1);
+      default:
+        return vector_at(target, kOffsetSize, kOffsetSize);
+    }
+  };
+  ETSTREAM_ASSIGN(const VectorView found, checked());
   return std::optional(found);
 }
 
@@ -123,6 +135,33 @@ Result<std::optional<std::string>> FlatbufferView::string(const TableView& table
   return std::optional(std::move(out));
 }
 
+Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table, const TableType& declared,
+                                                         const FieldType& field) const {
+  const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+  ETSTREAM_ASSIGN(const std::uint64_t type, scalar(table, type_field));
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position && type == 0) return std::optional<MemberView>();
+  if (!position) {
+    return corrupt(table.position, text("a value of the union ", declared.name, ".", field.name), "nothing");
+  }
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, *position));
+  return std::optional(found);
+}
+
+Result<MemberView> FlatbufferView::member_of(const TableType& declared, const FieldType& field,
+                                             std::uint64_t type, std::uint64_t type_position,
+                                             std::uint64_t position) const {
+  const UnionMember* member = schema_->unions()[field.type].member(type);
+  if (!member) {
+    return corrupt(type_position, text("a known type of the union ", declared.name, ".", field.name),
+                   text(type));
+  }
+  const bool is_struct = member->kind == FieldKind::kStruct;
+  ETSTREAM_ASSIGN(const std::uint64_t target,
+                  is_struct ? follow(position, member->width, member->natural_alignment) : follow(position));
+  return MemberView{member, target};
+}
+
 Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
   ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
   return table(target);
@@ -130,11 +169,25 @@ Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64
 
 Result<VectorView> FlatbufferView::string_at(const VectorView& vector, std::uint64_t i) const {
   ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
-  return checked_string(target);
+  return string_object(target);
+}
+
+Result<std::optional<MemberView>> FlatbufferView::member_at(const TableType& declared, const FieldType& field,
+                                                            const VectorView& types, const VectorView& vector,
+                                                            std::uint64_t i) const {
+  if (types.count != vector.count) {
+    return corrupt(types.position, text("a type for each of the ", vector.count, " unions in ", field.name),
+                   text(types.count));
+  }
+  ETSTREAM_ASSIGN(const std::uint64_t type, read_bits(types.elements() + i, 1));
+  if (type == 0) return std::optional<MemberView>();
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, types.elements() + i,
+                                                    vector.elements() + i * kOffsetSize));
+  return std::optional(found);
 }
 
 Result<ByteSource> FlatbufferView::bytes(const VectorView& vector, const FieldType& field) const {
-  return file().slice(vector.elements(), vector.count * element_size(field));
+  return file().slice(vector.elements(), std::uint64_t{vector.count} * field.width);
 }
 
 Result<std::string> FlatbufferView::characters(const VectorView& string) const {
@@ -160,16 +213,19 @@ Error FlatbufferView::corrupt(std::uint64_t position, std::string_view expected,
                     found);
 }
 
-Result<std::uint64_t> FlatbufferView::follow(std::uint64_t position) const {
+Result<std::uint64_t> FlatbufferView::follow(std::uint64_t position, std::uint64_t size,
+                                             std::uint64_t alignment) const {
   ETSTREAM_ASSIGN(const std::uint64_t distance, read_bits(position, kOffsetSize));
   const std::uint64_t target = position + distance;
-  if (distance == 0 || target % kOffsetSize != 0 || !range_fits(target, kOffsetSize, file().size())) {
-    return corrupt(position, "an offset to a multiple of 4 further on inside the file", text(distance));
+  if (distance == 0 || target % alignment != 0 || !range_fits(target, size, file().size())) {
+    return corrupt(position, text("an offset to a multiple of ", alignment, " further on inside the file"),
+                   text(distance));
   }
   return target;
 }
 
-Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size) const {
+Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size,
+                                             std::uint64_t alignment) const {
   ETSTREAM_ASSIGN(const std::uint64_t count, read_bits(position, kOffsetSize));
   const VectorView found{position, static_cast<std::uint32_t>(count)};
   if (!range_fits(found.elements(), count * element_size, file().size())) {
@@ -178,15 +234,15 @@ Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64
                         " that is inside the file"),
                    text(count));
   }
-  if (count > 0 && found.elements() % element_size != 0) {
-    return corrupt(position, text("a vector whose elements lie at a multiple of ", element_size),
+  if (count > 0 && found.elements() % alignment != 0) {
+    return corrupt(position, text("a vector whose elements lie at a multiple of ", alignment),
                    text("elements at ", found.elements()));
   }
   return found;
 }
 
-Result<VectorView> FlatbufferView::checked_string(std::uint64_t position) const {
-  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1));
+Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1, 1));
   const std::uint64_t end = found.elements() + found.count;
   ETSTREAM_ASSIGN(const std::uint64_t last, read_bits(end, 1));
   if (last != 0) return corrupt(end, "the zero that ends a string", text(last));

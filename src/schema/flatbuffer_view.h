@@ -39,6 +39,12 @@ struct VectorView {
   [[nodiscard]] std::uint64_t elements() const noexcept { return position + 4; }
 };
 
+/// What a union holds.
+struct MemberView {
+  const UnionMember* type = nullptr;
+  std::uint64_t position = 0;  // of its table or string, which is checked when it is read, or of its struct
+};
+
 /// May be used by several threads at once. Errors: kCorrupt, which name the file, the offset, what was
 /// expected and what was found; those of the source.
 class FlatbufferView {
@@ -61,17 +67,28 @@ class FlatbufferView {
   /// A scalar's bits, zero-extended; those of the default if it is absent, 0 if it has none.
   [[nodiscard]] Result<std::uint64_t> scalar(const TableView& table, const FieldType& field) const;
   [[nodiscard]] Result<std::optional<TableView>> child(const TableView& table, const FieldType& field) const;
-  /// A vector of scalars, tables or strings, or a string: its elements are inside the file.
+  /// A vector, or a string: its elements are inside the file.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const TableView& table,
                                                          const FieldType& field) const;
   [[nodiscard]] Result<std::optional<std::string>> string(const TableView& table,
                                                           const FieldType& field) const;
 
-  /// Element `i`, which is below the vector's count, of a vector of tables or of strings.
+  /// What the union in `field` of `table`, which is one of `declared`, holds; none if its type is NONE.
+  /// Error also: kCorrupt for a member that the schema lacks, or a type without its object.
+  [[nodiscard]] Result<std::optional<MemberView>> member(const TableView& table, const TableType& declared,
+                                                         const FieldType& field) const;
+
+  /// Element `i`, which is below the vector's count, of a vector of tables, strings, or unions: of those in
+  /// `field` of a table of type `declared`, their `types` being in the field before.
   [[nodiscard]] Result<TableView> table_at(const VectorView& vector, std::uint64_t i) const;
   [[nodiscard]] Result<VectorView> string_at(const VectorView& vector, std::uint64_t i) const;
+  [[nodiscard]] Result<std::optional<MemberView>> member_at(const TableType& declared, const FieldType& field,
+                                                            const VectorView& types, const VectorView& vector,
+                                                            std::uint64_t i) const;
+  /// The string at `position`, which an offset led to.
+  [[nodiscard]] Result<VectorView> string_object(std::uint64_t position) const;
 
-  /// The elements of a scalar vector as bytes that stay in the file.
+  /// The elements of an inline vector as bytes that stay in the file.
   [[nodiscard]] Result<ByteSource> bytes(const VectorView& vector, const FieldType& field) const;
   /// A string's characters. Error also: kTooLarge over 1 MiB.
   [[nodiscard]] Result<std::string> characters(const VectorView& string) const;
@@ -89,10 +106,15 @@ class FlatbufferView {
   FlatbufferView(const Schema& schema, ByteSource file, std::string name)
       : schema_(&schema), reader_(std::make_unique<PagedReader>(std::move(file), std::move(name))) {}
 
-  /// Where the offset at `position` leads: forward, inside the file, to a multiple of 4.
-  Result<std::uint64_t> follow(std::uint64_t position) const;
-  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size) const;
-  Result<VectorView> checked_string(std::uint64_t position) const;
+  /// Where the offset at `position` leads: forward, to `size` bytes inside the file that lie at a multiple
+  /// of `alignment`.
+  Result<std::uint64_t> follow(std::uint64_t position, std::uint64_t size = 4,
+                               std::uint64_t alignment = 4) const;
+  /// Member number `type`, which is said at `type_position`, behind the offset at `position`.
+  Result<MemberView> member_of(const TableType& declared, const FieldType& field, std::uint64_t type,
+                               std::uint64_t type_position, std::uint64_t position) const;
+  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size,
+                               std::uint64_t alignment) const;
   Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
 
   const Schema* schema_;

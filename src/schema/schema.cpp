@@ -15,6 +15,7 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
+constexpr std::int32_t kLargestStruct = 65535;  // as a table, which holds it
 
 bool is_scalar(reflection::BaseType type) { return type >= reflection::UType && type <= reflection::Double; }
 
@@ -49,42 +50,56 @@ std::uint64_t default_bits(const reflection::Field& field) {
   }
 }
 
-/// 0 where the field has no force_align.
-std::uint64_t force_align_of(const reflection::Field& field) {
-  if (!field.attributes()) return 0;
-  std::uint64_t alignment = 0;
+/// 0 where the field has no force_align; none where it is no power of two up to the largest.
+std::optional<std::uint32_t> force_align_of(const reflection::Field& field) {
+  std::uint32_t alignment = 0;
+  if (!field.attributes()) return alignment;
   for (const auto* attribute : *field.attributes()) {
     if (attribute->key()->string_view() != "force_align" || !attribute->value()) continue;
     const std::string_view digits = attribute->value()->string_view();
-    std::from_chars(digits.data(), digits.data() + digits.size(), alignment);
+    const char* const end = digits.data() + digits.size();
+    const auto parsed = std::from_chars(digits.data(), end, alignment);
+    if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+    if (!is_power_of_two(alignment) || alignment > kLargestAlignment) return std::nullopt;
   }
   return alignment;
 }
 
 std::string without_namespace(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
+/// The table or struct that a type names; null where it names none.
+const reflection::Object* object_of(const reflection::Schema& schema, const reflection::Type& type) {
+  const auto index = static_cast<std::size_t>(type.index());
+  if (type.index() < 0 || index >= schema.objects()->size()) return nullptr;
+  return schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(index));
+}
+
+bool names_union(const reflection::Schema& schema, const reflection::Type& type) {
+  return type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
+}
+
 /// The kind of a field, or none for what is not supported.
 std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
-  const auto is_table = [&](std::int32_t index) {
-    return index >= 0 && static_cast<std::size_t>(index) < schema.objects()->size() &&
-           !schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(index))->is_struct();
-  };
-  const auto base = type.base_type();
-  if (base == reflection::UType) return FieldKind::kUnionType;
-  if (is_scalar(base)) return FieldKind::kScalar;
-  if (base == reflection::String) return FieldKind::kString;
-  if (base == reflection::Union) {
-    const bool exists = type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
-    return exists ? std::optional(FieldKind::kUnion) : std::nullopt;
+  const bool is_vector = type.base_type() == reflection::Vector;
+  const auto base = is_vector ? type.element() : type.base_type();
+  const auto pick = [&](FieldKind one, FieldKind many) { return is_vector ? many : one; };
+  if (base == reflection::UType) return pick(FieldKind::kUnionType, FieldKind::kUnionTypeVector);
+  if (is_scalar(base)) return pick(FieldKind::kScalar, FieldKind::kInlineVector);
+  if (base == reflection::String) return pick(FieldKind::kString, FieldKind::kStringVector);
+  if (base == reflection::Union && names_union(schema, type)) {
+    return pick(FieldKind::kUnion, FieldKind::kUnionVector);
   }
-  if (base == reflection::Obj && is_table(type.index())) return FieldKind::kTable;
-  if (base != reflection::Vector) return std::nullopt;
-  const auto element = type.element();
-  if (element == reflection::UType) return std::nullopt;
-  if (is_scalar(element)) return FieldKind::kScalarVector;
-  if (element == reflection::String) return FieldKind::kStringVector;
-  if (element == reflection::Obj && is_table(type.index())) return FieldKind::kTableVector;
-  return std::nullopt;
+  const auto* object = base == reflection::Obj ? object_of(schema, type) : nullptr;
+  if (!object) return std::nullopt;
+  return object->is_struct() ? pick(FieldKind::kStruct, FieldKind::kInlineVector)
+                             : pick(FieldKind::kTable, FieldKind::kTableVector);
+}
+
+/// A struct's size and alignment are what the schema says they are, if they can be.
+bool is_sound_struct(const reflection::Object& object) {
+  return object.minalign() > 0 && object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
+         is_power_of_two(static_cast<std::uint64_t>(object.minalign())) &&
+         object.bytesize() % object.minalign() == 0;
 }
 
 Result<FieldType> convert_field(const reflection::Schema& schema, const reflection::Object& object,
@@ -93,10 +108,8 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   const auto describe = [&] {
     return text("schema: field ", object.name()->string_view(), ".", field.name()->string_view());
   };
-  if (!kind) {
-    return make_error(ErrorCode::kUnsupported, describe(),
-                      " is a struct, a fixed array or a vector of unions, which etstream can't pack");
-  }
+  if (!kind)
+    return make_error(ErrorCode::kUnsupported, describe(), " is of a type that etstream does not know");
   FieldType out;
   out.name = field.name()->str();
   out.id = field.id();
@@ -104,21 +117,36 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   out.required = field.required();
   out.deprecated = field.deprecated();
   out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
+  const bool is_vector = field.type()->base_type() == reflection::Vector;
+  const auto base = is_vector ? field.type()->element() : field.type()->base_type();
+  if (base == reflection::Obj && object_of(schema, *field.type())->is_struct()) {
+    const auto& declared = *object_of(schema, *field.type());
+    if (!is_sound_struct(declared)) return make_error(ErrorCode::kCorrupt, describe(), " is no sound struct");
+    out.width = static_cast<std::uint32_t>(declared.bytesize());
+    out.natural_alignment = static_cast<std::uint32_t>(declared.minalign());
+  } else if (is_scalar(base)) {
+    out.width = out.natural_alignment = width_of(base);
+    out.is_float = is_float(base);
+  }
   if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
-    out.width = width_of(field.type()->base_type());
-    out.is_float = is_float(field.type()->base_type());
     out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
-  } else if (*kind == FieldKind::kScalarVector) {
-    out.width = width_of(field.type()->element());
-    out.is_float = is_float(field.type()->element());
-    const std::uint64_t forced = force_align_of(field);
-    if (forced != 0 && (!is_power_of_two(forced) || forced > kLargestAlignment)) {
-      return make_error(ErrorCode::kCorrupt, describe(), ": force_align ", forced,
-                        " is not a power of two up to ", kLargestAlignment);
+  } else if (*kind == FieldKind::kInlineVector) {
+    const auto forced = force_align_of(field);
+    if (!forced) {
+      return make_error(ErrorCode::kCorrupt, describe(), ": its force_align is not a power of two up to ",
+                        kLargestAlignment);
     }
-    out.alignment = std::max(out.width, static_cast<std::uint32_t>(forced));
+    out.alignment = std::max(out.natural_alignment, *forced);
   }
   return out;
+}
+
+/// Whether the field before one of unions holds their types.
+bool is_paired(const TableType& table, std::size_t i) {
+  const auto follows = [&](FieldKind kind) { return i > 0 && table.fields[i - 1].kind == kind; };
+  if (table.fields[i].kind == FieldKind::kUnion) return follows(FieldKind::kUnionType);
+  if (table.fields[i].kind == FieldKind::kUnionVector) return follows(FieldKind::kUnionTypeVector);
+  return true;
 }
 
 Result<TableType> convert_table(const reflection::Schema& schema, const reflection::Object& object) {
@@ -134,9 +162,7 @@ Result<TableType> convert_table(const reflection::Schema& schema, const reflecti
             [](const FieldType& a, const FieldType& b) { return a.id < b.id; });
   for (std::size_t i = 0; i < table.fields.size(); ++i) {
     const FieldType& field = table.fields[i];
-    const bool paired =
-        field.kind != FieldKind::kUnion || (i > 0 && table.fields[i - 1].kind == FieldKind::kUnionType);
-    if (field.id != i || !paired) {
+    if (field.id != i || !is_paired(table, i)) {
       return make_error(ErrorCode::kCorrupt, "schema: field ", table.name, ".", field.name, " has id ",
                         field.id, ", which does not fit its neighbours");
     }
@@ -150,13 +176,23 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
   for (const auto* value : *declared.values()) {
     const auto* type = value->union_type();
     if (!type || type->base_type() == reflection::None) continue;
-    if (kind_of(schema, *type) != FieldKind::kTable || value->value() < 1 || value->value() > 255) {
-      return make_error(ErrorCode::kUnsupported, "schema: member ", value->name()->string_view(),
-                        " of union ", out.name, " is not a table");
+    const auto kind = kind_of(schema, *type);
+    const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*object_of(schema, *type));
+    if ((!is_struct && kind != FieldKind::kTable && kind != FieldKind::kString) || value->value() < 1 ||
+        value->value() > 255) {
+      return make_error(ErrorCode::kCorrupt, "schema: member ", value->name()->string_view(), " of union ",
+                        out.name, " is not a table, a struct or a string, of a number from 1 to 255");
+    }
+    UnionMember member;
+    member.kind = *kind;
+    member.type = static_cast<std::size_t>(std::max(type->index(), 0));
+    if (is_struct) {
+      member.width = static_cast<std::uint32_t>(object_of(schema, *type)->bytesize());
+      member.natural_alignment = static_cast<std::uint32_t>(object_of(schema, *type)->minalign());
     }
     const auto number = static_cast<std::size_t>(value->value());
     if (out.members.size() <= number) out.members.resize(number + 1);
-    out.members[number] = static_cast<std::size_t>(type->index());
+    out.members[number] = member;
   }
   return out;
 }
@@ -192,8 +228,8 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
       schema.unions_.push_back(std::move(converted));
     }
     if (source.file_ident()) schema.identifier_ = source.file_ident()->str();
-    if (schema.identifier_.size() != 4) {
-      return make_error(ErrorCode::kUnsupported, "schema: it declares no 4-byte file_identifier");
+    if (!schema.identifier_.empty() && schema.identifier_.size() != 4) {
+      return make_error(ErrorCode::kCorrupt, "schema: its file_identifier is not of 4 bytes");
     }
     return schema;
   });
@@ -216,14 +252,14 @@ std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_vie
 Result<void> Schema::set_alignment(std::string_view table, std::string_view field, std::uint64_t alignment) {
   const auto table_index = find_table(table);
   const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;
-  if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kScalarVector) {
-    return make_error(ErrorCode::kInvalidArgument, "schema: there is no scalar vector ", table, ".", field,
-                      " to align");
+  if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kInlineVector) {
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no vector of scalars ", table, ".",
+                      field, " to align");
   }
   FieldType& target = tables_[*table_index].fields[*field_index];
-  if (!is_power_of_two(alignment) || alignment < target.width || alignment > kLargestAlignment) {
+  if (!is_power_of_two(alignment) || alignment < target.natural_alignment || alignment > kLargestAlignment) {
     return make_error(ErrorCode::kInvalidArgument, "alignment ", alignment, " of ", table, ".", field,
-                      " is not a power of two from ", target.width, " to ", kLargestAlignment);
+                      " is not a power of two from ", target.natural_alignment, " to ", kLargestAlignment);
   }
   target.alignment = static_cast<std::uint32_t>(alignment);
   return {};

@@ -16,6 +16,8 @@ using Ref = BackwardBuilder::Ref;
 /// FlatBuffers' verifier stops at the same depth.
 constexpr int kDeepest = 64;
 
+constexpr std::string_view kWrongKind = "is not of the kind that the schema says";
+
 /// Floats are compared as numbers: a zero default also stands for -0.0, and a NaN is never the default.
 bool equals_default(const FieldType& field, std::uint64_t bits) {
   if (!field.default_bits) return false;
@@ -38,9 +40,10 @@ class Packer {
  private:
   /// What a field's slot in its table will hold, once the field's children are placed.
   struct Slot {
-    bool present = false;
-    std::uint64_t bits = 0;  // of a scalar
-    Ref ref;                 // to anything else
+    enum class Kind { kAbsent, kScalar, kStruct, kRef };
+    Kind kind = Kind::kAbsent;
+    std::uint64_t bits = 0;  // of a scalar; of a struct, where its bytes begin in structs_
+    Ref ref;
   };
 
   Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
@@ -50,9 +53,10 @@ class Packer {
                         table.name);
     }
     const std::size_t first_slot = slots_.size();
+    const std::size_t first_struct = structs_.size();
     slots_.resize(first_slot + table.fields.size());
     for (std::size_t i = 0; i < table.fields.size(); ++i) {
-      if (table.fields[i].kind == FieldKind::kUnionType || table.fields[i].deprecated) continue;
+      if (is_type_of_unions(table.fields[i]) || table.fields[i].deprecated) continue;
       ETSTREAM_ASSIGN(const FieldValue value, reader_.field(node, type, i));
       if (std::holds_alternative<AbsentValue>(value)) {
         if (table.fields[i].required) return mismatch(table, table.fields[i], "is required, but absent");
@@ -63,14 +67,22 @@ class Packer {
     builder_.begin_table();
     for (const FieldType& field : table.fields) {
       const Slot& slot = slots_[first_slot + field.id];
-      if (slot.ref) {
+      if (slot.kind == Slot::Kind::kRef) {
         builder_.add_ref(field.id, slot.ref);
-      } else if (slot.present && !equals_default(field, slot.bits)) {
+      } else if (slot.kind == Slot::Kind::kStruct) {
+        builder_.add_struct(field.id, std::span(structs_).subspan(slot.bits, field.width),
+                            field.natural_alignment);
+      } else if (slot.kind == Slot::Kind::kScalar && !equals_default(field, slot.bits)) {
         builder_.add_scalar(field.id, slot.bits, field.width);
       }
     }
     slots_.resize(first_slot);
+    structs_.resize(first_struct);
     return builder_.end_table();
+  }
+
+  static bool is_type_of_unions(const FieldType& field) {
+    return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
   }
 
   /// Places the children of a field that is there, and fills its slot.
@@ -80,13 +92,25 @@ class Packer {
     if (field.kind == FieldKind::kScalar) {
       const auto* scalar = std::get_if<ScalarValue>(&value);
       if (!scalar) return mismatch(table, field, "is not a scalar");
-      slots_[first_slot + index] = {true, scalar->bits, {}};
+      slots_[first_slot + index] = {Slot::Kind::kScalar, scalar->bits, {}};
       return {};
     }
+    if (field.kind == FieldKind::kStruct) {
+      const auto* bytes = std::get_if<BytesValue>(&value);
+      if (!bytes || bytes->size() != field.width)
+        return mismatch(table, field, "is not a struct of its size");
+      slots_[first_slot + index] = {Slot::Kind::kStruct, structs_.size(), {}};
+      structs_.insert(structs_.end(), bytes->begin(), bytes->end());
+      return {};
+    }
+    if (field.kind == FieldKind::kUnionVector) {
+      ETSTREAM_ASSIGN(const Ref types, pack_union_types(table, field, value));
+      slots_[first_slot + index - 1] = {Slot::Kind::kRef, 0, types};
+    }
     ETSTREAM_ASSIGN(const Ref ref, pack_child(table, field, value, depth));
-    slots_[first_slot + index].ref = ref;
+    slots_[first_slot + index] = {Slot::Kind::kRef, 0, ref};
     if (field.kind == FieldKind::kUnion) {
-      slots_[first_slot + index - 1] = {true, std::get<UnionValue>(value).type, {}};
+      slots_[first_slot + index - 1] = {Slot::Kind::kScalar, std::get<UnionValue>(value).type, {}};
     }
     return {};
   }
@@ -96,8 +120,8 @@ class Packer {
       case FieldKind::kString:
         if (const auto* string = std::get_if<std::string_view>(&value)) return builder_.add_string(*string);
         break;
-      case FieldKind::kScalarVector:
-        return pack_scalar_vector(table, field, value);
+      case FieldKind::kInlineVector:
+        return pack_inline_vector(table, field, value);
       case FieldKind::kTable:
         if (const auto* child = std::get_if<TableValue>(&value)) {
           return pack_table(child->node, field.type, depth + 1);
@@ -105,32 +129,63 @@ class Packer {
         break;
       case FieldKind::kUnion:
         if (const auto* child = std::get_if<UnionValue>(&value)) {
-          const auto& members = schema_.unions()[field.type].members;
-          if (child->type >= members.size() || !members[child->type]) break;
-          return pack_table(child->node, *members[child->type], depth + 1);
+          return pack_member(table, field, *child, depth);
         }
         break;
       case FieldKind::kTableVector:
       case FieldKind::kStringVector:
+      case FieldKind::kUnionVector:
         if (const auto* vector = std::get_if<VectorValue>(&value)) {
           return pack_ref_vector(table, field, *vector, depth);
         }
         break;
       case FieldKind::kScalar:
+      case FieldKind::kStruct:
       case FieldKind::kUnionType:
+      case FieldKind::kUnionTypeVector:
         break;
     }
-    return mismatch(table, field, "is not of the kind that the schema says");
+    return mismatch(table, field, kWrongKind);
   }
 
-  Result<Ref> pack_scalar_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
-    if (const auto* small = std::get_if<SmallVectorValue>(&value); small && whole(small->size(), field)) {
+  Result<Ref> pack_member(const TableType& table, const FieldType& field, const UnionValue& value,
+                          int depth) {
+    const UnionMember* member = schema_.unions()[field.type].member(value.type);
+    if (!member) return mismatch(table, field, kWrongKind);
+    if (member->kind == FieldKind::kTable) return pack_table(value.node, member->type, depth + 1);
+    ETSTREAM_ASSIGN(const FieldValue held, reader_.element(value.node, 0));
+    if (const auto* string = std::get_if<std::string_view>(&held);
+        string && member->kind == FieldKind::kString) {
+      return builder_.add_string(*string);
+    }
+    if (const auto* bytes = std::get_if<BytesValue>(&held);
+        bytes && member->kind == FieldKind::kStruct && bytes->size() == member->width) {
+      return builder_.add_struct(*bytes, member->natural_alignment);
+    }
+    return mismatch(table, field, kWrongKind);
+  }
+
+  Result<Ref> pack_union_types(const TableType& table, const FieldType& field, const FieldValue& value) {
+    const auto* vector = std::get_if<VectorValue>(&value);
+    if (!vector || vector->count > kLargestFlatbuffer) return mismatch(table, field, kWrongKind);
+    std::vector<std::byte> types;
+    for (std::uint64_t i = 0; i < vector->count; ++i) {
+      ETSTREAM_ASSIGN(const FieldValue element, reader_.element(vector->node, i));
+      const auto* member = std::get_if<UnionValue>(&element);
+      if (!member) return mismatch(table, field, kWrongKind);
+      types.push_back(static_cast<std::byte>(member->type));
+    }
+    return builder_.add_vector(types, 1, 1);
+  }
+
+  Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
+    if (const auto* small = std::get_if<BytesValue>(&value); small && whole(small->size(), field)) {
       return builder_.add_vector(*small, field.width, field.alignment);
     }
     if (const auto* large = std::get_if<ByteSource>(&value); large && whole(large->size(), field)) {
       return builder_.add_vector(*large, field.width, field.alignment, text(table.name, ".", field.name));
     }
-    return mismatch(table, field, "is not a whole number of scalars");
+    return mismatch(table, field, "is not a whole number of elements");
   }
 
   static bool whole(std::uint64_t bytes, const FieldType& field) { return bytes % field.width == 0; }
@@ -148,6 +203,10 @@ class Packer {
       } else if (const auto* string = std::get_if<std::string_view>(&element);
                  string && field.kind == FieldKind::kStringVector) {
         refs.push_back(builder_.add_string(*string));
+      } else if (const auto* member = std::get_if<UnionValue>(&element);
+                 member && field.kind == FieldKind::kUnionVector) {
+        ETSTREAM_ASSIGN(const Ref ref, pack_member(table, field, *member, depth));
+        refs.push_back(ref);
       } else {
         return mismatch(table, field, "has an element that is not of the kind that the schema says");
       }
@@ -162,7 +221,8 @@ class Packer {
   const Schema& schema_;
   ValueReader& reader_;
   BackwardBuilder builder_;
-  std::vector<Slot> slots_;  // of all tables that are open
+  std::vector<Slot> slots_;         // of all tables that are open
+  std::vector<std::byte> structs_;  // of the slots
 };
 
 }  // namespace

@@ -68,19 +68,12 @@ class TableReader {
     if (!table) return std::optional<TableReader>();
     return std::optional(TableReader(*view_, *table, field(name).type));
   }
-  /// The table in a union, whose type_name() tells which member it is; none for NONE. Error also:
-  /// kCorrupt for a member that the schema lacks, or a type without a table.
+  /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
   [[nodiscard]] Result<std::optional<TableReader>> member(std::string_view name) const {
-    const FieldType& declared = field(name);
-    const FieldType& type_field = view_->schema().tables()[type_].fields[std::size_t{declared.id} - 1];
-    ETSTREAM_ASSIGN(const std::uint64_t type, view_->scalar(table_, type_field));
-    if (type == 0) return std::optional<TableReader>();
-    const auto& members = view_->schema().unions()[declared.type].members;
-    ETSTREAM_ASSIGN(const auto table, view_->child(table_, declared));
-    if (type >= members.size() || !members[type] || !table) {
-      return view_->corrupt(position(), "a known member of a union and its table", std::to_string(type));
-    }
-    return std::optional(TableReader(*view_, *table, *members[type]));
+    ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(name)));
+    if (!member) return std::optional<TableReader>();
+    ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
+    return std::optional(TableReader(*view_, table, member->type->type));
   }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
   /// Empty where the vector is absent.

@@ -17,7 +17,7 @@
 
 namespace etstream {
 
-/// A table, or a vector of tables or strings, in whatever is read. What the members mean is the
+/// A table, or a vector of tables, strings or unions, in whatever is read. What the members mean is the
 /// reader's own affair.
 struct ValueNode {
   const void* object = nullptr;
@@ -32,22 +32,23 @@ struct ScalarValue {
 struct TableValue {
   ValueNode node;
 };
-/// A table that is member number `type` of its union.
+/// Member number `type` of its union. `node` is a table; or, where the member is a string or a struct, a
+/// vector whose one element it is.
 struct UnionValue {
   std::uint8_t type = 0;
   ValueNode node;
 };
-/// A vector of `count` tables or strings.
+/// A vector of `count` tables, strings or unions.
 struct VectorValue {
   ValueNode node;
   std::uint64_t count = 0;
 };
-/// The elements of a scalar vector, little-endian, that are at hand: small ones.
-using SmallVectorValue = std::span<const std::byte>;
+/// A struct, or the elements of an inline vector that are at hand (small ones): as they lie in the file.
+using BytesValue = std::span<const std::byte>;
 
-/// A string and a small vector are only valid until the reader's next call. A ByteSource is a scalar
-/// vector whose bytes stay where they are.
-using FieldValue = std::variant<AbsentValue, ScalarValue, std::string_view, SmallVectorValue, ByteSource,
+/// A string and bytes are only valid until the reader's next call. A ByteSource is an inline vector whose
+/// bytes stay where they are.
+using FieldValue = std::variant<AbsentValue, ScalarValue, std::string_view, BytesValue, ByteSource,
                                 TableValue, UnionValue, VectorValue>;
 
 class ValueReader {
@@ -61,7 +62,8 @@ class ValueReader {
   /// The value of field `field` of table type `table` (indices in the schema) in the table at `node`. A
   /// union's type field is not asked for: the union's value says it.
   [[nodiscard]] virtual Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) = 0;
-  /// Element `i` of a vector: a TableValue, or a string.
+  /// Element `i` of a vector: a TableValue, a string, or a UnionValue, which is asked for twice: all for
+  /// their types, then each for its member.
   [[nodiscard]] virtual Result<FieldValue> element(ValueNode vector, std::uint64_t i) = 0;
 };
 

@@ -84,7 +84,7 @@ void check_refused(const Result<Layout>& layout, const std::string& message) {
 /// `n` bytes that are at hand.
 FieldValue bytes(std::size_t n) {
   static constexpr std::array<std::byte, 64> kBytes{};
-  return SmallVectorValue(kBytes).first(n);
+  return BytesValue(kBytes).first(n);
 }
 
 TEST_CASE("a_value_is_refused_unless_it_is_of_its_fields_kind") {
@@ -109,7 +109,7 @@ TEST_CASE("a_value_is_refused_unless_it_is_of_its_fields_kind") {
       {"any", {any}, {scalar, string, small, source, table, vector}, other_kind},
       {"tables", {vector}, {scalar, string, small, source, table, any}, other_kind},
       {"strings", {vector}, {scalar, string, small, source, table, any}, other_kind},
-      {"bytes", {small, source}, {scalar, string, table, any, vector}, " is not a whole number of scalars"},
+      {"bytes", {small, source}, {scalar, string, table, any, vector}, " is not a whole number of elements"},
   };
   for (const Expectation& each : expectations) {
     CAPTURE(each.field);
@@ -166,7 +166,7 @@ TEST_CASE("a_scalar_vector_holds_a_whole_number_of_elements") {
         if (size % width.bytes == 0) {
           CHECK(layout.has_value());
         } else {
-          check_refused(layout, "Root." + width.field + " is not a whole number of scalars");
+          check_refused(layout, "Root." + width.field + " is not a whole number of elements");
         }
       }
     }

@@ -13,6 +13,7 @@
 #include "random_schema.h"
 #include "random_tree.h"
 #include "reference_packer.h"
+#include "schema/flatbuffer_verifier.h"
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
@@ -34,6 +35,7 @@ struct RandomCase {
 Alignments random_alignments(const reflection::Schema& schema, SeededRandom& random) {
   Alignments out;
   for (flatbuffers::uoffset_t i = 0; i < schema.objects()->size(); ++i) {
+    if (schema.objects()->Get(i)->is_struct()) continue;
     for (const auto* field : *schema.objects()->Get(i)->fields()) {
       const auto element = field->type()->element();
       if (element < reflection::Bool || element > reflection::Double || !random.one_in(6)) continue;
@@ -86,6 +88,15 @@ bool is_accepted_by_flatbuffers(const reflection::Schema& schema, const std::vec
   return flatbuffers::Verify(schema, *schema.root_table(), bytes, file.size());
 }
 
+/// What is wrong with a file by our own verifier.
+std::string verdict(const RandomCase& random_case, const std::vector<std::byte>& file) {
+  const Schema schema = Schema::from_binary(random_case.binary).value();
+  const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
+  if (!view) return view.error().message;
+  const auto verified = verify_flatbuffer(*view);
+  return verified ? "" : verified.error().message;
+}
+
 TEST_CASE("random_values_of_random_schemas_are_packed_as_flatbuffers_packs_them") {
   std::uint64_t verified = 0;
   for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
@@ -97,6 +108,7 @@ TEST_CASE("random_values_of_random_schemas_are_packed_as_flatbuffers_packs_them"
     REQUIRE(flaw_in(*layout) == "");
     const auto file = bytes_of(*layout);
     REQUIRE(difference(file, pack_by_reference(made.reflected(), made.tree, made.alignments)) == "");
+    REQUIRE(verdict(made, file) == "");
     if (has_gaps(made.reflected())) continue;
     REQUIRE(is_accepted_by_flatbuffers(made.reflected(), file));
     ++verified;
@@ -111,6 +123,31 @@ TEST_CASE("the_verifier_of_the_random_cases_refuses_a_broken_file") {
   REQUIRE(is_accepted_by_flatbuffers(made.reflected(), file));
   file[0] ^= std::byte{2};  // the root's offset
   CHECK_FALSE(is_accepted_by_flatbuffers(made.reflected(), file));
+}
+
+TEST_CASE("a_damaged_file_that_we_accept_is_one_that_flatbuffers_accepts") {
+  std::uint64_t refused = 0;
+  std::uint64_t accepted = 0;
+  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+    CAPTURE(seed);
+    const RandomCase made = random_case(seed);
+    if (has_gaps(made.reflected())) continue;
+    CAPTURE(made.text);
+    auto file = bytes_of(pack_case(made).value());
+    SeededRandom random(seed);
+    for (int i = 0; i < 8; ++i) {
+      const std::size_t place = random.below(std::min<std::size_t>(file.size(), 4096));
+      CAPTURE(place);
+      const auto damage = static_cast<std::byte>(1U << random.below(8));
+      file[place] ^= damage;
+      const bool is_good = verdict(made, file).empty();
+      if (is_good) REQUIRE(is_accepted_by_flatbuffers(made.reflected(), file));
+      (is_good ? accepted : refused) += 1;
+      file[place] ^= damage;
+    }
+  }
+  CHECK(refused > 3000);
+  CHECK(accepted > 3000);
 }
 
 /// How often the random cases have something that a packer may get wrong.
@@ -131,6 +168,11 @@ struct Coverage {
   int nested_tables = 0;
   int table_vectors = 0;
   int string_vectors = 0;
+  int structs = 0;
+  int struct_vectors = 0;
+  int strings_in_unions = 0;
+  int structs_in_unions = 0;
+  int union_vectors = 0;
 
   void count(const reflection::Schema& schema, const Alignments& alignments, const TableTree& tree) {
     const auto* object = schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(tree.type));
@@ -145,6 +187,7 @@ struct Coverage {
       if (const auto* vector = std::get_if<ScalarVectorTree>(&value)) {
         const bool is_empty = vector->bytes.empty();
         sources += vector->as_source;
+        struct_vectors += !is_empty && field->type()->element() == reflection::Obj;
         long_vectors += vector->bytes.size() > (1 << 16);
         empty_wide_vectors += is_empty && flatbuffers::GetTypeSize(field->type()->element()) == 8;
         empty_aligned_vectors += is_empty && alignments.contains({tree.type, field->id()});
@@ -153,13 +196,26 @@ struct Coverage {
         ++nested_tables;
         count(schema, alignments, **child);
       }
+      structs += std::holds_alternative<StructTree>(value);
       if (const auto* member = std::get_if<UnionTree>(&value)) {
         ++unions;
-        count(schema, alignments, *member->table);
+        count(schema, alignments, *member);
+      }
+      if (const auto* vector = std::get_if<UnionVectorTree>(&value)) {
+        ++union_vectors;
+        for (const UnionTree& each : *vector) count(schema, alignments, each);
       }
       if (const auto* tables = std::get_if<TableVectorTree>(&value)) {
         for (const TableTree& each : *tables) count(schema, alignments, each);
       }
+    }
+  }
+
+  void count(const reflection::Schema& schema, const Alignments& alignments, const UnionTree& member) {
+    strings_in_unions += std::holds_alternative<std::string>(member.held);
+    structs_in_unions += std::holds_alternative<StructTree>(member.held);
+    if (const auto* table = std::get_if<std::unique_ptr<TableTree>>(&member.held)) {
+      count(schema, alignments, **table);
     }
   }
 
@@ -203,6 +259,11 @@ TEST_CASE("the_random_cases_have_enough_of_everything") {
   CHECK(coverage.nested_tables > 1000);
   CHECK(coverage.table_vectors > 1000);
   CHECK(coverage.string_vectors > 1000);
+  CHECK(coverage.structs > 1000);
+  CHECK(coverage.struct_vectors > 500);
+  CHECK(coverage.strings_in_unions > 500);
+  CHECK(coverage.structs_in_unions > 500);
+  CHECK(coverage.union_vectors > 500);
 }
 
 }  // namespace

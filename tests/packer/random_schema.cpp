@@ -79,11 +79,14 @@ class Writer {
     std::string out;
     if (random_.one_in(2)) out += "namespace deep.down;\n";
     for (std::uint64_t n = random_.below(4); n > 0; --n) out += enum_type();
+    for (std::uint64_t n = random_.below(4); n > 0; --n) out += struct_type();
     for (std::uint64_t n = random_.below(4); n > 0; --n) out += union_type();
     for (std::size_t i = 0; i < tables_; ++i) out += table(i);
+    out += text("root_type T", random_.below(tables_), ";\n");
+    if (random_.one_in(10)) return out;
     std::string identifier;
     for (int i = 0; i < 4; ++i) identifier += static_cast<char>('A' + random_.below(26));
-    return out + text("root_type T", random_.below(tables_), ";\nfile_identifier \"", identifier, "\";\n");
+    return out + text("file_identifier \"", identifier, "\";\n");
   }
 
  private:
@@ -98,16 +101,39 @@ class Writer {
     return out + " }\n";
   }
 
+  /// Of scalars and arrays, and, unless it has an alignment of its own, of the structs before it.
+  std::string struct_type() {
+    std::string out = text("struct S", structs_);
+    const bool is_aligned = random_.one_in(3);
+    if (is_aligned) out += text(" (force_align: ", 8 << random_.below(3), ")");
+    out += " {";
+    for (std::uint64_t i = 0, n = 1 + random_.below(4); i < n; ++i) {
+      const bool nests = !is_aligned && structs_ > 0 && random_.one_in(4);
+      const std::string type = nests ? text("S", random_.below(structs_)) : random_.pick(kIntegers).name;
+      out +=
+          text(" m", i, ":", random_.one_in(3) ? text("[", type, ":", 1 + random_.below(5), "]") : type, ";");
+    }
+    ++structs_;
+    return out + " }\n";
+  }
+
+  /// A member of a union: a table mostly.
+  std::string union_member(UnionType& made) {
+    if (random_.one_in(5)) return "string";
+    if (structs_ > 0 && random_.one_in(5)) return text("S", random_.below(structs_));
+    const std::size_t member = random_.below(tables_);
+    made.last_table = std::max(made.last_table, member);
+    return text("T", member);
+  }
+
   /// Its members may have gaps between their numbers, and a table may be there under several names.
   std::string union_type() {
     UnionType made{text("U", unions_.size()), 0};
     std::string out = text("union ", made.name, " {");
     std::uint64_t number = 0;
     for (std::uint64_t n = 1 + random_.below(4); n > 0; --n) {
-      const std::size_t member = random_.below(tables_);
       number += has_gaps_ && random_.one_in(2) ? 1 + random_.below(50) : 1;
-      out += text(" N", number, " : T", member, " = ", number, ",");
-      made.last_table = std::max(made.last_table, member);
+      out += text(" N", number, " : ", union_member(made), " = ", number, ",");
     }
     unions_.push_back(std::move(made));
     return out + " }\n";
@@ -148,7 +174,7 @@ class Writer {
   }
 
   Field field(std::size_t table) {
-    switch (random_.below(10)) {
+    switch (random_.below(12)) {
       case 0:
       case 1:
       case 2:
@@ -167,6 +193,15 @@ class Writer {
       case 8:
         if (random_.one_in(2)) return {"[string]", "", 1, true};
         return {text("[T", random_.below(tables_), "]"), "", 1, true};
+      case 9: {
+        if (structs_ == 0) return scalar();
+        const std::uint64_t type = random_.below(structs_);
+        if (random_.one_in(2)) return {text("S", type), "", 1, true};
+        return {text("[S", type, "]"), "", 1, true};
+      }
+      case 10:
+        if (unions_.empty()) return scalar();
+        return {text("[", random_.pick(unions_).name, "]"), "", 2, true};
       default: {
         if (unions_.empty()) return scalar();
         const UnionType& type = random_.pick(unions_);
@@ -217,6 +252,7 @@ class Writer {
   bool has_gaps_;  // between the numbers of a union's members
   std::vector<EnumType> enums_;
   std::vector<UnionType> unions_;
+  std::uint64_t structs_ = 0;  // S0, S1, ...
 };
 
 }  // namespace
@@ -226,6 +262,8 @@ std::string random_schema(SeededRandom& random) { return Writer(random).schema()
 std::vector<std::byte> compile_schema(const std::string& text) {
   flatbuffers::IDLOptions options;
   options.binary_schema_builtins = true;  // or force_align would be lost
+  options.lang_to_generate =
+      flatbuffers::IDLOptions::kCpp;  // which has unions of all kinds, and vectors of them
   flatbuffers::Parser parser(options);
   if (!parser.Parse(text.c_str())) {
     FAIL_CHECK(parser.error_);

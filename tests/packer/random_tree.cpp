@@ -33,14 +33,16 @@ class Grower {
  private:
   FieldTree value(std::size_t table, const reflection::Field& field, int depth) {
     const auto base = field.type()->base_type();
-    if (field.deprecated() || base == reflection::UType) return UnaskedTree{};
+    const bool are_types = base == reflection::UType || field.type()->element() == reflection::UType;
+    if (field.deprecated() || are_types) return UnaskedTree{};
     if (!field.required() && random_.one_in(5)) return AbsentValue{};
+    if (base == reflection::Obj && declared(field).is_struct()) return structure(declared(field));
     if (base == reflection::Obj || base == reflection::Union) {
       if (!field.required() && is_large(depth)) return AbsentValue{};
       return base == reflection::Obj ? child(field, depth) : member(table, field, depth);
     }
     if (base == reflection::String) return string();
-    if (base == reflection::Vector) return vector(field, depth);
+    if (base == reflection::Vector) return vector(table, field, depth);
     return scalar(field);
   }
 
@@ -49,22 +51,60 @@ class Grower {
         this->table(static_cast<std::size_t>(field.type()->index()), depth + 1));
   }
 
-  FieldTree member(std::size_t table, const reflection::Field& field, int depth) {
+  const reflection::Object& declared(const reflection::Field& field) const {
+    return *schema_.objects()->Get(static_cast<flatbuffers::uoffset_t>(field.type()->index()));
+  }
+
+  StructTree structure(const reflection::Object& type) {
+    return {bytes(static_cast<std::size_t>(type.bytesize()))};
+  }
+
+  std::vector<std::byte> bytes(std::size_t count) {
+    std::vector<std::byte> out(count);
+    for (std::byte& byte : out) byte = static_cast<std::byte>(random_.bits());
+    return out;
+  }
+
+  UnionTree member(std::size_t table, const reflection::Field& field, int depth) {
     const auto* type = schema_.enums()->Get(static_cast<flatbuffers::uoffset_t>(field.type()->index()));
     std::vector<const reflection::EnumVal*> members;
     for (const auto* candidate : *type->values()) {
       if (candidate->value() == 0) continue;
       const auto index = static_cast<std::size_t>(candidate->union_type()->index());
-      if (!is_large(depth) || index > table) members.push_back(candidate);
+      const bool is_table = candidate->union_type()->base_type() == reflection::Obj &&
+                            !schema_.objects()->Get(static_cast<flatbuffers::uoffset_t>(index))->is_struct();
+      if (!is_large(depth) || !is_table || index > table) members.push_back(candidate);
     }
+    if (members.empty()) return {};
     const auto* chosen = random_.pick(members);
-    const auto index = static_cast<std::size_t>(chosen->union_type()->index());
-    return UnionTree{static_cast<std::uint8_t>(chosen->value()),
-                     std::make_unique<TableTree>(this->table(index, depth + 1))};
+    UnionTree out{static_cast<std::uint8_t>(chosen->value()), {}};
+    if (chosen->union_type()->base_type() == reflection::String) {
+      out.held = string();
+      return out;
+    }
+    const auto index = static_cast<flatbuffers::uoffset_t>(chosen->union_type()->index());
+    if (const auto& object = *schema_.objects()->Get(index); object.is_struct()) {
+      out.held = structure(object);
+    } else {
+      out.held = std::make_unique<TableTree>(this->table(index, depth + 1));
+    }
+    return out;
   }
 
-  FieldTree vector(const reflection::Field& field, int depth) {
+  FieldTree vector(std::size_t table, const reflection::Field& field, int depth) {
     const auto element = field.type()->element();
+    if (element == reflection::Union) {
+      UnionVectorTree unions;
+      for (std::uint64_t n = random_.below(5); n > 0; --n) {
+        UnionTree each = member(table, field, depth);
+        if (each.type != 0) unions.push_back(std::move(each));
+      }
+      return unions;
+    }
+    if (element == reflection::Obj && declared(field).is_struct()) {
+      const auto size = static_cast<std::size_t>(declared(field).bytesize());
+      return ScalarVectorTree{bytes(random_.below(5) * size), random_.one_in(2)};
+    }
     if (element == reflection::Obj) {
       TableVectorTree tables;
       for (std::uint64_t n = is_large(depth) ? 0 : random_.below(5); n > 0; --n) {
@@ -77,10 +117,7 @@ class Grower {
       for (std::string& each : strings) each = string();
       return strings;
     }
-    ScalarVectorTree out{std::vector<std::byte>(length() * flatbuffers::GetTypeSize(element)),
-                         random_.one_in(2)};
-    for (std::byte& byte : out.bytes) byte = static_cast<std::byte>(random_.bits());
-    return out;
+    return ScalarVectorTree{bytes(length() * flatbuffers::GetTypeSize(element)), random_.one_in(2)};
   }
 
   std::string string() {

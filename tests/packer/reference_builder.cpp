@@ -4,16 +4,8 @@
 #include <string>
 
 namespace etstream::testing {
-namespace {
 
 using Ref = ReferenceBuilder::Ref;
-
-template <class T>
-Ref create_vector(flatbuffers::FlatBufferBuilder& builder, std::span<const std::byte> elements) {
-  return builder.CreateVector(reinterpret_cast<const T*>(elements.data()), elements.size() / sizeof(T)).o;
-}
-
-}  // namespace
 
 Ref ReferenceBuilder::add_string(std::string_view string) {
   return builder_.CreateString(string.data(), string.size()).o;
@@ -27,16 +19,19 @@ Ref ReferenceBuilder::add_vector(std::span<const std::byte> elements, std::uint3
   }
   // What ForceVectorAlignment does, without its assertion that nobody aligns to more than 32.
   builder_.PreAlign(elements.size(), alignment);
-  switch (element_size) {
-    case 1:
-      return create_vector<std::uint8_t>(builder_, elements);
-    case 2:
-      return create_vector<std::uint16_t>(builder_, elements);
-    case 4:
-      return create_vector<std::uint32_t>(builder_, elements);
-    default:
-      return create_vector<std::uint64_t>(builder_, elements);
-  }
+  builder_.StartVector(elements.size(), 1);
+  push(elements);
+  return builder_.EndVector(elements.size() / element_size);
+}
+
+Ref ReferenceBuilder::add_struct(std::span<const std::byte> bytes, std::uint32_t alignment) {
+  builder_.Align(alignment);
+  push(bytes);
+  return builder_.GetSize();
+}
+
+void ReferenceBuilder::push(std::span<const std::byte> bytes) {
+  builder_.PushBytes(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
 Ref ReferenceBuilder::add_vector(std::span<const Ref> elements) {
@@ -58,7 +53,7 @@ void ReferenceBuilder::add_scalar(std::uint16_t id, std::uint64_t bits, unsigned
 }
 
 std::vector<std::byte> ReferenceBuilder::finish(Ref root, std::string_view identifier) {
-  builder_.Finish(root, std::string(identifier).c_str());
+  builder_.Finish(root, identifier.empty() ? nullptr : std::string(identifier).c_str());
   const auto bytes = std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize()));
   return {bytes.begin(), bytes.end()};
 }

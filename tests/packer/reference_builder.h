@@ -25,6 +25,7 @@ class ReferenceBuilder {
   Ref add_string(std::string_view string);
   Ref add_vector(std::span<const std::byte> elements, std::uint32_t element_size, std::uint32_t alignment);
   Ref add_vector(std::span<const Ref> elements);
+  Ref add_struct(std::span<const std::byte> bytes, std::uint32_t alignment);
 
   void begin_table() { table_ = builder_.StartTable(); }
   void add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width);
@@ -36,12 +37,17 @@ class ReferenceBuilder {
   void add_ref(std::uint16_t id, Ref object) {
     builder_.AddOffset(flatbuffers::FieldIndexToOffset(id), object);
   }
+  void add_struct(std::uint16_t id, std::span<const std::byte> bytes, std::uint32_t alignment) {
+    builder_.AddStructOffset(flatbuffers::FieldIndexToOffset(id), add_struct(bytes, alignment).o);
+  }
   Ref end_table() { return builder_.EndTable(table_); }
 
-  /// The file. `identifier` has 4 bytes.
+  /// The file. `identifier` has 4 bytes, or none.
   std::vector<std::byte> finish(Ref root, std::string_view identifier);
 
  private:
+  void push(std::span<const std::byte> bytes);
+
   flatbuffers::FlatBufferBuilder builder_;
   flatbuffers::uoffset_t table_ = 0;  // where the open one begins
 };

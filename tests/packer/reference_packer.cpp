@@ -22,7 +22,7 @@ class ReferencePacker {
 
   std::vector<std::byte> run(const TableTree& root) {
     const Ref packed = table(root);
-    return builder_.finish(packed, schema_.file_ident()->string_view());
+    return builder_.finish(packed, schema_.file_ident() ? schema_.file_ident()->string_view() : "");
   }
 
  private:
@@ -31,7 +31,10 @@ class ReferencePacker {
     std::vector<const reflection::Field*> fields(object->fields()->size());
     for (const auto* field : *object->fields()) fields[field->id()] = field;
     std::vector<Ref> children;
-    for (const auto* field : fields) children.push_back(child(tree, *field));
+    for (const auto* field : fields) {
+      const bool are_types = field->type()->element() == reflection::UType;
+      children.push_back(are_types ? types(tree.fields[std::size_t{field->id()} + 1]) : child(tree, *field));
+    }
     builder_.begin_table();
     for (const auto* field : fields) {
       const FieldTree& value = tree.fields[field->id()];
@@ -40,6 +43,8 @@ class ReferencePacker {
       } else if (const auto* member = std::get_if<UnionTree>(&value)) {
         const auto type_id = static_cast<std::uint16_t>(field->id() - 1);
         builder_.add_scalar_unless_default<std::uint8_t>(type_id, member->type, 0);
+      } else if (const auto* held_struct = std::get_if<StructTree>(&value)) {
+        builder_.add_struct(field->id(), held_struct->bytes, alignment_of(*object_of(*field->type())));
       }
       builder_.add_ref(field->id(), children[field->id()]);
     }
@@ -51,7 +56,7 @@ class ReferencePacker {
     const FieldTree& value = tree.fields[field.id()];
     if (const auto* string = std::get_if<std::string>(&value)) return builder_.add_string(*string);
     if (const auto* held = std::get_if<std::unique_ptr<TableTree>>(&value)) return table(**held);
-    if (const auto* member = std::get_if<UnionTree>(&value)) return table(*member->table);
+    if (const auto* held = std::get_if<UnionTree>(&value)) return member(*held, field);
     if (const auto* vector = std::get_if<ScalarVectorTree>(&value)) {
       return builder_.add_vector(vector->bytes, element_size(field), alignment(tree.type, field));
     }
@@ -64,10 +69,42 @@ class ReferencePacker {
       for (const std::string& each : *strings) elements.push_back(builder_.add_string(each));
       return builder_.add_vector(elements);
     }
+    if (const auto* unions = std::get_if<UnionVectorTree>(&value)) {
+      for (const UnionTree& each : *unions) elements.push_back(member(each, field));
+      return builder_.add_vector(elements);
+    }
     return {};
   }
 
-  static std::uint32_t element_size(const reflection::Field& field) {
+  /// The types of the unions in a vector.
+  Ref types(const FieldTree& value) {
+    const auto* unions = std::get_if<UnionVectorTree>(&value);
+    if (!unions) return {};
+    std::vector<std::byte> out;
+    for (const UnionTree& each : *unions) out.push_back(static_cast<std::byte>(each.type));
+    return builder_.add_vector(out, 1, 1);
+  }
+
+  Ref member(const UnionTree& value, const reflection::Field& field) {
+    if (const auto* string = std::get_if<std::string>(&value.held)) return builder_.add_string(*string);
+    if (const auto* held = std::get_if<std::unique_ptr<TableTree>>(&value.held)) return table(**held);
+    const auto* type = schema_.enums()->Get(static_cast<flatbuffers::uoffset_t>(field.type()->index()));
+    const auto* declared = type->values()->LookupByKey(value.type)->union_type();
+    return builder_.add_struct(std::get<StructTree>(value.held).bytes, alignment_of(*object_of(*declared)));
+  }
+
+  /// What a type names; null for an element that is no object.
+  const reflection::Object* object_of(const reflection::Type& type) const {
+    if (type.base_type() != reflection::Obj && type.element() != reflection::Obj) return nullptr;
+    return schema_.objects()->Get(static_cast<flatbuffers::uoffset_t>(type.index()));
+  }
+
+  static std::uint32_t alignment_of(const reflection::Object& type) {
+    return static_cast<std::uint32_t>(type.minalign());
+  }
+
+  std::uint32_t element_size(const reflection::Field& field) const {
+    if (const auto* type = object_of(*field.type())) return static_cast<std::uint32_t>(type->bytesize());
     return static_cast<std::uint32_t>(flatbuffers::GetTypeSize(field.type()->element()));
   }
 
@@ -82,6 +119,7 @@ class ReferencePacker {
         asked = static_cast<std::uint32_t>(std::stoul(attribute->value()->str()));
       }
     }
+    if (const auto* type = object_of(*field.type())) return alignment_of(*type);
     return std::max(asked, element_size(field));
   }
 

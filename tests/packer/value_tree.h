@@ -27,15 +27,20 @@ struct ScalarVectorTree {
   std::vector<std::byte> bytes;
   bool as_source = false;  // whether the reader gives a ByteSource, or the bytes
 };
+struct StructTree {
+  std::vector<std::byte> bytes;
+};
 struct UnionTree {
   std::uint8_t type = 0;
-  std::unique_ptr<TableTree> table;
+  std::variant<std::unique_ptr<TableTree>, std::string, StructTree> held;
 };
+using UnionVectorTree = std::vector<UnionTree>;
 using TableVectorTree = std::vector<TableTree>;
 using StringVectorTree = std::vector<std::string>;
 
 using FieldTree = std::variant<AbsentValue, UnaskedTree, ScalarTree, std::string, ScalarVectorTree,
-                               std::unique_ptr<TableTree>, UnionTree, TableVectorTree, StringVectorTree>;
+                               std::unique_ptr<TableTree>, StructTree, UnionTree, TableVectorTree,
+                               StringVectorTree, UnionVectorTree>;
 
 struct TableTree {
   std::size_t type = 0;  // its index among the schema's objects
@@ -53,6 +58,8 @@ class TreeReader final : public ValueReader {
 
  private:
   std::string_view lend(std::string_view bytes);
+  std::span<const std::byte> lend(const std::vector<std::byte>& bytes);
+  static UnionValue value_of(const UnionTree& member);
 
   const TableTree& root_;
   std::unique_ptr<std::string> lent_;  // until the next call

@@ -161,7 +161,7 @@ TEST_CASE("a union that has a type but no value is found") {
                                               ->Get(0));
   CHECK(lines_of(findings_of(file).errors) ==
         "bad: offset " + std::to_string(position) +
-            ": expected a known member of a union and its table, found 2\n");
+            ": expected a value of the union Value.val, found nothing\n");
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ bool flatbuffers_takes_bundle(const std::string& file) {
 
 /// What verify() is stricter about than FlatBuffers, by its message.
 std::string reason_of(const std::string& error) {
-  for (const char* known :
-       {"in the padding", "another object", "a known type of the union", "extended header"}) {
+  for (const char* known : {"in the padding", "another object", "a known type of the union",
+                            "a value of the union", "extended header"}) {
     if (error.find(known) != std::string::npos) return known;
   }
   return "meaning";

@@ -54,12 +54,13 @@ const FieldType& field_of(const Schema& schema, std::string_view table, std::str
 /// Whether every index and width in `schema` is one that a packer can use.
 bool is_sound(const Schema& schema) {
   const std::size_t tables = schema.tables().size();
-  if (schema.root_index() >= tables || schema.identifier().size() != 4) return false;
+  if (schema.root_index() >= tables || (!schema.identifier().empty() && schema.identifier().size() != 4))
+    return false;
   for (const TableType& table : schema.tables()) {
     for (std::size_t i = 0; i < table.fields.size(); ++i) {
       const FieldType& field = table.fields[i];
       const bool is_table = field.kind == FieldKind::kTable || field.kind == FieldKind::kTableVector;
-      const bool has_width = field.kind == FieldKind::kScalar || field.kind == FieldKind::kScalarVector;
+      const bool has_width = field.kind == FieldKind::kScalar;
       if (field.id != i || (is_table && field.type >= tables)) return false;
       if (field.kind == FieldKind::kUnion && field.type >= schema.unions().size()) return false;
       if (has_width && field.width != 1 && field.width != 2 && field.width != 4 && field.width != 8)
@@ -70,7 +71,7 @@ bool is_sound(const Schema& schema) {
   }
   for (const UnionType& type : schema.unions()) {
     for (const auto& member : type.members) {
-      if (member && *member >= tables) return false;
+      if (member && member->kind == FieldKind::kTable && member->type >= tables) return false;
     }
   }
   return true;
@@ -98,7 +99,7 @@ TEST_CASE("fields have the kinds, widths and alignments that the schema gives th
   CHECK(schema.tables()[suites.type].name == "BundledMethodTestSuite");
   CHECK(field_of(schema, "BundledMethodTestSuite", "method_name").kind == FieldKind::kString);
   const FieldType& program = field_of(schema, "BundledProgram", "program");
-  CHECK(program.kind == FieldKind::kScalarVector);
+  CHECK(program.kind == FieldKind::kInlineVector);
   CHECK(program.width == 1);
   CHECK(program.alignment == 32);
   CHECK(field_of(schema, "Tensor", "scalar_type").width == 1);
@@ -118,7 +119,9 @@ TEST_CASE("a union is a type field and a table, and its members have their numbe
   const UnionType& type = schema.unions()[value.fields[1].type];
   CHECK(type.name == "ValueUnion");
   Names members;
-  for (const auto& member : type.members) members.push_back(member ? schema.tables()[*member].name : "none");
+  for (const auto& member : type.members) {
+    members.push_back(member ? schema.tables()[member->type].name : "none");
+  }
   CHECK(members == Names{"none", "Tensor", "Int", "Bool", "Double"});
 }
 
@@ -145,18 +148,34 @@ TEST_CASE("fields are in the order of their ids, whatever their names") {
   CHECK(field_of(schema, "T", "f").default_bits == 0x3f000000U);
 }
 
-TEST_CASE("what etstream can't pack is unsupported, and named") {
-  const std::string end = " root_type T; file_identifier \"TEST\";";
-  CHECK(error_of(Schema::from_binary(compiled("struct S { x:int; } table T { s:S; }" + end))) ==
-        containing("kUnsupported: schema: field T.s is a struct"));
-  CHECK(code_of(Schema::from_binary(compiled("struct S { x:int; } table T { s:[S]; }" + end))) ==
-        "kUnsupported");
-  CHECK(code_of(Schema::from_binary(compiled("table A {} union U { A } table T { u:[U]; }" + end))) ==
-        "kUnsupported");
-  CHECK(code_of(Schema::from_binary(compiled("union U { s:string } table T { u:U; }" + end))) ==
-        "kUnsupported");
-  CHECK(error_of(Schema::from_binary(compiled("table T { x:int; } root_type T;"))) ==
-        "kUnsupported: schema: it declares no 4-byte file_identifier");
+TEST_CASE("structs, and vectors of unions, have their sizes, alignments and members") {
+  const Schema schema = schema_of(
+      compiled("struct P { x:short; y:[byte:3]; } struct S (force_align: 16) { x:int; p:P; } table A {}"
+               "union U { A, text:string, s:S } table T { s:S; v:[P]; u:[U]; } root_type T;"));
+  CHECK(is_sound(schema));
+  CHECK(schema.identifier().empty());
+  const FieldType& s = field_of(schema, "T", "s");
+  CHECK(s.kind == FieldKind::kStruct);
+  CHECK(s.width == 16);
+  CHECK(s.natural_alignment == 16);
+  const FieldType& v = field_of(schema, "T", "v");
+  CHECK(v.kind == FieldKind::kInlineVector);
+  CHECK(v.width == 6);
+  CHECK(v.natural_alignment == 2);
+  CHECK(v.alignment == 2);
+  CHECK(field_of(schema, "T", "u_type").kind == FieldKind::kUnionTypeVector);
+  const FieldType& u = field_of(schema, "T", "u");
+  CHECK(u.kind == FieldKind::kUnionVector);
+  const UnionType& type = schema.unions()[u.type];
+  CHECK(type.member(0) == nullptr);
+  CHECK(type.member(1)->kind == FieldKind::kTable);
+  CHECK(type.member(2)->kind == FieldKind::kString);
+  CHECK(type.member(3)->kind == FieldKind::kStruct);
+  CHECK(type.member(3)->width == 16);
+  CHECK(type.member(4) == nullptr);
+}
+
+TEST_CASE("a schema without a root is corrupt") {
   CHECK(error_of(Schema::from_binary(compiled("table T { x:int; } file_identifier \"TEST\";"))) ==
         "kCorrupt: schema: it declares no root_type");
 }
