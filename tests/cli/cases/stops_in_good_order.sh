@@ -2,7 +2,11 @@
 cp model.pte large.pte
 truncate -s 1900M large.pte
 echo old >out.bpte
-timeout --signal INT --preserve-status 0.2 etstream bundle large.pte --cases cases.json -o out.bpte
+set -m  # or a command in the background would ignore Ctrl-C
+etstream bundle large.pte --cases cases.json -o out.bpte &
+until ls -A | grep -q '[.]tmp$'; do sleep 0.01; done
+kill -INT $!
+wait $!
 echo "exit code $?"
 cat out.bpte
 ls -A | grep -v npy
