@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace etstream {
 struct Extent {
   std::uint64_t offset = 0;     // from the start of the file, in bytes
   std::uint32_t alignment = 1;  // of `offset`, as the format asks for it; a power of two
-  std::string label;            // what it holds: "metadata", or the field that holds the payload
+  std::uint32_t label = 0;      // an index in Layout::labels
   ByteSource source;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return source.size(); }
@@ -25,10 +26,14 @@ struct Extent {
 /// Extents in file order, without gaps or overlaps: padding is part of them. A value; const use from
 /// several threads is safe.
 struct Layout {
-  std::vector<Extent> extents;
+  std::deque<Extent> extents;
+  std::vector<std::string> labels;  // what extents hold: "metadata", or the field that holds the payload
   std::uint64_t size = 0;           // of the file, in bytes
   std::uint64_t metadata_size = 0;  // the bytes that the layout itself holds in memory
   std::uint64_t payload_size = 0;   // the bytes that stay where they lie until they are written
+
+  /// What `extent`, which is one of this layout's, holds.
+  [[nodiscard]] const std::string& label(const Extent& extent) const { return labels[extent.label]; }
 
   /// About how many bytes of memory writing takes: the layout itself and the transfer buffer.
   [[nodiscard]] std::uint64_t memory() const noexcept;

@@ -38,7 +38,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
     out["extents"].push_back({{"offset", extent.offset},
                               {"size", extent.size()},
                               {"alignment", extent.alignment},
-                              {"label", extent.label},
+                              {"label", layout.label(extent)},
                               {"source", extent.source.name()}});
   }
   return out;
@@ -49,7 +49,7 @@ void print(const Layout& layout) {
   std::printf("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
   for (const Extent* extent : rows) {
     std::printf("%14" PRIu64 " %14" PRIu64 " %6" PRIu32 "  %-24s %s\n", extent->offset, extent->size(),
-                extent->alignment, extent->label.c_str(), extent->source.name().c_str());
+                extent->alignment, layout.label(*extent).c_str(), extent->source.name().c_str());
   }
   if (rows.size() < layout.extents.size()) {
     std::printf("... and %s, none larger; --json lists all\n",

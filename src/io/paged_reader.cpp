@@ -35,16 +35,16 @@ Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
 Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
   const std::uint64_t start = number * kPageSize;
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageSize, source_.size() - start));
-  auto place =
-      static_cast<std::size_t>(std::find(numbers_.begin(), numbers_.end(), number) - numbers_.begin());
-  if (place == kPages) {
-    place = static_cast<std::size_t>(std::min_element(used_.begin(), used_.end()) - used_.begin());
+  const std::size_t set = static_cast<std::size_t>(number % (kPages / kWays)) * kWays;
+  const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(set);
+  std::size_t place = set + static_cast<std::size_t>(std::find(first, first + kWays, number) - first);
+  if (place == set + kWays) {
+    place = set + next_[set / kWays]++ % kWays;
     numbers_[place] = kNoPage;
     if (!pages_[place]) pages_[place] = std::make_unique_for_overwrite<std::byte[]>(kPageSize);
     ETSTREAM_TRY(source_.read_at(start, {pages_[place].get(), size}));
     numbers_[place] = number;
   }
-  used_[place] = ++clock_;
   return std::span<const std::byte>(pages_[place].get(), size);
 }
 

@@ -30,6 +30,7 @@ class PagedReader {
  private:
   static constexpr std::size_t kPageSize = 4096;
   static constexpr std::size_t kPages = 128;
+  static constexpr std::size_t kWays = 4;  // places that a page may be in
   static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 
   /// The bytes of page `number`, read if they are not there.
@@ -40,8 +41,7 @@ class PagedReader {
   std::mutex mutex_;                                        // guards what follows
   std::array<std::unique_ptr<std::byte[]>, kPages> pages_;  // allocated as they are used
   std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
-  std::array<std::uint64_t, kPages> used_{};                // when each was used last
-  std::uint64_t clock_ = 0;
+  std::array<std::uint8_t, kPages / kWays> next_{};         // the way that is replaced next, in each set
 };
 
 }  // namespace etstream

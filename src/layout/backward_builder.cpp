@@ -183,7 +183,7 @@ Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, st
   layout.metadata_size = metadata_size_;
   layout.payload_size = size_ - metadata_size_;
   layout.extents = std::move(extents_);
-  std::reverse(layout.extents.begin(), layout.extents.end());
+  layout.labels = std::move(labels_);
   std::uint64_t offset = 0;
   for (Extent& extent : layout.extents) {
     extent.offset = offset;
@@ -233,7 +233,14 @@ void BackwardBuilder::place_hole(ByteSource source, std::uint32_t alignment, std
   if (source.size() == 0) return;
   close_chunk();
   advance(source.size());
-  extents_.push_back({0, alignment, std::string(label), std::move(source)});
+  add_extent(alignment, label, std::move(source));
+}
+
+void BackwardBuilder::add_extent(std::uint32_t alignment, std::string_view label, ByteSource source) {
+  const auto [number, is_new] =
+      label_numbers_.try_emplace(std::string(label), static_cast<std::uint32_t>(labels_.size()));
+  if (is_new) labels_.emplace_back(label);
+  extents_.push_front({0, alignment, number->second, std::move(source)});
 }
 
 void BackwardBuilder::advance(std::uint64_t n) {
@@ -246,8 +253,7 @@ void BackwardBuilder::close_chunk() {
   if (!block_) return;
   const auto chunk = block_->close_chunk();
   if (chunk.size == 0) return;
-  extents_.push_back(
-      {0, 1, std::string(kMetadataLabel), ByteSource(block_).slice(chunk.offset, chunk.size).value()});
+  add_extent(1, kMetadataLabel, ByteSource(block_).slice(chunk.offset, chunk.size).value());
 }
 
 }  // namespace etstream

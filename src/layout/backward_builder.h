@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,8 +93,11 @@ class BackwardBuilder {
   void place_hole(ByteSource source, std::uint32_t alignment, std::string_view label);
   void advance(std::uint64_t n);
   void close_chunk();
+  void add_extent(std::uint32_t alignment, std::string_view label, ByteSource source);
 
-  std::vector<Extent> extents_;   // from the end of the file to its front; offset unset
+  std::deque<Extent> extents_;  // of the file so far; offset unset
+  std::vector<std::string> labels_;
+  std::unordered_map<std::string, std::uint32_t> label_numbers_;
   std::shared_ptr<Block> block_;  // that the open chunk is in
   std::uint64_t size_ = 0;
   std::uint64_t metadata_size_ = 0;

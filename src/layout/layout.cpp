@@ -6,13 +6,14 @@
 namespace etstream {
 
 std::uint64_t Layout::memory() const noexcept {
-  return kTransferBufferSize + metadata_size + extents.capacity() * sizeof(Extent);
+  return kTransferBufferSize + metadata_size + extents.size() * sizeof(Extent);
 }
 
 Layout plan_copy(ByteSource source, std::string label) {
   Layout layout;
   layout.size = layout.payload_size = source.size();
-  layout.extents.push_back({0, 1, std::move(label), std::move(source)});
+  layout.labels.push_back(std::move(label));
+  layout.extents.push_back({0, 1, 0, std::move(source)});
   return layout;
 }
 

@@ -71,6 +71,9 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
                    text("the size of the table at ", position, ", at least 4, inside the file"),
                    text(out.size));
   }
+  const std::span entries = std::as_writable_bytes(std::span(out.offsets));
+  const std::uint64_t stored = out.vtable_size - kSmallestVtable;
+  ETSTREAM_TRY(read(out.vtable + kSmallestVtable, entries.first(std::min(stored, entries.size()))));
   return out;
 }
 
@@ -78,7 +81,12 @@ Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table
                                                           const FieldType& field) const {
   const std::uint64_t slot = kSmallestVtable + 2 * std::uint64_t{field.id};
   if (slot + 2 > table.vtable_size) return std::optional<std::uint64_t>();
-  ETSTREAM_ASSIGN(const std::uint64_t offset, read_bits(table.vtable + slot, 2));
+  std::uint64_t offset = 0;
+  if (field.id < table.offsets.size()) {
+    offset = table.offsets[field.id];
+  } else {
+    ETSTREAM_ASSIGN(offset, read_bits(table.vtable + slot, 2));
+  }
   if (offset == 0) return std::optional<std::uint64_t>();
   const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
   const std::uint64_t alignment = is_inline(field.kind) ? field.natural_alignment : kOffsetSize;

@@ -8,6 +8,7 @@
 //   ETSTREAM_ASSIGN(const auto suites, view.vector(root, suites_field));
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ struct TableView {
   std::uint64_t vtable = 0;
   std::uint16_t vtable_size = 0;
   std::uint16_t size = 0;
+  /// The vtable's first entries, at hand: where the fields are in the table, 0 for those that are absent.
+  std::array<std::uint16_t, 12> offsets{};
 };
 
 /// A vector, or a string, whose elements lie in the file.

@@ -70,16 +70,16 @@ TEST_CASE("extents_tell_the_payloads_places_labels_and_alignments") {
 
   std::vector<Extent> payloads;
   for (const Extent& extent : layout->extents) {
-    if (extent.label != "metadata") payloads.push_back(extent);
+    if (layout->label(extent) != "metadata") payloads.push_back(extent);
   }
   REQUIRE(payloads.size() == 3);  // an empty payload is no extent
-  CHECK(payloads[0].label == "small");
+  CHECK(layout->label(payloads[0]) == "small");
   CHECK(payloads[0].alignment == 64);
   CHECK(payloads[0].size() == 6);
-  CHECK(payloads[1].label == "wide");
+  CHECK(layout->label(payloads[1]) == "wide");
   CHECK(payloads[1].alignment == 4096);
   CHECK(payloads[1].size() == 24);
-  CHECK(payloads[2].label == "last");
+  CHECK(layout->label(payloads[2]) == "last");
   CHECK(payloads[2].alignment == 1);
   CHECK(payloads[2].size() == 5);
   CHECK(layout->payload_size == 6 + 24 + 5);

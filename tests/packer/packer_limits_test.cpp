@@ -146,7 +146,7 @@ TEST_CASE("a_payload_is_an_extent_with_its_fields_name_and_alignment") {
     CHECK(layout->payload_size >= 1000);
     std::size_t payloads = 0;
     for (const Extent& extent : layout->extents) {
-      if (extent.label != "Box.payload") continue;
+      if (layout->label(extent) != "Box.payload") continue;
       ++payloads;
       CHECK(extent.size() == 1000);
       CHECK(extent.alignment == alignment);

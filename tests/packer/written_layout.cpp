@@ -42,15 +42,16 @@ std::string flaw_in(const Layout& layout) {
   std::uint64_t end = 0;
   std::uint64_t metadata = 0;
   for (const Extent& extent : layout.extents) {
-    const std::string at = text("the extent ", quote(extent.label), " at ", extent.offset);
+    if (extent.label >= layout.labels.size()) return text("the extent at ", extent.offset, " has no label");
+    const std::string at = text("the extent ", quote(layout.label(extent)), " at ", extent.offset);
     if (extent.offset != end) return text(at, " should be at ", end);
     if (extent.size() == 0) return text(at, " is empty");
-    if (extent.label.empty()) return text(at, " has no label");
+    if (layout.label(extent).empty()) return text(at, " has no label");
     if (!is_power_of_two(extent.alignment) || extent.offset % extent.alignment != 0) {
       return text(at, " is not aligned to ", extent.alignment);
     }
     end += extent.size();
-    if (extent.label == "metadata") metadata += extent.size();
+    if (layout.label(extent) == "metadata") metadata += extent.size();
   }
   if (end != layout.size) return text("the extents end at ", end, ", the layout at ", layout.size);
   if (metadata != layout.metadata_size) {

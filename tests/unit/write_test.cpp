@@ -22,9 +22,10 @@ Layout layout_of(std::vector<ByteSource> sources) {
   Layout layout;
   for (ByteSource& source : sources) {
     const std::uint64_t size = source.size();
-    layout.extents.push_back({layout.size, 1, "part", std::move(source)});
+    layout.extents.push_back({layout.size, 1, 0, std::move(source)});
     layout.size += size;
   }
+  layout.labels = {"part"};
   layout.payload_size = layout.size;
   return layout;
 }
@@ -176,7 +177,7 @@ TEST_CASE("the plan of a copy is the source as it is") {
   CHECK(layout.metadata_size == 0);
   REQUIRE(write(layout, *open_memory_sink(out)));
   CHECK(text_of(out) == "all of it");
-  CHECK(layout.extents[0].label == "program");
+  CHECK(layout.label(layout.extents[0]) == "program");
   CHECK(plan_copy(ByteSource(), "nothing").size == 0);
 }
 

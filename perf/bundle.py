@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etstream bundle` against ExecuTorch's writers and cp, on real programs: the table in README.md.
+
+    ETSTREAM=PATH python bundle.py [--quick] SCRATCH_FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import inputs
+import measure
+from measure import MIB, Peak, Time
+
+ETSTREAM = os.environ["ETSTREAM"]
+COPY = "cp"
+COPY_AND_SYNC = "cp, sync"
+BUNDLE = "etstream --no-sync"
+BUNDLE_AND_SYNC = "etstream"
+DIRECT = "ExecuTorch"
+JSON = "ExecuTorch, JSON"
+
+ROUNDS = {"MobileNetV2": 15, "ResNet-50": 9, "embedding of 512 MiB": 5, "embedding of 1.9 GiB": 3}
+LARGEST_START = 0.005
+LARGEST_CACHE = 16 * MIB
+
+
+@dataclass(frozen=True)
+class Target:
+    """`tool` is to take at most (or at least) `ratio` times what `etstream` takes with the same durability."""
+
+    tool: str
+    at_least: float
+
+
+def targets(name: str) -> list[Target]:
+    """What etstream is to reach: how many times its own time each of the others takes, at least."""
+    out = [Target(DIRECT, 3 if name == "MobileNetV2" else 10), Target(COPY_AND_SYNC, 1)]
+    return out + [Target(JSON, 500)] if name == "MobileNetV2" else out
+
+
+class Contest:
+    """All ways to make one bundle."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self._input = inputs.exported(name, folder / "inputs")
+        self._output = folder / "out.bpte"
+        self._finished = folder / "finished.bpte"
+        self._run(self._bundle(sync=False))
+        self._output.rename(self._finished)
+
+    def size(self) -> int:
+        return self._finished.stat().st_size
+
+    def contenders(self) -> dict[str, Callable[[], Time]]:
+        return {
+            BUNDLE: lambda: self._timed(self._bundle(sync=False)),
+            DIRECT: lambda: self._executorch("direct")[0],
+            COPY: lambda: self._timed(self._copy(sync=False)),
+            BUNDLE_AND_SYNC: lambda: self._timed(self._bundle(sync=True)),
+            COPY_AND_SYNC: lambda: self._timed(self._copy(sync=True)),
+        }
+
+    def json(self) -> Time:
+        return self._executorch("json")[0]
+
+    def peaks(self) -> dict[str, Peak]:
+        """The least of three runs each: what else goes on in the machine's page cache counts too."""
+        runs = {
+            BUNDLE: lambda: self._peak(self._bundle(sync=False)),
+            DIRECT: lambda: self._executorch("direct")[1],
+            COPY: lambda: self._peak(self._copy(sync=False)),
+            BUNDLE_AND_SYNC: lambda: self._peak(self._bundle(sync=True)),
+            COPY_AND_SYNC: lambda: self._peak(self._copy(sync=True)),
+        }
+        out = {}
+        for tool, run in runs.items():
+            seen = [run() for _ in range(3)]
+            out[tool] = Peak(max(p.anonymous for p in seen), min(p.page_cache for p in seen))
+        return out
+
+    def close(self) -> None:
+        self._output.unlink(missing_ok=True)
+        self._finished.unlink(missing_ok=True)
+
+    def _bundle(self, *, sync: bool) -> list[str]:
+        command = [ETSTREAM, "bundle", str(self._input.program)]
+        command += ["--cases", str(self._input.cases), "-o", str(self._output)]
+        return command if sync else [*command, "--no-sync"]
+
+    def _copy(self, *, sync: bool) -> list[str]:
+        """What it copies is what the others make."""
+        if not sync:
+            return ["cp", str(self._finished), str(self._output)]
+        return ["sh", "-c", 'cp "$1" "$2" && sync "$2"', "sh", str(self._finished), str(self._output)]
+
+    def _prepare(self) -> None:
+        """Inputs in the page cache, no output, and nothing of earlier runs left to be written back."""
+        self._output.unlink(missing_ok=True)
+        os.sync()
+        for file in (self._input.program, self._finished):
+            subprocess.run(["cat", str(file)], stdout=subprocess.DEVNULL, check=True)
+
+    def _run(self, command: Sequence[str]) -> None:
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+    def _timed(self, command: Sequence[str]) -> Time:
+        self._prepare()
+        return measure.timed(command)
+
+    def _peak(self, command: Sequence[str]) -> Peak:
+        self._prepare()
+        return measure.peak_of(command)
+
+    def _executorch(self, way: str) -> tuple[Time, Peak]:
+        self._prepare()
+        script = str(Path(__file__).with_name("executorch_writer.py"))
+        files = [self._input.program, self._input.executorch_cases, self._output]
+        process = subprocess.Popen(
+            [sys.executable, script, way, *map(str, files)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise measure.Failed(script)
+        memory, cache = measure.anonymous_memory(process.pid), measure.page_cache()
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        peak = measure.watched(process, cache, memory)
+        if process.returncode != 0:
+            raise measure.Failed(script)
+        wall, cpu = map(float, process.stdout.readline().split())
+        return Time(wall, cpu), peak
+
+
+def print_table(contest: Contest, times: dict[str, list[Time]], peaks: dict[str, Peak]) -> bool:
+    """Whether every target was reached."""
+    print(f"\n{contest.name}: a bundle of {contest.size() / MIB:.0f} MiB")
+    header = ("", "seconds", "of etstream's time, with spread", "to reach", "CPU s", "memory MiB", "cache MiB")
+    print("{:<20} {:>8} {:>32} {:>9} {:>7} {:>11} {:>10}".format(*header))
+    wanted = {target.tool: target.at_least for target in targets(contest.name)}
+    reached = True
+    for tool, runs in times.items():
+        own = BUNDLE_AND_SYNC if tool in (BUNDLE_AND_SYNC, COPY_AND_SYNC) else BUNDLE
+        low, mid, high = measure.ratios(runs, times[own][: len(runs)])
+        ratio = "" if tool == own else f"{mid:.2f} ({low:.2f} to {high:.2f})"
+        at_least = wanted.get(tool)
+        verdict = "" if at_least is None else f"{at_least:g} {'yes' if mid >= at_least else 'NO'}"
+        reached = reached and (at_least is None or mid >= at_least)
+        typical, peak = measure.median(runs), peaks.get(tool)
+        memory = f"{peak.anonymous / MIB:.1f}" if peak else ""
+        cache = f"{peak.page_cache / MIB:.0f}" if peak else ""
+        print(
+            f"{tool:<20} {typical.wall:>8.4f} {ratio:>32} {verdict:>9} {typical.cpu:>7.3f} "
+            f"{memory:>11} {cache:>10}",
+            flush=True,
+        )
+    growth = peaks[BUNDLE_AND_SYNC].page_cache
+    fits = growth <= LARGEST_CACHE
+    print(f"page cache growth of etstream: {growth / MIB:.0f} MiB, to reach: 16 {'yes' if fits else 'NO'}")
+    return reached and fits
+
+
+def print_start() -> bool:
+    """How long the smallest bundle takes, which is starting up."""
+    example = Path(__file__).resolve().parents[1] / "examples"
+    command = [ETSTREAM, "bundle", str(example / "model.pte"), "--cases", str(example / "cases.json")]
+    runs = [measure.timed([*command, "--dry-run"]) for _ in range(50)]
+    seconds = measure.median(runs).wall
+    fits = seconds < LARGEST_START
+    print(
+        f"start-up (examples/model.pte, --dry-run): {seconds * 1000:.1f} ms, to reach: 5 "
+        f"{'yes' if fits else 'NO'}"
+    )
+    return fits
+
+
+def machine() -> str:
+    cpu = next(
+        line.split(":")[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return f"{os.cpu_count()} cores of {cpu}, {memory:.0f} GiB, Linux {os.uname().release}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quick", action="store_true", help="the two smallest, three rounds")
+    arguments = parser.parse_args()
+    names = list(ROUNDS)[:2] if arguments.quick else list(ROUNDS)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    needed = (2 if arguments.quick else 12) << 30
+    if shutil.disk_usage(arguments.folder).free < needed:
+        print(f"{arguments.folder} has less than {needed >> 30} GiB free", file=sys.stderr)
+        return 1
+    print(machine())
+    reached = print_start()
+    for name in names:
+        contest = Contest(name, arguments.folder)
+        try:
+            times = measure.rounds(3 if arguments.quick else ROUNDS[name], contest.contenders())
+            if name == "MobileNetV2":
+                times[JSON] = [contest.json()]
+            reached = print_table(contest, times, contest.peaks()) and reached
+        finally:
+            contest.close()
+    print("\nall targets reached" if reached else "\nsome targets were missed, see NO above")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
