@@ -35,7 +35,8 @@ class Failed(Exception):
     """A command that is measured ended with an error."""
 
 
-def timed(command: Sequence[str]) -> Time:
+def timed(command: Sequence[str], sync: Path | None = None) -> Time:
+    """With `sync`, until that file is on the disk."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     with process:
@@ -43,10 +44,18 @@ def timed(command: Sequence[str]) -> Time:
         message = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+    if sync:
+        flush(sync)
     wall = time.perf_counter() - start
     if process.returncode != 0:
         raise Failed(f"{' '.join(command)}: {message.decode()}")
     return Time(wall, usage.ru_utime + usage.ru_stime)
+
+
+def flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def peak_of(command: Sequence[str]) -> Peak:
