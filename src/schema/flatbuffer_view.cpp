@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <tuple>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -42,16 +44,21 @@ Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource fil
 }
 
 Result<TableView> FlatbufferView::root() const {
-  ETSTREAM_ASSIGN(const std::uint64_t position, follow(0));
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(0));
+  ETSTREAM_ASSIGN(const std::uint64_t position, follow(offset));
   return table(position);
 }
 
 Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   TableView out;
   out.position = position;
-  ETSTREAM_ASSIGN(const std::uint64_t bits, read_bits(position, kOffsetSize));
+  const std::uint64_t rest = position < file().size() ? file().size() - position : 0;
+  ETSTREAM_TRY(
+      read(position,
+           std::span(out.content).first(std::clamp<std::uint64_t>(rest, kOffsetSize, out.content.size()))));
+  std::int32_t distance = 0;
+  std::memcpy(&distance, out.content.data(), sizeof(distance));
   // The vtable lies that much before the table; behind it where the number is negative.
-  const auto distance = static_cast<std::int64_t>(static_cast<std::int32_t>(bits));
   const std::int64_t vtable = static_cast<std::int64_t>(position) - distance;
   const auto out_of_place = [&](std::string_view expected) {
     return corrupt(position, text("the distance to a vtable ", expected), text(distance));
@@ -59,9 +66,13 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
   out.vtable = static_cast<std::uint64_t>(vtable);
   if (!range_fits(out.vtable, kSmallestVtable, file().size())) return out_of_place("inside the file");
-  ETSTREAM_ASSIGN(const std::uint64_t sizes, read_bits(out.vtable, kSmallestVtable));
-  out.vtable_size = static_cast<std::uint16_t>(sizes & 0xffff);
-  out.size = static_cast<std::uint16_t>(sizes >> 16);
+  // Its size, the table's, and then the fields' offsets.
+  std::array<std::uint16_t, 2 + std::tuple_size_v<decltype(out.offsets)>> entries{};
+  const std::span entry_bytes = std::as_writable_bytes(std::span(entries));
+  const std::uint64_t behind = file().size() - out.vtable;
+  ETSTREAM_TRY(read(out.vtable, entry_bytes.first(std::min<std::uint64_t>(behind, entry_bytes.size()))));
+  out.vtable_size = entries[0];
+  out.size = entries[1];
   if (out.vtable_size < kSmallestVtable || out.vtable_size % 2 != 0 ||
       !range_fits(out.vtable, out.vtable_size, file().size())) {
     return corrupt(out.vtable, "an even vtable size of at least 4, inside the file", text(out.vtable_size));
@@ -71,9 +82,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
                    text("the size of the table at ", position, ", at least 4, inside the file"),
                    text(out.size));
   }
-  const std::span entries = std::as_writable_bytes(std::span(out.offsets));
-  const std::uint64_t stored = out.vtable_size - kSmallestVtable;
-  ETSTREAM_TRY(read(out.vtable + kSmallestVtable, entries.first(std::min(stored, entries.size()))));
+  std::copy(entries.begin() + 2, entries.end(), out.offsets.begin());
   return out;
 }
 
@@ -103,13 +112,14 @@ Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table
 Result<std::uint64_t> FlatbufferView::scalar(const TableView& table, const FieldType& field) const {
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position) return field.default_bits.value_or(0);
-  return read_bits(*position, field.width);
+  return bits_in(table, *position, field.width);
 }
 
 Result<std::optional<TableView>> FlatbufferView::child(const TableView& table, const FieldType& field) const {
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position) return std::optional<TableView>();
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(*position));
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
   ETSTREAM_ASSIGN(const TableView found, this->table(target));
   return std::optional(found);
 }
@@ -118,7 +128,8 @@ Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
                                                          const FieldType& field) const {
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position) return std::optional<VectorView>();
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(*position));
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
   const auto checked = [&]() -> Result<VectorView> {
     switch (field.kind) {
       case FieldKind::kString:
@@ -152,13 +163,14 @@ Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table,
   if (!position) {
     return corrupt(table.position, text("a value of the union ", declared.name, ".", field.name), "nothing");
   }
-  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, *position));
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, offset));
   return std::optional(found);
 }
 
 Result<MemberView> FlatbufferView::member_of(const TableType& declared, const FieldType& field,
                                              std::uint64_t type, std::uint64_t type_position,
-                                             std::uint64_t position) const {
+                                             const Offset& offset) const {
   const UnionMember* member = schema_->unions()[field.type].member(type);
   if (!member) {
     return corrupt(type_position, text("a known type of the union ", declared.name, ".", field.name),
@@ -166,17 +178,19 @@ Result<MemberView> FlatbufferView::member_of(const TableType& declared, const Fi
   }
   const bool is_struct = member->kind == FieldKind::kStruct;
   ETSTREAM_ASSIGN(const std::uint64_t target,
-                  is_struct ? follow(position, member->width, member->natural_alignment) : follow(position));
+                  is_struct ? follow(offset, member->width, member->natural_alignment) : follow(offset));
   return MemberView{member, target};
 }
 
 Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
   return table(target);
 }
 
 Result<VectorView> FlatbufferView::string_at(const VectorView& vector, std::uint64_t i) const {
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
   return string_object(target);
 }
 
@@ -189,8 +203,8 @@ Result<std::optional<MemberView>> FlatbufferView::member_at(const TableType& dec
   }
   ETSTREAM_ASSIGN(const std::uint64_t type, read_bits(types.elements() + i, 1));
   if (type == 0) return std::optional<MemberView>();
-  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, types.elements() + i,
-                                                    vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, types.elements() + i, offset));
   return std::optional(found);
 }
 
@@ -221,13 +235,33 @@ Error FlatbufferView::corrupt(std::uint64_t position, std::string_view expected,
                     found);
 }
 
-Result<std::uint64_t> FlatbufferView::follow(std::uint64_t position, std::uint64_t size,
-                                             std::uint64_t alignment) const {
+Result<std::uint64_t> FlatbufferView::bits_in(const TableView& table, std::uint64_t position,
+                                              unsigned width) const {
+  const std::uint64_t from = position - table.position;
+  if (!range_fits(from, width, table.content.size())) return read_bits(position, width);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, table.content.data() + from, width);
+  return bits;
+}
+
+Result<FlatbufferView::Offset> FlatbufferView::offset_at(std::uint64_t position) const {
   ETSTREAM_ASSIGN(const std::uint64_t distance, read_bits(position, kOffsetSize));
-  const std::uint64_t target = position + distance;
-  if (distance == 0 || target % alignment != 0 || !range_fits(target, size, file().size())) {
-    return corrupt(position, text("an offset to a multiple of ", alignment, " further on inside the file"),
-                   text(distance));
+  return Offset{position, distance};
+}
+
+Result<FlatbufferView::Offset> FlatbufferView::offset_in(const TableView& table,
+                                                         std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const std::uint64_t distance, bits_in(table, position, kOffsetSize));
+  return Offset{position, distance};
+}
+
+Result<std::uint64_t> FlatbufferView::follow(const Offset& offset, std::uint64_t size,
+                                             std::uint64_t alignment) const {
+  const std::uint64_t target = offset.position + offset.distance;
+  if (offset.distance == 0 || target % alignment != 0 || !range_fits(target, size, file().size())) {
+    return corrupt(offset.position,
+                   text("an offset to a multiple of ", alignment, " further on inside the file"),
+                   text(offset.distance));
   }
   return target;
 }

@@ -30,8 +30,9 @@ struct TableView {
   std::uint64_t vtable = 0;
   std::uint16_t vtable_size = 0;
   std::uint16_t size = 0;
-  /// The vtable's first entries, at hand: where the fields are in the table, 0 for those that are absent.
-  std::array<std::uint16_t, 12> offsets{};
+  // At hand, so that most fields take no read of their own:
+  std::array<std::uint16_t, 12> offsets{};  // the vtable's first entries: where fields are, 0 if absent
+  std::array<std::byte, 36> content{};      // the table's first bytes, or all
 };
 
 /// A vector, or a string, whose elements lie in the file.
@@ -109,13 +110,21 @@ class FlatbufferView {
   FlatbufferView(const Schema& schema, ByteSource file, std::string name)
       : schema_(&schema), reader_(std::make_unique<PagedReader>(std::move(file), std::move(name))) {}
 
-  /// Where the offset at `position` leads: forward, to `size` bytes inside the file that lie at a multiple
-  /// of `alignment`.
-  Result<std::uint64_t> follow(std::uint64_t position, std::uint64_t size = 4,
+  /// An offset, and where in the file it is.
+  struct Offset {
+    std::uint64_t position = 0;
+    std::uint64_t distance = 0;
+  };
+  Result<Offset> offset_at(std::uint64_t position) const;
+  /// The bits at `position`, which is in the table.
+  Result<std::uint64_t> bits_in(const TableView& table, std::uint64_t position, unsigned width) const;
+  Result<Offset> offset_in(const TableView& table, std::uint64_t position) const;
+  /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
+  Result<std::uint64_t> follow(const Offset& offset, std::uint64_t size = 4,
                                std::uint64_t alignment = 4) const;
-  /// Member number `type`, which is said at `type_position`, behind the offset at `position`.
+  /// Member number `type`, which is said at `type_position`, behind an offset.
   Result<MemberView> member_of(const TableType& declared, const FieldType& field, std::uint64_t type,
-                               std::uint64_t type_position, std::uint64_t position) const;
+                               std::uint64_t type_position, const Offset& offset) const;
   Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size,
                                std::uint64_t alignment) const;
   Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
