@@ -17,7 +17,7 @@ namespace {
 Result<void> keep_permissions(int fd, const std::string& destination) {
   struct stat existing {};
   if (::stat(destination.c_str(), &existing) != 0) return {};
-  if (::fchmod(fd, existing.st_mode & 0777) != 0) {
+  if (retried([&] { return ::fchmod(fd, existing.st_mode & 0777); }) != 0) {
     return system_error(errno, "cannot set the permissions of the file that replaces", destination);
   }
   return {};
@@ -34,7 +34,9 @@ Result<AtomicFile> AtomicFile::create(const std::string& destination) {
 }
 
 Result<void> AtomicFile::publish(bool sync) {
-  if (sync && ::fsync(descriptor()) != 0) return system_error(errno, "cannot sync", destination_);
+  if (sync && retried([&] { return ::fsync(descriptor()); }) != 0) {
+    return system_error(errno, "cannot sync", destination_);
+  }
   if (!temporary_.rename_to(destination_)) return system_error(errno, "cannot replace", destination_);
   return sync ? sync_folder_of(destination_) : Result<void>();
 }

@@ -35,7 +35,9 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
 
 Result<void> AtomicFolder::publish(bool sync) {
   // One call for all the files in it, which may be thousands.
-  if (sync && ::syncfs(temporary_.descriptor()) != 0) return system_error(errno, "cannot sync", destination_);
+  if (sync && retried([&] { return ::syncfs(temporary_.descriptor()); }) != 0) {
+    return system_error(errno, "cannot sync", destination_);
+  }
   if (!temporary_.rename_to(destination_)) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
     return system_error(errno, "cannot replace", destination_);

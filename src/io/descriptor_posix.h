@@ -3,6 +3,7 @@
 // An open file descriptor with an owner, and errno as an Error.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -32,6 +33,14 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+/// What `call` returns, a system call that is made again for as long as a signal interrupts it.
+template <class Call>
+[[nodiscard]] auto retried(Call&& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 /// "DOING 'PATH': REASON", from errno's value `error`.
 [[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);

@@ -32,10 +32,8 @@ class FileSink final : public BufferedSink {
       return make_error(ErrorCode::kTooLarge, "cannot write ", quote(file_.path()), ": ", size,
                         " bytes are more than a file can have");
     }
-    int failed = 0;
-    do {
-      failed = ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size));
-    } while (failed != 0 && errno == EINTR);
+    const int failed = retried(
+        [&] { return ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)); });
     // A file system that can't reserve is written without.
     if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
     Error error = system_error(errno, "cannot reserve space for", file_.path());
@@ -67,10 +65,11 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> push_out(std::uint64_t offset, std::uint64_t size, unsigned flags) {
-    if (::sync_file_range(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size), flags) ==
-        0) {
-      return {};
-    }
+    const int failed = retried([&] {
+      return ::sync_file_range(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
+                               flags);
+    });
+    if (failed == 0) return {};
     // A failed write-back is reported once, here or at fsync: it must not be lost. What the file
     // system can't do is left to fsync.
     if (errno != EIO && errno != ENOSPC && errno != EDQUOT) return {};
@@ -105,7 +104,7 @@ class DescriptorSink final : public BufferedSink {
 
 /// A path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null.
 Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
-  Descriptor opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  Descriptor opened(retried([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
   if (!opened) return system_error(errno, "cannot open", path);
   const int descriptor = opened.get();
   return std::unique_ptr<Sink>(std::make_unique<DescriptorSink>(std::move(opened), descriptor, path));

@@ -39,7 +39,9 @@ bool is_temporary(std::string_view name, std::string_view prefix) {
 
 /// Takes the lock that says that a process is writing the file or folder. A file system without locks has
 /// nobody to tell apart, so there its files count as locked.
-bool try_lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
+bool try_lock(int fd) {
+  return retried([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0;
+}
 
 void remove_with_content(const std::string& path) noexcept {
   std::error_code ignored;
@@ -81,13 +83,18 @@ bool names(const std::string& path, int fd) {
          by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
 }
 
+Descriptor open_folder(const std::string& path) {
+  return Descriptor(retried([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+}
+
 Descriptor make_file(const std::string& path) {
-  return Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  return Descriptor(
+      retried([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
 }
 
 Descriptor make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) != 0) return Descriptor();
-  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (retried([&] { return ::mkdir(path.c_str(), 0777); }) != 0) return Descriptor();
+  return open_folder(path);
 }
 
 Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
@@ -101,7 +108,7 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
     std::string path = text(folder, prefix, digits, kSuffix);
     Descriptor made = make(path);
     if (!made) {
-      if (errno == EEXIST || errno == EINTR) continue;
+      if (errno == EEXIST) continue;
       if (errno == ENOENT) {
         return make_error(ErrorCode::kNotFound, "cannot write ", quote(destination), ": there is no folder ",
                           quote(folder));
@@ -151,7 +158,7 @@ Temporary::~Temporary() {
 }
 
 bool Temporary::rename_to(const std::string& destination) noexcept {
-  if (::rename(path_.c_str(), destination.c_str()) != 0) return false;
+  if (retried([&] { return ::rename(path_.c_str(), destination.c_str()); }) != 0) return false;
   path_.clear();
   return true;
 }
@@ -159,9 +166,9 @@ bool Temporary::rename_to(const std::string& destination) noexcept {
 Result<void> sync_folder_of(const std::string& destination) {
   const std::string folder = place_of(destination).folder;
   const std::string path = folder.empty() ? "." : folder;
-  const Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor opened = open_folder(path);
   // EINVAL: the file system (a network or FUSE one) has no fsync for folders.
-  if (!opened || (::fsync(opened.get()) != 0 && errno != EINVAL)) {
+  if (!opened || (retried([&] { return ::fsync(opened.get()); }) != 0 && errno != EINVAL)) {
     return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
   }
   return {};
