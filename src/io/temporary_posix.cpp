@@ -11,8 +11,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "base/text.h"
@@ -37,20 +39,34 @@ bool is_temporary(std::string_view name, std::string_view prefix) {
          name.ends_with(kSuffix);
 }
 
-/// Takes the lock that says that a process is writing the file or folder. A file system without locks has
-/// nobody to tell apart, so there its files count as locked.
+/// Takes the lock that says that a process is writing the file or folder; errno is EWOULDBLOCK where another
+/// has it, and something else where the file system has no locks.
 bool try_lock(int fd) {
   return retried([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0;
 }
 
 void remove_with_content(const std::string& path) noexcept {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+  if (retried([&] { return ::unlink(path.c_str()); }) == 0) return;
+  try {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  } catch (const std::bad_alloc&) {
+    // A folder that there is no memory to look into stays, for the next run to remove.
+  }
+}
+
+/// Where there are no locks: whether nobody has written to the file for so long that nobody will. A writer
+/// that is wrongly taken for dead loses no more than its own file, and says so.
+bool is_abandoned(int fd) {
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 && std::time(nullptr) - found.st_mtime > kDay;
 }
 
 void remove_leftover(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file || !try_lock(file.get())) return;
+  if (!file) return;
+  if (!try_lock(file.get()) && (errno == EWOULDBLOCK || !is_abandoned(file.get()))) return;
   remove_with_content(path);
 }
 
@@ -94,7 +110,13 @@ Descriptor make_file(const std::string& path) {
 
 Descriptor make_folder(const std::string& path) {
   if (retried([&] { return ::mkdir(path.c_str(), 0777); }) != 0) return Descriptor();
-  return open_folder(path);
+  Descriptor made = open_folder(path);
+  if (!made) {
+    const int reason = errno;
+    ::rmdir(path.c_str());
+    errno = reason;
+  }
+  return made;
 }
 
 Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
