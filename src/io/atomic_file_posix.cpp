@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/atomic_file_posix.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@ Result<void> keep_permissions(int fd, const std::string& destination) {
   return {};
 }
 
+/// Closes a copy of the descriptor: without fsync it is there that a network file system tells what it could
+/// not write. The descriptor itself stays open for its lock.
+int flush_by_closing(int fd) {
+  return retried([&] {
+    const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? copy : ::close(copy);
+  });
+}
+
 }  // namespace
 
 Result<AtomicFile> AtomicFile::create(const std::string& destination) {
@@ -36,6 +46,9 @@ Result<AtomicFile> AtomicFile::create(const std::string& destination) {
 Result<void> AtomicFile::publish(bool sync) {
   if (sync && retried([&] { return ::fsync(descriptor()); }) != 0) {
     return system_error(errno, "cannot sync", destination_);
+  }
+  if (!sync && flush_by_closing(descriptor()) != 0) {
+    return system_error(errno, "cannot write", destination_);
   }
   if (!temporary_.rename_to(destination_)) return system_error(errno, "cannot replace", destination_);
   return sync ? sync_folder_of(destination_) : Result<void>();

@@ -70,9 +70,9 @@ class FileSink final : public BufferedSink {
                                flags);
     });
     if (failed == 0) return {};
-    // A failed write-back is reported once, here or at fsync: it must not be lost. What the file
-    // system can't do is left to fsync.
-    if (errno != EIO && errno != ENOSPC && errno != EDQUOT) return {};
+    // What the file system can't do is left to fsync. All else is a failed write-back, which is reported
+    // once, here or at fsync, and must not be lost; on a network it may be any error.
+    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return {};
     return system_error(errno, "cannot write", file_.path());
   }
 
