@@ -51,9 +51,9 @@ struct FileSinkOptions {
 /// A file at `path`, replaced atomically by commit(): it is written under a temporary name
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that
 /// file; the next sink to the same destination removes it. Links are followed and keep pointing
-/// at the file; an existing file's permissions are kept, a new one's come from the umask. A path that
-/// is not a regular file (a FIFO, /dev/stdout) is written directly. Errors: kNotFound (the folder is
-/// missing), kIo, kInvalidArgument (a folder).
+/// at the file; an existing file's permissions are kept, and its owner and group where that is allowed; a new
+/// one's come from the umask. A path that is not a regular file (a FIFO, /dev/stdout) is written directly.
+/// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path,
                                                            const FileSinkOptions& options = {});
 

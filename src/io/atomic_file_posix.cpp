@@ -2,7 +2,6 @@
 #include "io/atomic_file_posix.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,17 +11,6 @@
 
 namespace etstream {
 namespace {
-
-/// Gives the new file the permissions of the one that it will replace, without its set-user and set-group
-/// bits, which writing to a file takes away as well.
-Result<void> keep_permissions(int fd, const std::string& destination) {
-  struct stat existing {};
-  if (::stat(destination.c_str(), &existing) != 0) return {};
-  if (retried([&] { return ::fchmod(fd, existing.st_mode & 0777); }) != 0) {
-    return system_error(errno, "cannot set the permissions of the file that replaces", destination);
-  }
-  return {};
-}
 
 /// Closes a copy of the descriptor: without fsync it is there that a network file system tells what it could
 /// not write. The descriptor itself stays open for its lock.
@@ -39,7 +27,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& destination) {
   ETSTREAM_ASSIGN(std::string resolved, follow_links(destination));
   ETSTREAM_ASSIGN(Temporary temporary, create_temporary_file(resolved));
   AtomicFile created(std::move(resolved), std::move(temporary));
-  ETSTREAM_TRY(keep_permissions(created.descriptor(), created.path()));
+  ETSTREAM_TRY(keep_owner_and_permissions(created.descriptor(), created.path()));
   return created;
 }
 

@@ -34,6 +34,7 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
 }
 
 Result<void> AtomicFolder::publish(bool sync) {
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
   // One call for all the files in it, which may be thousands.
   if (sync && retried([&] { return ::syncfs(temporary_.descriptor()); }) != 0) {
     return system_error(errno, "cannot sync", destination_);

@@ -119,6 +119,19 @@ Descriptor make_folder(const std::string& path) {
   return made;
 }
 
+/// Gives what is owned as in `now` to the owner and the group of `before`, or the group at least. False for
+/// an error other than that this is not allowed.
+bool give(int fd, const struct stat& now, const struct stat& before) {
+  constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
+  if (now.st_uid == before.st_uid && now.st_gid == before.st_gid) return true;
+  for (const uid_t owner : {before.st_uid, kUnchanged}) {
+    if (retried([&] { return ::fchown(fd, owner, before.st_gid); }) == 0) return true;
+    // EINVAL: an owner whom a container does not know.
+    if (errno != EPERM && errno != EINVAL) return false;
+  }
+  return true;
+}
+
 Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
   const auto [folder, name] = place_of(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
@@ -183,6 +196,22 @@ bool Temporary::rename_to(const std::string& destination) noexcept {
   if (retried([&] { return ::rename(path_.c_str(), destination.c_str()); }) != 0) return false;
   path_.clear();
   return true;
+}
+
+Result<void> keep_owner_and_permissions(int fd, const std::string& destination) {
+  struct stat before {};
+  struct stat now {};
+  if (::stat(destination.c_str(), &before) != 0) return {};
+  if (::fstat(fd, &now) != 0) return system_error(errno, "cannot examine what replaces", destination);
+  if (!give(fd, now, before))
+    return system_error(errno, "cannot set the owner of what replaces", destination);
+  // Writing to a file takes away its set-user and set-group bits as well.
+  const mode_t mode = before.st_mode & (S_ISDIR(before.st_mode) ? 07777 : 0777);
+  if ((now.st_mode & 07777) == mode) return {};
+  if (retried([&] { return ::fchmod(fd, mode); }) != 0) {
+    return system_error(errno, "cannot set the permissions of what replaces", destination);
+  }
+  return {};
 }
 
 Result<void> sync_folder_of(const std::string& destination) {

@@ -49,6 +49,10 @@ class Temporary {
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
 [[nodiscard]] Result<Temporary> create_temporary_folder(const std::string& destination);
 
+/// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. Who
+/// may not give files away stays the owner.
+[[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination);
+
 /// Has the folder that `destination` is in on the disk, after a rename.
 [[nodiscard]] Result<void> sync_folder_of(const std::string& destination);
 
