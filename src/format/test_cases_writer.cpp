@@ -164,7 +164,9 @@ Result<void> write_test_cases(const BundledProgramFile& bundle, const std::strin
                               const FileSinkOptions& options, const Progress& progress) {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_ASSIGN(AtomicFolder created, AtomicFolder::create(folder));
-    ETSTREAM_TRY(Writer(bundle, created, progress).run());
+    if (const auto written = Writer(bundle, created, progress).run(); !written) {
+      return created.in_terms_of_destination(written.error());
+    }
     ETSTREAM_TRY(bundle.file().check_unchanged());
     return created.publish(options.sync);
   });

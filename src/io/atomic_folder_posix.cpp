@@ -33,6 +33,12 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
   return AtomicFolder(std::move(name), std::move(temporary));
 }
 
+Error AtomicFolder::in_terms_of_destination(Error error) const {
+  const auto place = error.message.find(temporary_.path());
+  if (place != std::string::npos) error.message.replace(place, temporary_.path().size(), destination_);
+  return error;
+}
+
 Result<void> AtomicFolder::publish(bool sync) {
   ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
   // One call for all the files in it, which may be thousands.

@@ -20,6 +20,8 @@ class AtomicFolder {
   /// Where to write what will be `name` in the folder.
   [[nodiscard]] std::string path_of(const std::string& name) const { return temporary_.path() + "/" + name; }
 
+  /// `error` about a file in it, with the name that the file would have had.
+  [[nodiscard]] Error in_terms_of_destination(Error error) const;
   /// Renames the folder to its destination; with `sync`, all in it is on the disk before.
   [[nodiscard]] Result<void> publish(bool sync);
 
