@@ -33,20 +33,41 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
   return open_file_sink(path, {.sync = sync});
 }
 
+/// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
+/// opening it or writing to it may take for ever.
+bool is_stream(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return path == kToStandardOutput ||
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+}
+
+Progress plain_progress() {
+  return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
+    bar->show(done, total);
+    return true;
+  };
+}
+
 }  // namespace
 
 Progress interruptible_progress() {
-  catch_interrupts();
-  return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
-    bar->show(done, total);
+  struct State {
+    const CaughtInterrupts caught;
+    ProgressBar bar;
+  };
+  return [state = std::make_shared<State>()](std::uint64_t done, std::uint64_t total) {
+    state->bar.show(done, total);
     return !interrupted();
   };
 }
 
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
                           std::initializer_list<std::string> inputs) {
+  // The progress outlives the sink, which on an interrupt has a temporary file to remove.
+  const Progress progress = is_stream(path) ? plain_progress() : interruptible_progress();
   ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs));
-  return write(layout, *sink, interruptible_progress());
+  return write(layout, *sink, progress);
 }
 
 void print(const Findings& findings) {

@@ -22,8 +22,8 @@ inline constexpr std::string_view kToStandardOutput = "-";
 [[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
                                         std::initializer_list<std::string> inputs);
 
-/// A progress function with a bar that stops where the process is interrupted; catches interrupts from here
-/// on.
+/// A progress function with a bar that stops where the process is interrupted, and that catches interrupts
+/// for as long as it lives: before a temporary file is made, until it is gone.
 [[nodiscard]] Progress interruptible_progress();
 
 /// Each finding on a line of standard error.

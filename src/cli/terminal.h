@@ -11,9 +11,15 @@ inline constexpr int kStandardOutput = 1;
 [[nodiscard]] bool standard_output_is_a_terminal();
 [[nodiscard]] bool standard_error_is_a_terminal();
 
-/// From here on, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that the work
-/// can stop in good order. The second one ends the process as ever.
-void catch_interrupts();
+/// For as long as it lives, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that
+/// the work can stop in good order. The second one ends the process as ever. One at a time.
+class CaughtInterrupts {
+ public:
+  CaughtInterrupts();
+  CaughtInterrupts(const CaughtInterrupts&) = delete;
+  CaughtInterrupts& operator=(const CaughtInterrupts&) = delete;
+  ~CaughtInterrupts();
+};
 [[nodiscard]] bool interrupted();
 /// Ends the process by the signal that was caught, so that a shell sees what happened.
 void die_of_interrupt();

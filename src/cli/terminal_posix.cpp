@@ -4,13 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
-#include <initializer_list>
+#include <cstddef>
 
 namespace etstream::cli {
 namespace {
 
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
 volatile std::sig_atomic_t caught_signal = 0;
+std::array<struct sigaction, kSignals.size()> before_catching{};
 
 void note(int signal) { caught_signal = signal; }
 
@@ -19,16 +23,19 @@ void note(int signal) { caught_signal = signal; }
 bool standard_output_is_a_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool standard_error_is_a_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-void catch_interrupts() {
+CaughtInterrupts::CaughtInterrupts() {
   struct sigaction action {};
   action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], nullptr, &before_catching[i]);
     // One that the parent had ignored (nohup) stays ignored.
-    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
-    ::sigaction(signal, &action, nullptr);
+    if (before_catching[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
   }
+}
+
+CaughtInterrupts::~CaughtInterrupts() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_catching[i], nullptr);
 }
 
 bool interrupted() { return caught_signal != 0; }
