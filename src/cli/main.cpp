@@ -2,8 +2,10 @@
 //
 // The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <string>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
@@ -18,6 +20,15 @@ int report(const std::string& command, const Error& error) {
   std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), error.message.c_str());
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return kFailed;
+}
+
+/// Whether all that was printed has gone where standard output goes.
+Result<void> close_standard_output() {
+  errno = 0;
+  const bool failed_before = std::ferror(stdout) != 0;
+  if (std::fclose(stdout) == 0 && !failed_before) return {};
+  const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
+  return Error{ErrorCode::kIo, "cannot write standard output" + reason};
 }
 
 int run_command(int argc, char** argv) {
@@ -44,10 +55,8 @@ int run_command(int argc, char** argv) {
   const std::string command = app.get_subcommands().front()->get_name();
   const auto done = run();
   if (!done) return report(command, done.error());
-  if (std::fflush(stdout) != 0) {
-    return report(command, {ErrorCode::kIo, "cannot write standard output"});
-  }
-  return 0;
+  const auto told = close_standard_output();
+  return told ? 0 : report(command, told.error());
 }
 
 }  // namespace
