@@ -42,7 +42,7 @@ void report_written(const Arguments& arguments, const BundledProgram& bundle, co
                 {"program_size", bundle.program.size()},
                 {"suites", bundle.method_test_suites.size()},
                 {"cases", count_cases(bundle)}});
-  } else if (arguments.output != kToStandardOutput) {
+  } else if (!is_standard_output(arguments.output)) {
     std::printf("%s: %s, %s, %s\n", arguments.output.c_str(), readable_size(layout.size).c_str(),
                 counted(bundle.method_test_suites.size(), "test suite").c_str(),
                 counted(count_cases(bundle), "test case").c_str());
@@ -98,7 +98,7 @@ void add_bundle_command(CLI::App& app, Run& run) {
   auto* json = command->add_flag("--json", arguments->json, "Report as JSON on standard output");
   command->callback([arguments, output, dry_run, json, &run] {
     if (output->empty() && dry_run->empty()) throw CLI::RequiredError("--output");
-    if (arguments->output == kToStandardOutput && !json->empty() && dry_run->empty()) {
+    if (is_standard_output(arguments->output) && !json->empty() && dry_run->empty()) {
       throw CLI::ValidationError("--json", "and the bundle can't both go to standard output");
     }
     run = [arguments] { return bundle_command(*arguments); };

@@ -30,7 +30,7 @@ Result<void> extract_to(const Arguments& arguments, const std::string& path, Byt
                         const std::string& what) {
   const std::string size = readable_size(source.size());
   ETSTREAM_TRY(write_output(plan_copy(std::move(source), what), path, !arguments.no_sync, {arguments.file}));
-  if (path != kToStandardOutput) std::printf("%s: %s, %s\n", path.c_str(), what.c_str(), size.c_str());
+  if (!is_standard_output(path)) std::printf("%s: %s, %s\n", path.c_str(), what.c_str(), size.c_str());
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
                                           std::initializer_list<std::string> inputs) {
-  if (path == kToStandardOutput) {
+  if (is_standard_output(path)) {
     if (standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
                    "the output is binary and not for a terminal; send it to a file or into a pipe"};
@@ -38,7 +38,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
 bool is_stream(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
-  return path == kToStandardOutput ||
+  return is_standard_output(path) ||
          (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
@@ -50,6 +50,10 @@ Progress plain_progress() {
 }
 
 }  // namespace
+
+bool is_standard_output(std::string_view path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
 
 Progress interruptible_progress() {
   struct State {

@@ -14,8 +14,8 @@
 
 namespace etstream::cli {
 
-/// The path that stands for standard output.
-inline constexpr std::string_view kToStandardOutput = "-";
+/// Whether a path stands for standard output: -, or one of its names in /dev and /proc.
+[[nodiscard]] bool is_standard_output(std::string_view path);
 
 /// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
 /// that the command reads, is refused as the output: it is likely a slip.

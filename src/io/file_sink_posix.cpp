@@ -102,9 +102,14 @@ class DescriptorSink final : public BufferedSink {
   const std::string name_;
 };
 
-/// A path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null.
+/// A path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null. What is open already is
+/// written where it stands, so that >> appends.
 Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
-  Descriptor opened(retried([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
+  const auto named = descriptor_named(path);
+  Descriptor opened(retried([&] {
+    return named ? ::fcntl(*named, F_DUPFD_CLOEXEC, 0)
+                 : ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  }));
   if (!opened) return system_error(errno, "cannot open", path);
   const int descriptor = opened.get();
   return std::unique_ptr<Sink>(std::make_unique<DescriptorSink>(std::move(opened), descriptor, path));
@@ -122,7 +127,7 @@ Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const File
       if (S_ISDIR(existing.st_mode)) {
         return make_error(ErrorCode::kInvalidArgument, "cannot write ", quote(path), ": it is a folder");
       }
-      if (!S_ISREG(existing.st_mode)) return open_special(path);
+      if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return open_special(path);
     }
     ETSTREAM_ASSIGN(AtomicFile file, AtomicFile::create(path));
     return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(file), options));

@@ -10,7 +10,7 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -99,6 +99,17 @@ bool names(const std::string& path, int fd) {
          by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
 }
 
+constexpr int kMostLinks = 40;  // Linux's own limit
+
+/// Where the link at `path` points; nothing if there is no link.
+std::optional<std::string> follow_link(const std::string& path) {
+  std::array<char, 4096> target{};
+  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+  if (n < 0) return std::nullopt;
+  const std::string_view link(target.data(), static_cast<std::size_t>(n));
+  return link.starts_with('/') ? std::string(link) : place_of(path).folder + std::string(link);
+}
+
 Descriptor open_folder(const std::string& path) {
   return Descriptor(retried([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
 }
@@ -169,15 +180,28 @@ Place place_of(const std::string& path) {
 }
 
 Result<std::string> follow_links(std::string path) {
-  constexpr int kMostLinks = 40;  // Linux's own limit
   for (int links = 0; links < kMostLinks; ++links) {
-    std::array<char, 4096> target{};
-    const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
-    if (n < 0) return path;  // not a link, or not there
-    const std::string_view link(target.data(), static_cast<std::size_t>(n));
-    path = link.starts_with('/') ? std::string(link) : place_of(path).folder + std::string(link);
+    auto target = follow_link(path);
+    if (!target) return path;
+    path = *std::move(target);
   }
   return system_error(ELOOP, "cannot write", path);
+}
+
+std::optional<int> descriptor_named(std::string path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+      if (!path.starts_with(folder)) continue;
+      int descriptor = -1;
+      const char* const end = path.data() + path.size();
+      const auto [rest, error] = std::from_chars(path.data() + folder.size(), end, descriptor);
+      if (error == std::errc() && rest == end && descriptor >= 0) return descriptor;
+    }
+    auto target = follow_link(path);
+    if (!target) return std::nullopt;
+    path = *std::move(target);
+  }
+  return std::nullopt;
 }
 
 Result<Temporary> create_temporary_file(const std::string& destination) {

@@ -4,6 +4,7 @@
 // as long as their writer lives.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,10 @@ struct Place {
 
 /// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
+
+/// The open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do; nothing for a
+/// path that is no such name.
+[[nodiscard]] std::optional<int> descriptor_named(std::string path);
 
 /// Is removed, with all in it, unless rename_to() has made it something else.
 class Temporary {
