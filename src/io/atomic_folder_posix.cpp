@@ -18,16 +18,27 @@ Error in_use(const std::string& destination) {
                     ": it exists, and is not an empty folder");
 }
 
+Result<bool> is_empty(const std::string& folder) {
+  std::error_code error;
+  bool empty = false;
+  do {
+    empty = std::filesystem::is_empty(folder, error);
+  } while (error == std::errc::interrupted);
+  if (error) return system_error(error.value(), "cannot look into the folder", folder);
+  return empty;
+}
+
 }  // namespace
 
 Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
   std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
   std::error_code error;
   const auto status = std::filesystem::status(name, error);
-  const bool exists = std::filesystem::exists(status);
-  if (name.empty() ||
-      (exists && (!std::filesystem::is_directory(status) || !std::filesystem::is_empty(name, error)))) {
-    return in_use(destination);
+  if (name.empty()) return in_use(destination);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_directory(status)) return in_use(destination);
+    ETSTREAM_ASSIGN(const bool empty, is_empty(name));
+    if (!empty) return in_use(destination);
   }
   ETSTREAM_ASSIGN(Temporary temporary, create_temporary_folder(name));
   return AtomicFolder(std::move(name), std::move(temporary));
