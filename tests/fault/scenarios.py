@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands that are run with faults, and what is at the destination before."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workplace import MIB, Workplace, etstream
+
+OLD_CONTENT = b"the old file"
+LEFTOVER = ".result.etstream-0123456789abcdef.tmp"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command that writes out/result; it is run in a Workplace."""
+
+    name: str
+    command: list[str]
+    old_file: bool = False  # a private one is there before
+    old_folder: bool = False  # an empty one is there before
+    leftover: bool = False  # of a killed run
+    model_size: int = 5 * MIB // 2
+    makes_a_folder: bool = False
+    roles: tuple[str, ...] = ()  # the only ones that go wrong; none: all
+    program: list[str] = field(default_factory=lambda: [etstream()])
+
+    @property
+    def destination(self) -> str:
+        return "out/result"
+
+    @property
+    def whole_command(self) -> list[str]:
+        return self.program + self.command
+
+    def prepare(self, place: Workplace) -> None:
+        """Makes the folder that is written into as it is before the command runs."""
+        place.renew()
+        if self.old_file:
+            place.result.write_bytes(OLD_CONTENT)
+            place.result.chmod(0o600)
+        if self.old_folder:
+            place.result.mkdir(mode=0o700)
+        if self.leftover:
+            self._leave(place.out / LEFTOVER)
+
+    def _leave(self, path: Path) -> None:
+        if self.makes_a_folder:
+            path.mkdir()
+            (path / "half").write_bytes(b"half")
+        else:
+            path.write_bytes(b"half")
+        os.utime(path, (0, 0))
+
+
+BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/result"]
+CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
+
+
+def scenarios() -> list[Scenario]:
+    return [
+        Scenario("bundle", BUNDLE),
+        Scenario("bundle_over_old", BUNDLE, old_file=True, leftover=True),
+        Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True),
+        # Three windows of write-back, in the calls that the others do not make.
+        Scenario("bundle_windows", BUNDLE, model_size=25 * MIB, roles=("write back", "forget", "sync")),
+        Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
+        Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
+        Scenario("extract_cases", CASES, makes_a_folder=True),
+        Scenario("extract_cases_over_old", CASES, makes_a_folder=True, old_folder=True, leftover=True),
+    ]
