@@ -33,7 +33,7 @@ Result<void> close_standard_output() {
 
 int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
-  ignore_broken_pipes();
+  let_writes_fail();
   CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.",
                "etstream");
   app.set_version_flag("--version", "etstream " ETSTREAM_VERSION);

@@ -24,8 +24,9 @@ class CaughtInterrupts {
 /// Ends the process by the signal that was caught, so that a shell sees what happened.
 void die_of_interrupt();
 
-/// A reader that goes away makes a write fail, rather than ending the process without a word.
-void ignore_broken_pipes();
+/// A reader that goes away, and a limit to the size of files, make a write fail, rather than ending the
+/// process without a word.
+void let_writes_fail();
 
 /// Opens standard input, output and error where the parent closed them, on what can't be read or written:
 /// else a file that is opened next would take their place, and be written to.

@@ -7,6 +7,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <initializer_list>
 
 namespace etstream::cli {
 namespace {
@@ -54,6 +55,9 @@ void occupy_standard_descriptors() {
   }
 }
 
-void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
+void let_writes_fail() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
 
 }  // namespace etstream::cli
