@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -33,6 +35,25 @@ std::size_t count_cases(const BundledProgram& bundle) {
   std::size_t n = 0;
   for (const auto& suite : bundle.method_test_suites) n += suite.test_cases.size();
   return n;
+}
+
+/// The files that the bundle is made from.
+std::vector<std::string> inputs_of(const Arguments& arguments, const BundledProgram& bundle) {
+  std::set<std::string> tensors;
+  const auto add = [&](const std::vector<Value>& values) {
+    for (const Value& value : values) {
+      if (const auto* tensor = std::get_if<Tensor>(&value)) tensors.insert(tensor->data.name());
+    }
+  };
+  for (const auto& suite : bundle.method_test_suites) {
+    for (const auto& test_case : suite.test_cases) {
+      add(test_case.inputs);
+      add(test_case.expected_outputs);
+    }
+  }
+  std::vector<std::string> out = {arguments.model, arguments.cases};
+  out.insert(out.end(), tensors.begin(), tensors.end());
+  return out;
 }
 
 void report_written(const Arguments& arguments, const BundledProgram& bundle, const Layout& layout) {
@@ -68,8 +89,7 @@ Result<void> bundle_command(const Arguments& arguments) {
     arguments.json ? print_json(to_json(layout)) : print(layout);
     return {};
   }
-  ETSTREAM_TRY(
-      write_output(layout, arguments.output, !arguments.no_sync, {arguments.model, arguments.cases}));
+  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, inputs_of(arguments, bundle)));
   report_written(arguments, bundle, layout);
   return {};
 }

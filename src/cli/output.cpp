@@ -15,7 +15,7 @@ namespace etstream::cli {
 namespace {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                          std::initializer_list<std::string> inputs) {
+                                          const std::vector<std::string>& inputs) {
   if (is_standard_output(path)) {
     if (standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
@@ -67,7 +67,7 @@ Progress interruptible_progress() {
 }
 
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                          std::initializer_list<std::string> inputs) {
+                          const std::vector<std::string>& inputs) {
   // The progress outlives the sink, which on an interrupt has a temporary file to remove.
   const Progress progress = is_stream(path) ? plain_progress() : interruptible_progress();
   ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs));

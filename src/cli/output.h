@@ -3,9 +3,9 @@
 // Where a command's output goes: a file that appears whole, or standard output.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "etstream/findings.h"
 #include "etstream/layout.h"
@@ -20,7 +20,7 @@ namespace etstream::cli {
 /// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
 /// that the command reads, is refused as the output: it is likely a slip.
 [[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                                        std::initializer_list<std::string> inputs);
+                                        const std::vector<std::string>& inputs);
 
 /// A progress function with a bar that stops where the process is interrupted, and that catches interrupts
 /// for as long as it lives: before a temporary file is made, until it is gone.
