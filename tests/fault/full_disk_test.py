@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where there is no room, the destination is as it was, and the command says so."""
+
+import os
+import resource
+import shutil
+import subprocess
+
+from command_test_case import BUNDLE, CommandTestCase, main, skip_loudly
+from workplace import MIB, etstream
+
+# Runs in a mount namespace of its own, so that the disk goes when the script ends. Shows the exit code, what is
+# there, and what the old file holds.
+SCRIPT = """
+set -e
+{mount}
+echo old >out/result
+set +e
+"$@"
+echo "exit code $?"
+ls -A out
+cat out/result
+"""
+
+
+class FullDisk(CommandTestCase):
+    def on_disk(self, mount: str) -> subprocess.CompletedProcess:
+        as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
+        script = ["sh", "-c", SCRIPT.format(mount=mount), "sh", etstream(), *BUNDLE, "out/result"]
+        command = ["unshare", "--mount", *as_root, *script]
+        return subprocess.run(command, cwd=self.place.top, capture_output=True, text=True, timeout=60, check=False)
+
+    def check(self, done: subprocess.CompletedProcess, message: str) -> None:
+        if "exit code" not in done.stdout:
+            skip_loudly(self, f"{self.id()}: no disk could be mounted here: {done.stderr.strip()}")
+        self.assertEqual(done.stdout.replace("lost+found\n", ""), "exit code 1\nresult\nold\n")
+        self.assertIn(message, done.stderr)
+
+    def test_a_disk_without_room_is_noticed_before_anything_is_written(self) -> None:
+        done = self.on_disk("mount -t tmpfs -o size=1m none out")
+        self.check(done, "cannot reserve space for 'out/result': No space left on device (2.5 MiB)")
+
+    def test_a_destination_is_untouched_when_the_disk_fills(self) -> None:
+        if not shutil.which("mkfs.ext2"):
+            skip_loudly(self, f"{self.id()}: there is no mkfs.ext2")
+        # ext2 can't reserve.
+        make = "truncate -s 2M disk; mkfs.ext2 -q disk >&2; mount -o loop -t ext2 disk out"
+        self.check(self.on_disk(make), "cannot write 'out/result': No space left on device")
+
+    def test_a_limit_to_the_size_of_files_is_an_error_and_no_sudden_death(self) -> None:
+        self.place.result.write_bytes(b"old")
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, MIB))
+
+        self.fails(*BUNDLE, "out/result", saying="'out/result': File too large", preexec_fn=limit)
+        self.assert_result(b"old")
+        self.fails("extract", "in/large_cases.bpte", "--cases", "out/folder", saying="File too large", preexec_fn=limit)
+        self.assert_result(b"old")
+
+    def test_a_full_device_is_an_error_and_stays_one(self) -> None:
+        before = os.stat("/dev/full")
+        with open("/dev/full", "wb") as full:
+            reason = "No space left on device"
+            self.fails(*BUNDLE, "/dev/full", saying=f"cannot write '/dev/full': {reason}")
+            self.fails(*BUNDLE, "-", saying=f"cannot write 'standard output': {reason}", stdout=full)
+            self.fails(*BUNDLE, "/dev/stdout", saying=reason, stdout=full)
+            self.fails("verify", "in/model.pte", saying=f"cannot write standard output: {reason}", stdout=full)
+        self.assertEqual(os.stat("/dev/full").st_ino, before.st_ino)
+
+    def test_a_report_that_nobody_gets_is_an_error_though_the_result_is_complete(self) -> None:
+        with open("/dev/full", "wb") as full:
+            self.fails(*BUNDLE, "out/result", saying="cannot write standard output: No space", stdout=full)
+        self.assert_result(self.complete)
+
+
+if __name__ == "__main__":
+    main()
