@@ -16,19 +16,20 @@ namespace {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
                                           const std::vector<std::string>& inputs) {
-  if (is_standard_output(path)) {
+  const bool to_standard_output = is_standard_output(path);
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, to_standard_output ? "/dev/stdout" : path, ignored)) {
+      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
+                        quote(input), "; give the output another name");
+    }
+  }
+  if (to_standard_output) {
     if (standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
                    "the output is binary and not for a terminal; send it to a file or into a pipe"};
     }
     return open_descriptor_sink(kStandardOutput, "standard output");
-  }
-  for (const std::string& input : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(input, path, ignored)) {
-      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
-                        quote(input), "; give the output another name");
-    }
   }
   return open_file_sink(path, {.sync = sync});
 }
