@@ -8,9 +8,9 @@ import sys
 import unittest
 from pathlib import Path
 
+from scenarios import NOBODY
 from workplace import MIB, Workplace, content, etstream
 
-NOBODY = 65534
 BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o"]
 
 

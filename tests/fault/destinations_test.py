@@ -54,6 +54,11 @@ class Destinations(CommandTestCase):
             hard_link.unlink()
             self.place.forget_inputs()
 
+    def test_an_input_that_is_appended_to_is_refused(self) -> None:
+        for name in ("-", "/dev/stdout"):
+            with open(self.place.inputs / "image_0.npy", "ab") as file:
+                self.fails(*BUNDLE, name, saying=f"the output '{name}' is the input 'in/image_0.npy'", stdout=file)
+
     def test_a_folder_is_refused(self) -> None:
         self.place.result.mkdir()
         for name in ("out/result", "out/result/", "in"):

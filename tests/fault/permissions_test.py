@@ -3,7 +3,8 @@
 
 import os
 
-from command_test_case import BUNDLE, NOBODY, AsNobody, CommandTestCase, main, need_root
+from command_test_case import BUNDLE, AsNobody, CommandTestCase, main, need_root
+from scenarios import NOBODY
 
 CASES = ["extract", "in/bundle.bpte", "--cases", "out/result"]
 

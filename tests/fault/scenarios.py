@@ -7,6 +7,7 @@ from pathlib import Path
 
 from workplace import MIB, Workplace, etstream
 
+NOBODY = 65534
 OLD_CONTENT = b"the old file"
 LEFTOVER = ".result.etstream-0123456789abcdef.tmp"
 
@@ -20,6 +21,7 @@ class Scenario:
     old_file: bool = False  # a private one is there before
     old_folder: bool = False  # an empty one is there before
     leftover: bool = False  # of a killed run
+    of_another: bool = False  # the old file belongs to another user; needs root
     model_size: int = 5 * MIB // 2
     makes_a_folder: bool = False
     roles: tuple[str, ...] = ()  # the only ones that go wrong; none: all
@@ -39,6 +41,8 @@ class Scenario:
         if self.old_file:
             place.result.write_bytes(OLD_CONTENT)
             place.result.chmod(0o600)
+            if self.of_another and os.geteuid() == 0:
+                os.chown(place.result, NOBODY, NOBODY)
         if self.old_folder:
             place.result.mkdir(mode=0o700)
         if self.leftover:
@@ -60,7 +64,7 @@ CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
 def scenarios() -> list[Scenario]:
     return [
         Scenario("bundle", BUNDLE),
-        Scenario("bundle_over_old", BUNDLE, old_file=True, leftover=True),
+        Scenario("bundle_over_old", BUNDLE, old_file=True, leftover=True, of_another=True),
         Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True),
         # Three windows of write-back, in the calls that the others do not make.
         Scenario("bundle_windows", BUNDLE, model_size=25 * MIB, roles=("write back", "forget", "sync")),

@@ -70,7 +70,6 @@ class Sweep:
         self.count = Count()
         first = self._run("count")
         self.calls = first.calls
-        self.count.calls = len(self.calls)
         self.verdict = Verdict(scenario, place)
         if first.code != 0:
             self.count.complaints.append(f"it fails without a fault: {first.stderr}")
@@ -90,6 +89,7 @@ class Sweep:
             role = role_of(self.calls, position, self.scenario.destination)
             if self.scenario.roles and role not in self.scenario.roles:
                 continue
+            self.count.calls += 1
             self._errors(position)
             self._short(position)
             self._kills(position)
