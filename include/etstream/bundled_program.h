@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/layout.h"
 #include "etstream/result.h"
@@ -38,7 +39,7 @@ struct Tensor {
 };
 
 /// 0, 1, ... `dimensions` - 1: the dim_order of a contiguous tensor.
-[[nodiscard]] std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions);
+[[nodiscard]] ETSTREAM_EXPORT std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions);
 
 /// An argument or a result of a method. std::monostate is a value of no kind, which the format can hold
 /// but no method takes.
@@ -73,11 +74,12 @@ struct BundledProgramOptions {
 /// and shape of inputs and outputs; that a tensor's data is as long as its sizes say; at most 16
 /// dimensions. ExecuTorch 1.5.1 reads out of bounds, or aborts, where they don't. Reads the program's
 /// metadata. Errors: kCorrupt where the program can't be read at all; kIo.
-[[nodiscard]] Result<Findings> check(const BundledProgram& bundle);
+[[nodiscard]] ETSTREAM_EXPORT Result<Findings> check(const BundledProgram& bundle);
 
 /// The plan of the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
 /// value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
-[[nodiscard]] Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& options = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const BundledProgram& bundle,
+                                                  const BundledProgramOptions& options = {});
 
 struct BundledProgramFileOptions : BundledProgramOptions {
   FileSinkOptions file;
@@ -85,7 +87,7 @@ struct BundledProgramFileOptions : BundledProgramOptions {
 };
 
 /// Plans the bundle and writes it to `path`, all or nothing; see open_file_sink.
-[[nodiscard]] Result<void> write_file(const BundledProgram& bundle, const std::string& path,
-                                      const BundledProgramFileOptions& options = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write_file(const BundledProgram& bundle, const std::string& path,
+                                                      const BundledProgramFileOptions& options = {});
 
 }  // namespace etstream

@@ -17,6 +17,7 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
@@ -26,7 +27,7 @@ namespace etstream {
 /// An open bundle. Holds at most 512 KiB of it in memory and the names of its suites, whatever its size.
 /// All functions may be called from several threads at once. Errors: kCorrupt, naming file, offset,
 /// expected and found; kIo.
-class BundledProgramFile {
+class ETSTREAM_EXPORT BundledProgramFile {
  public:
   /// The test cases of one method.
   struct Suite {
@@ -67,7 +68,7 @@ class BundledProgramFile {
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:
-  struct Parts;
+  struct ETSTREAM_HIDDEN Parts;
   explicit BundledProgramFile(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
 };

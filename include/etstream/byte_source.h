@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -23,7 +24,7 @@ namespace etstream {
 /// What a ByteSource reads from. Derive from it to bring a kind of your own (an object store, an
 /// archive member). Implementations are immutable after construction; every function may be called from
 /// several threads at once.
-class ByteStorage {
+class ETSTREAM_EXPORT ByteStorage {
  public:
   ByteStorage() = default;
   ByteStorage(const ByteStorage&) = delete;
@@ -44,7 +45,7 @@ class ByteStorage {
 
 /// A range of a ByteStorage. A value: cheap to copy, shares ownership of the storage, 32 bytes. The
 /// empty source (default) has size 0. Every const function may be called from several threads at once.
-class ByteSource {
+class ETSTREAM_EXPORT ByteSource {
  public:
   ByteSource() = default;
   /// All of `storage`, which is not null.

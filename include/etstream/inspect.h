@@ -9,6 +9,7 @@
 
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 
@@ -35,9 +36,9 @@ struct FileInspection {
 
 /// Reads the metadata of a .pte or a .bpte, no payload. Errors: kUnsupported for another kind of file,
 /// kCorrupt, kIo.
-[[nodiscard]] Result<FileInspection> inspect(const ByteSource& source);
+[[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...
-[[nodiscard]] std::string describe(const ValueInfo& info);
+[[nodiscard]] ETSTREAM_EXPORT std::string describe(const ValueInfo& info);
 
 }  // namespace etstream

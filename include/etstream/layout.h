@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 
 namespace etstream {
 
@@ -36,10 +37,10 @@ struct Layout {
   [[nodiscard]] const std::string& label(const Extent& extent) const { return labels[extent.label]; }
 
   /// About how many bytes of memory writing takes: the layout itself and the transfer buffer.
-  [[nodiscard]] std::uint64_t memory() const noexcept;
+  [[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory() const noexcept;
 };
 
 /// The plan of a file that holds what `source` holds, as it is.
-[[nodiscard]] Layout plan_copy(ByteSource source, std::string label);
+[[nodiscard]] ETSTREAM_EXPORT Layout plan_copy(ByteSource source, std::string label);
 
 }  // namespace etstream

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
@@ -54,7 +55,7 @@ struct SegmentInfo {
 /// An open program. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
 /// called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found;
 /// kIo.
-class ProgramFile {
+class ETSTREAM_EXPORT ProgramFile {
  public:
   /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
   /// them. `file` is all of the program and nothing else; `name` is what messages call it, by default what
@@ -83,7 +84,7 @@ class ProgramFile {
   /// followed ends the check. Error: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
-  struct Parts;
+  struct ETSTREAM_HIDDEN Parts;
 
  private:
   explicit ProgramFile(std::unique_ptr<const Parts> parts);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -40,13 +41,14 @@ enum class ScalarType : std::int8_t {
 };
 
 /// Bytes an element takes: 1, 2, 4 or 8; 0 for a number that is none of the above.
-[[nodiscard]] std::uint64_t item_size(ScalarType type) noexcept;
+[[nodiscard]] ETSTREAM_EXPORT std::uint64_t item_size(ScalarType type) noexcept;
 /// As torch writes it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of the above.
-[[nodiscard]] std::string_view name_of(ScalarType type) noexcept;
+[[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(ScalarType type) noexcept;
 /// The type that torch calls `name`.
-[[nodiscard]] std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept;
+[[nodiscard]] ETSTREAM_EXPORT std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept;
 /// The bytes of a dense tensor: the product of `sizes` times item_size(). Errors: kInvalidArgument for a
 /// negative size or an unknown type, kTooLarge over 2^64 - 1.
-[[nodiscard]] Result<std::uint64_t> byte_size(ScalarType type, std::span<const std::int32_t> sizes);
+[[nodiscard]] ETSTREAM_EXPORT Result<std::uint64_t> byte_size(ScalarType type,
+                                                              std::span<const std::int32_t> sizes);
 
 }  // namespace etstream

@@ -20,11 +20,12 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
-class Sink {
+class ETSTREAM_EXPORT Sink {
  public:
   Sink() = default;
   Sink(const Sink&) = delete;
@@ -54,20 +55,20 @@ struct FileSinkOptions {
 /// at the file; an existing file's permissions are kept, and its owner and group where that is allowed; a new
 /// one's come from the umask. A path that is not a regular file (a FIFO, /dev/stdout) is written directly.
 /// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
-[[nodiscard]] Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path,
-                                                           const FileSinkOptions& options = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
+    const std::string& path, const FileSinkOptions& options = {});
 
 /// An open descriptor (a pipe, standard output), written from its current position on. It stays the
 /// caller's and open. `name` is what messages call it. A pipe whose reader has gone is a kIo error
 /// where the process ignores SIGPIPE.
-[[nodiscard]] std::unique_ptr<Sink> open_descriptor_sink(int descriptor, std::string name);
+[[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_descriptor_sink(int descriptor, std::string name);
 
 /// Appends to `out`, which outlives the sink and shows what has come so far.
-[[nodiscard]] std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out);
+[[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out);
 
 /// Hands on the bytes, in order, in pieces of at most 1 MiB that are only valid during the call. An error
 /// from `take` ends the writing and is passed on.
-[[nodiscard]] std::unique_ptr<Sink> open_callback_sink(
+[[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_callback_sink(
     std::function<Result<void>(std::span<const std::byte>)> take);
 
 }  // namespace etstream

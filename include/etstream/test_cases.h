@@ -25,6 +25,7 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
+#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -32,15 +33,16 @@ namespace etstream {
 /// The suites in the JSON file at `path`. Headers of the tensors' files are read, their data is not.
 /// Memory follows the number of values. Errors: kNotFound, kIo, kCorrupt, kInvalidArgument,
 /// kUnsupported; they name the file, the line, and the case and value.
-[[nodiscard]] Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path);
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path);
 
 /// Writes the suites of `bundle` to a new folder, so that read_test_cases(folder + "/cases.json") gives them
 /// back, each bit of them: a .npy file a tensor, or raw bytes for what NumPy has not. The folder appears
 /// complete or not at all; `folder` does not exist yet, or is empty. Errors: kInvalidArgument if it is
 /// neither; kUnsupported for what a JSON file can't say (a name that is not UTF-8, a tensor whose data is
 /// not as long as its shape says); the bundle's own; kIo; kInterrupted.
-[[nodiscard]] Result<void> write_test_cases(const BundledProgramFile& bundle, const std::string& folder,
-                                            const FileSinkOptions& options = {},
-                                            const Progress& progress = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write_test_cases(const BundledProgramFile& bundle,
+                                                            const std::string& folder,
+                                                            const FileSinkOptions& options = {},
+                                                            const Progress& progress = {});
 
 }  // namespace etstream

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "etstream/byte_source.h"
+#include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
 
@@ -13,6 +14,6 @@ namespace etstream {
 /// not, which no hash in these formats protects. At most 100 errors and 100 warnings are found. Errors:
 /// kUnsupported for another kind of file; kIo; kCorrupt for one that changes while it is read. What is wrong
 /// with the file otherwise is in the findings.
-[[nodiscard]] Result<Findings> verify(const ByteSource& file);
+[[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
 
 }  // namespace etstream

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "etstream/export.h"
 #include "etstream/layout.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
@@ -18,6 +19,7 @@ using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 /// Writes `layout` to `sink` and commits it. Errors: the sink's and the sources' own, kInterrupted. After
 /// an error nothing is committed, and destroying the sink leaves its destination as it was.
-[[nodiscard]] Result<void> write(const Layout& layout, Sink& sink, const Progress& progress = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write(const Layout& layout, Sink& sink,
+                                                 const Progress& progress = {});
 
 }  // namespace etstream

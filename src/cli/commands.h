@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 
 #include "etstream/result.h"
 
@@ -13,6 +14,9 @@ namespace etstream::cli {
 
 /// What the chosen subcommand does, once the command line has been read.
 using Run = std::function<Result<void>()>;
+
+/// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
+[[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
 void add_bundle_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);

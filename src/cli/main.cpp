@@ -34,25 +34,18 @@ Result<void> close_standard_output() {
 int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
   let_writes_fail();
-  CLI::App app("Writes ExecuTorch's files in one pass, with memory that does not grow with them.",
-               "etstream");
-  app.set_version_flag("--version", "etstream " ETSTREAM_VERSION);
-  app.require_subcommand(0, 1);
   Run run;
-  add_bundle_command(app, run);
-  add_extract_command(app, run);
-  add_inspect_command(app, run);
-  add_verify_command(app, run);
+  const auto app = make_command_line(run);
   try {
-    app.parse(argc, argv);
+    app->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongCommandLine;
+    return app->exit(error) == 0 ? 0 : kWrongCommandLine;
   }
-  if (app.get_subcommands().empty()) {
-    std::fputs(app.help().c_str(), stderr);
+  if (app->get_subcommands().empty()) {
+    std::fputs(app->help().c_str(), stderr);
     return kWrongCommandLine;
   }
-  const std::string command = app.get_subcommands().front()->get_name();
+  const std::string command = app->get_subcommands().front()->get_name();
   const auto done = run();
   if (!done) return report(command, done.error());
   const auto told = close_standard_output();

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/commands.h"
+
+#include "etstream/version.h"
+
+namespace etstream::cli {
+
+std::unique_ptr<CLI::App> make_command_line(Run& run) {
+  auto app = std::make_unique<CLI::App>(
+      "Writes ExecuTorch's files in one pass, with memory that does not grow with them.", "etstream");
+  app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
+  app->require_subcommand(0, 1);
+  add_bundle_command(*app, run);
+  add_extract_command(*app, run);
+  add_inspect_command(*app, run);
+  add_verify_command(*app, run);
+  return app;
+}
+
+}  // namespace etstream::cli
