@@ -3,10 +3,10 @@
 // Bundled programs, read where they lie.
 //
 //   auto bundle = etstream::BundledProgramFile::open(etstream::ByteSource::file("model.bpte").value());
-//   if (!bundle) return fail(bundle.error().message);
+//   if (!bundle) return bundle.error();
 //   for (const auto& suite : bundle->suites()) {
-//     for (std::uint32_t i = 0; i < suite.test_cases; ++i) run(suite.method_name, bundle->test_case(suite,
-//     i));
+//     const auto first = bundle->test_case(suite, 0);
+//     if (first) std::printf("%s: %zu inputs\n", suite.method_name.c_str(), first->inputs.size());
 //   }
 #pragma once
 

@@ -4,7 +4,7 @@
 // of bytes, so that a payload is read once, when it is written, through a small buffer.
 //
 //   auto weights = etstream::ByteSource::file("model.pte");
-//   if (!weights) return fail(weights.error().message);
+//   if (!weights) return weights.error();
 //   auto header = weights->slice(0, 64);
 #pragma once
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a check has to say of a file.
+//
+//   const auto file = etstream::ByteSource::file("model.bpte").value();
+//   const etstream::Findings findings = etstream::verify(file).value();
+//   for (const std::string& error : findings.errors) std::puts(error.c_str());
+//   if (findings.ok()) std::puts("sound");
 #pragma once
 
 #include <string>

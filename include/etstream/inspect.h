@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a file consists of.
+//
+//   const auto file = etstream::ByteSource::file("model.bpte").value();
+//   const auto found = etstream::inspect(file);
+//   if (!found) return found.error();
+//   for (const etstream::FilePart& part : found->parts) std::puts(part.name.c_str());
 #pragma once
 
 #include <cstdint>

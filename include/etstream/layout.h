@@ -2,6 +2,10 @@
 //
 // Layout: a plan of a file, byte for byte. The metadata's bytes are in it; of the payloads it knows
 // where they go and where they lie. Planning is a pure function from a description to a Layout.
+//
+//   const auto layout = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
+//   for (const etstream::Extent& extent : layout.extents) std::puts(layout.label(extent).c_str());
+//   std::printf("%.1f MiB\n", static_cast<double>(layout.size) / (1 << 20));
 #pragma once
 
 #include <cstdint>

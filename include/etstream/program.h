@@ -3,7 +3,7 @@
 // The ExecuTorch program (.pte, identifier ET12), read where it lies.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
-//   if (!program) return fail(program.error().message);
+//   if (!program) return program.error();
 //   for (const auto& method : program->methods().value()) std::puts(method.name.c_str());
 #pragma once
 

@@ -2,9 +2,9 @@
 //
 // What every fallible call returns: a value, or an Error that says what went wrong.
 //
-//   etstream::Result<Layout> layout = etstream::plan(bundle);
-//   if (!layout) return fail(layout.error().message);
-//   use(*layout);
+//   etstream::Result<etstream::ByteSource> model = etstream::ByteSource::file("model.pte");
+//   if (!model) return model.error();
+//   const std::uint64_t size = model->size();
 //
 // The names are std::expected's (C++23). No exception crosses the library's boundary: running out of
 // memory is ErrorCode::kOutOfMemory.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The element types of tensors.
+//
+//   const etstream::ScalarType type = etstream::find_scalar_type("bfloat16").value();
+//   const std::vector<std::int32_t> sizes = {1, 3, 224, 224};
+//   const std::uint64_t bytes = etstream::byte_size(type, sizes).value();
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,10 @@
 // Sink: where an artifact goes, front to back. Bytes are appended and never taken back; nothing shows at
 // the destination of a file until commit().
 //
-//   auto sink = etstream::open_file_sink("model.bpte");
-//   if (!sink) return fail(sink.error().message);
-//   if (auto done = write(layout, **sink); !done) return fail(done.error().message);
+//   const auto layout = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
+//   const auto sink = etstream::open_file_sink("copy.pte");
+//   if (!sink) return sink.error();
+//   if (const auto written = etstream::write(layout, **sink); !written) return written.error();
 //
 // A sink belongs to one thread at a time. Destroying one without commit() abandons it: the destination
 // is as it was and no temporary file is left.

@@ -2,6 +2,12 @@
 //
 // Test cases from a JSON file that refers to tensors in other files.
 //
+//   const auto suites = etstream::read_test_cases("cases.json");
+//   if (!suites) return suites.error();
+//   for (const auto& suite : *suites) std::puts(suite.method_name.c_str());
+//
+// The file gives each method its cases:
+//
 //   {"forward": [{"inputs": [{"npy": "x.npy"}, 3, true], "expected_outputs": [{"npy": "y.npy"}]}]}
 //
 // A value is

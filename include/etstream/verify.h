@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Whether a file of any format that etstream knows is sound.
+//
+//   const auto findings = etstream::verify(etstream::ByteSource::file("model.pte").value());
+//   if (!findings) return findings.error();
+//   if (!findings->ok()) std::puts(findings->errors.front().c_str());
 #pragma once
 
 #include "etstream/byte_source.h"

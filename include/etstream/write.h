@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The write step: one walk over a layout, front to back, into a sink.
+//
+//   const auto layout = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
+//   std::vector<std::byte> bytes;
+//   const auto sink = etstream::open_memory_sink(bytes);
+//   const auto written = etstream::write(layout, *sink);
+//   if (!written) return written.error();
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Turns the examples in the public headers, and README's, into sources to compile.
+
+    python3 make_examples.py README.md OUT_FOLDER HEADER...
+
+A header's examples are the indented paragraphs of its leading comment: C++ that stands in a function which
+returns Result<void>, or JSON. The source of a header includes it before all else, so that it must stand alone,
+then all the others. A header that declares something has an example.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+INDENT = "//   "
+
+
+def paragraphs(lines: list[str]) -> list[tuple[int, list[str]]]:
+    """The paragraphs of the leading comment, each with the number of its first line."""
+    out: list[tuple[int, list[str]]] = []
+    begins = True
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("//"):
+            break
+        if line == "//":
+            begins = True
+            continue
+        if begins:
+            out.append((number, []))
+        out[-1][1].append(line)
+        begins = False
+    return out
+
+
+def examples_of(path: Path) -> list[tuple[int, str]]:
+    """The examples of a header that are C++, each with the number of its first line."""
+    out = []
+    text = path.read_text(encoding="utf-8")
+    for number, lines in paragraphs(text.splitlines()):
+        if not all(line.startswith(INDENT) for line in lines):
+            continue
+        code = "\n".join(line[len(INDENT):] for line in lines)
+        if code.startswith("{"):
+            json.loads(code)
+        else:
+            out.append((number, code))
+    if not out and "namespace etstream" in text:
+        sys.exit(f"{path}: the leading comment has no example")
+    return out
+
+
+def readme_examples(path: Path) -> list[tuple[int, str]]:
+    text = path.read_text(encoding="utf-8")
+    found = list(re.finditer(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    if not found:
+        sys.exit(f"{path}: there is no example")
+    return [(text.count("\n", 0, match.start(1)) + 1, match.group(1)) for match in found]
+
+
+def source_of(first: list[str], headers: list[str], path: Path, examples: list[tuple[int, str]]) -> str:
+    lines = [f'#include "{name}"' for name in first + headers]
+    lines += ["#include <cstdio>", "#include <vector>"]
+    for number, code in examples:
+        # Lines that include keep their number, so that a compiler's message leads to the example.
+        body = re.sub(r"^#include .*$", "", code, flags=re.MULTILINE)
+        lines += [f"[[gnu::used]] static etstream::Result<void> example_{number}() {{",
+                  f'#line {number} "{path}"', body, "return {};", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    readme, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    paths = [Path(argument) for argument in sys.argv[3:]]
+    names = [f"etstream/{path.name}" for path in paths]
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = {name.split("/")[1] + ".cpp": source_of([name], names, path, examples_of(path))
+               for path, name in zip(paths, names)}
+    sources["README.md.cpp"] = source_of([], names, readme, readme_examples(readme))
+    for name, text in sources.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
