@@ -108,7 +108,7 @@ void add_bundle_command(CLI::App& app, Run& run) {
   command
       ->add_option("--program-alignment", arguments->program_alignment,
                    "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
-      ->type_name("N")
+      ->type_name(kNumber)
       ->capture_default_str();
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");

@@ -18,6 +18,10 @@ using Run = std::function<Result<void>()>;
 /// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
+/// What a value is called that is no path; shells complete all others with files, a folder with folders.
+inline constexpr const char* kNumber = "N";
+inline constexpr const char* kFolder = "DIR";
+
 void add_bundle_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);

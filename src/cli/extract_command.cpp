@@ -77,13 +77,13 @@ void add_extract_command(CLI::App& app, Run& run) {
           ->type_name("OUT.pte");
   auto* segment =
       command->add_option("--segment", arguments->segment, "Write this segment of the program to --output")
-          ->type_name("N");
+          ->type_name(kNumber);
   auto* output =
       command->add_option("-o,--output", arguments->output, "Where the segment goes; - is standard output")
           ->type_name("OUT");
   auto* cases =
       command->add_option("--cases", arguments->cases, "Write the test cases to a new folder, for bundle")
-          ->type_name("DIR");
+          ->type_name(kFolder);
   command->add_flag("--no-sync", arguments->no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);
   output->needs(segment);

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string_view>
+
+#include "cli/documentation.h"
+
+namespace etstream::cli {
+namespace {
+
+/// `text` with `escape` before each of `characters`.
+std::string escaped(std::string_view text, std::string_view characters, std::string_view escape = "\\") {
+  std::string out;
+  for (const char c : text) {
+    if (characters.find(c) != std::string_view::npos) out += escape;
+    out += c;
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string out;
+  for (const std::string& word : words) out.append(out.empty() ? "" : between).append(word);
+  return out;
+}
+
+/// A word for bash and zsh.
+std::string shell_word(std::string_view text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
+
+std::vector<std::string> names_of(const std::vector<OptionText>& options) {
+  std::vector<std::string> out;
+  for (const OptionText& option : options) out.insert(out.end(), option.names.begin(), option.names.end());
+  return out;
+}
+
+std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
+  std::vector<std::string> out;
+  out.reserve(commands.size());
+  for (const CommandText& command : commands) out.push_back(command.name);
+  return out;
+}
+
+/// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
+std::string bash_values(const CommandText& command) {
+  std::string out;
+  for (const OptionText& option : command.options) {
+    if (!option.has_value() || option.by_place()) continue;
+    std::vector<std::string> patterns;
+    for (const std::string& name : option.names) patterns.push_back("'" + command.name + " " + name + "'");
+    out += "    " + joined(patterns, " | ") + ") ";
+    if (option.completion != Completion::kFiles) out += "compopt +o default; ";
+    if (option.completion == Completion::kFolders) out += "compopt -o dirnames; ";
+    out += "return ;;\n";
+  }
+  return out;
+}
+
+std::string zsh_option(const OptionText& option) {
+  static constexpr std::string_view kSpecial = "\\:[]";
+  std::string value;
+  if (option.has_value()) {
+    value = ":" + escaped(option.value, kSpecial) + ":";
+    if (option.completion == Completion::kFiles) value += "_files";
+    if (option.completion == Completion::kFolders) value += "_files -/";
+  }
+  if (option.by_place()) return " " + shell_word(value);
+  const std::string excluded = "(" + joined(option.names, " ") + ")";
+  const std::string description = "[" + escaped(option.description, kSpecial) + "]";
+  std::string out;
+  for (const std::string& name : option.names) {
+    std::string specification = excluded + name;
+    if (option.has_value()) specification += name.starts_with("--") ? "=" : "+";
+    out.append(" ").append(shell_word(specification.append(description).append(value)));
+  }
+  return out;
+}
+
+std::string zsh_options(const CommandText& command) {
+  std::string out;
+  for (const OptionText& option : command.options) out += zsh_option(option);
+  return out;
+}
+
+std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
+
+std::string fish_option(const OptionText& option, const std::string& start) {
+  std::string out = start;
+  for (const std::string& name : option.names) {
+    out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  }
+  if (option.has_value()) {
+    switch (option.completion) {
+      case Completion::kNothing:
+        out += " -x";
+        break;
+      case Completion::kFiles:
+        out += option.by_place() ? " -F" : " -r -F";
+        break;
+      case Completion::kFolders:
+        out += " -x -a '(__fish_complete_directories)'";
+        break;
+    }
+  }
+  // One that goes by its place has no entry of its own to describe.
+  return out + (option.by_place() ? "" : " -d " + fish_word(option.description)) + "\n";
+}
+
+}  // namespace
+
+std::string bash_completion(const CommandText& command) {
+  std::string values;
+  std::string options = "    '') options='" + joined(names_of(command.options), " ") + "' ;;\n";
+  for (const CommandText& subcommand : command.subcommands) {
+    values += bash_values(subcommand);
+    options +=
+        "    " + subcommand.name + ") options='" + joined(names_of(subcommand.options), " ") + "' ;;\n";
+  }
+  return "# Completes the command " + command.name +
+         R"( in bash. Where this gives nothing, bash completes files.
+_)" + command.name +
+         R"(() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= options= i
+  [[ $before != = ]] || before=${COMP_WORDS[COMP_CWORD-2]}
+  [[ $word != = ]] || word=
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    if [[ ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; break; fi
+  done
+  COMPREPLY=()
+  case "$command $before" in
+)" + values +
+         R"(  esac
+  case $command in
+)" + options +
+         R"(  esac
+  if [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+  elif [[ -z $command ]]; then
+    compopt +o default
+    mapfile -t COMPREPLY < <(compgen -W ')" +
+         joined(names_of(command.subcommands), " ") + R"(' -- "$word")
+  fi
+}
+complete -o default -F _)" +
+         command.name + " " + command.name + "\n";
+}
+
+std::string zsh_completion(const CommandText& command) {
+  std::string commands;
+  std::string cases;
+  for (const CommandText& subcommand : command.subcommands) {
+    commands += " " + shell_word(escaped(subcommand.name, ":") + ":" + subcommand.description);
+    cases += "      " + subcommand.name + ") _arguments" + zsh_options(subcommand) + " ;;\n";
+  }
+  return "#compdef " + command.name + "\n# Completes the command " + command.name + R"( in zsh.
+local curcontext=$curcontext state line
+local -A opt_args
+local -a commands
+_arguments -C)" +
+         zsh_options(command) + R"( '1: :->command' '*:: :->arguments'
+case $state in
+  command)
+    commands=()" +
+         commands.substr(1) + R"()
+    _describe -t commands command commands ;;
+  arguments)
+    case $words[1] in
+)" + cases +
+         R"(    esac ;;
+esac
+)";
+}
+
+std::string fish_completion(const CommandText& command) {
+  const std::string complete = "complete -c " + command.name;
+  const std::string first = complete + " -n __fish_use_subcommand";
+  std::string out = "# Completes the command " + command.name + " in fish.\n" + complete + " -f\n";
+  for (const OptionText& option : command.options) out += fish_option(option, first);
+  for (const CommandText& subcommand : command.subcommands) {
+    out += first + " -a " + subcommand.name + " -d " + fish_word(subcommand.description) + "\n";
+    const std::string start = complete + " -n '__fish_seen_subcommand_from " + subcommand.name + "'";
+    for (const OptionText& option : subcommand.options) out += fish_option(option, start);
+  }
+  return out;
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The manual page and the completions for shells, made from the command line's own definitions.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace etstream::cli {
+
+/// What a shell can complete a value with.
+enum class Completion { kNothing, kFiles, kFolders };
+
+/// An option, or an argument that goes by its place.
+struct OptionText {
+  std::vector<std::string> names;  // "-o", "--output"; none of an argument that goes by its place
+  std::string value;               // "OUT.bpte"; "" of a flag
+  std::string description;
+  Completion completion = Completion::kNothing;
+  bool required = false;
+
+  [[nodiscard]] bool has_value() const { return !value.empty(); }
+  [[nodiscard]] bool by_place() const { return names.empty(); }
+};
+
+struct CommandText {
+  std::string name;
+  std::string description;
+  std::vector<OptionText> options;
+  std::vector<CommandText> subcommands;
+};
+
+[[nodiscard]] CommandText describe(const CLI::App& app);
+
+[[nodiscard]] std::string manual_page(const CommandText& command);
+
+[[nodiscard]] std::string bash_completion(const CommandText& command);
+[[nodiscard]] std::string zsh_completion(const CommandText& command);
+[[nodiscard]] std::string fish_completion(const CommandText& command);
+
+}  // namespace etstream::cli

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string_view>
+
+#include "base/text.h"
+#include "cli/documentation.h"
+#include "etstream/version.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr std::string_view kDescription =
+    R"(ExecuTorch runs PyTorch models on phones and microcontrollers.
+Its files are programs (.pte), and programs bundled with test cases (.bpte).
+.B etstream
+writes, checks, shows and takes apart these files in about the same few MiB of memory, whatever their size.
+.PP
+An output appears under its name once it is complete.
+After an error, an interrupt or on a full disk, what was there before is as it was.
+An output named
+.B \-
+is standard output.
+)";
+
+constexpr std::string_view kAfterCommands =
+    R"(.SH TEST CASES
+The file that
+.B \-\-cases
+names gives each method its test cases; paths in it are relative to it:
+.PP
+.EX
+{"forward": [{"inputs": [{"npy": "x.npy"}, 3], "expected_outputs": [{"npy": "y.npy"}]}]}
+.EE
+.PP
+A value is an integer, a double (a number with point or exponent, or {"double": "nan"}), true, false, or a
+tensor: {"npy": "x.npy"}, {"safetensors": "f.safetensors", "name": "x"}, or
+{"raw": "x.bin", "dtype": "float32", "shape": [1, 3]}, with "dim_order" where it is not contiguous.
+Where a method comes twice, a list [{"method": "forward", "cases": [...]}] takes the place of the object.
+.SH EXIT STATUS
+.TP
+.B 0
+It is done; for
+.BR verify ,
+the file is sound.
+.TP
+.B 1
+An error, told on standard error.
+.TP
+.B 2
+A wrong command line.
+.PP
+An interrupt (SIGINT, SIGTERM, SIGHUP) ends the command by that signal once it has cleaned up.
+.SH EXAMPLES
+Bundle a program with test cases, and see first where every byte would go:
+.PP
+.EX
+etstream bundle model.pte \-\-cases cases.json \-\-dry\-run
+etstream bundle model.pte \-\-cases cases.json \-o model.bpte
+.EE
+.PP
+Check the bundle, show what it consists of, and take it apart:
+.PP
+.EX
+etstream verify model.bpte
+etstream inspect model.bpte
+etstream extract model.bpte \-\-program copy.pte \-\-cases cases
+.EE
+)";
+
+/// `text` as roff shows it, to the letter.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '\\':
+        out += "\\e";
+        break;
+      case '-':
+        out += "\\-";
+        break;
+      case '\'':
+        out += "\\(aq";
+        break;
+      case '"':
+        out += "\\(dq";
+        break;
+      case '^':
+        out += "\\(ha";
+        break;
+      case '~':
+        out += "\\(ti";
+        break;
+      case '`':
+        out += "\\(ga";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
+
+/// "-o, --output OUT.bpte", or all names but the last left out.
+std::string heading(const OptionText& option, bool all_names) {
+  std::string out;
+  for (const std::string& name : option.names) {
+    if (!all_names && name != option.names.front()) continue;
+    out += (out.empty() ? "" : ", ") + bold(name);
+  }
+  if (!option.has_value()) return out;
+  return out + (out.empty() ? "" : " ") + italic(option.value);
+}
+
+bool is_help(const OptionText& option) { return !option.by_place() && option.names.back() == "--help"; }
+
+/// Arguments and what is required first; help, which all commands have, is left out.
+std::string synopsis(const std::string& tool, const CommandText& command) {
+  std::string required;
+  std::string optional;
+  for (const OptionText& option : command.options) {
+    if (is_help(option)) continue;
+    if (option.required) {
+      required += " " + heading(option, false);
+    } else {
+      optional += " [" + heading(option, false) + "]";
+    }
+  }
+  return bold(tool + " " + command.name) + required + optional + "\n";
+}
+
+/// Of a subcommand without help, which all have.
+std::string options(const CommandText& command, bool subcommand) {
+  std::string out;
+  for (const OptionText& option : command.options) {
+    if (subcommand && is_help(option)) continue;
+    out += ".TP\n" + heading(option, true) + "\n" + roff(option.description) + ".\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string manual_page(const CommandText& command) {
+  std::string synopses;
+  std::string commands;
+  for (const CommandText& subcommand : command.subcommands) {
+    synopses += (synopses.empty() ? "" : ".br\n") + synopsis(command.name, subcommand);
+    commands += ".SS " + roff(command.name + " " + subcommand.name) + "\n" + roff(subcommand.description) +
+                ".\n" + options(subcommand, true);
+  }
+  return text(".\\\" SPDX-License-Identifier: BSD-3-Clause\n",
+              ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n",
+              command.name, " \\- write, check, show and take apart ExecuTorch's files\n.SH SYNOPSIS\n.nh\n",
+              synopses, ".hy\n.SH DESCRIPTION\n", kDescription, ".SH OPTIONS\n", options(command, false),
+              ".SH COMMANDS\n", commands, kAfterCommands);
+}
+
+}  // namespace etstream::cli
