@@ -53,7 +53,8 @@ class ETSTREAM_EXPORT ByteSource {
 
   /// A regular file, whole. Its size, identity and modification time are taken now; a later change or
   /// truncation is an error at the read or at check_unchanged(). The file is not kept open: any number
-  /// of sources uses at most 64 descriptors. Errors: kNotFound, kIo, kInvalidArgument (a folder, a
+  /// of sources uses at most 64 descriptors. forget() leaves a file be that lay in the page cache when it was
+  /// opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a
   /// FIFO, a device: what has no size known beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
   /// Bytes that the caller owns and keeps unchanged for as long as a copy of the source is alive.

@@ -19,6 +19,7 @@ namespace {
 /// How much may be written before what came earlier must be on the disk. 8 MiB windows took 0.61 of the
 /// time of one fsync at the end.
 constexpr std::uint64_t kWindow = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMostCached = 2 * kWindow;
 
 class FileSink final : public BufferedSink {
  public:
@@ -60,7 +61,8 @@ class FileSink final : public BufferedSink {
 
   Result<void> finish() override {
     ETSTREAM_TRY(file_.publish(options_.sync));
-    if (options_.sync) forget(0, written_);
+    // A small file stays in the cache, where who reads it next finds it.
+    if (options_.sync && written_ > kMostCached) forget(0, written_);
     return {};
   }
 

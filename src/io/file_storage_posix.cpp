@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -90,10 +91,27 @@ Result<Opened> open_regular(const std::string& path) {
   return Opened{std::move(descriptor), Identity(s)};
 }
 
+/// Whether all of a file seems to lie in the page cache: a few places in it do. A small one might as well.
+bool is_cached(int fd, off_t size) {
+  constexpr off_t kPlaces = 16;
+  constexpr off_t kSmall = off_t{1} << 18;
+  if (size < kSmall) return true;
+  for (off_t i = 0; i < kPlaces; ++i) {
+    char byte = 0;
+    const iovec one{&byte, 1};
+    const off_t place = size / kPlaces * i + size / kPlaces / 2;
+    if (::preadv2(fd, &one, 1, place, RWF_NOWAIT) != 1) return false;
+  }
+  return true;
+}
+
 class FileStorage final : public ByteStorage {
  public:
-  FileStorage(std::string path, std::string absolute_path, const Identity& identity)
-      : path_(std::move(path)), absolute_path_(std::move(absolute_path)), identity_(identity) {}
+  FileStorage(std::string path, std::string absolute_path, const Identity& identity, bool was_cached)
+      : path_(std::move(path)),
+        absolute_path_(std::move(absolute_path)),
+        identity_(identity),
+        was_cached_(was_cached) {}
   FileStorage(const FileStorage&) = delete;
   FileStorage& operator=(const FileStorage&) = delete;
   ~FileStorage() override { open_descriptors().release(descriptor_); }
@@ -137,6 +155,7 @@ class FileStorage final : public ByteStorage {
   }
 
   void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    if (was_cached_) return;
     const auto descriptor = acquire();
     if (!descriptor) return;
     ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(offset), static_cast<off_t>(size),
@@ -160,6 +179,7 @@ class FileStorage final : public ByteStorage {
   const std::string path_;           // as it was given, for messages
   const std::string absolute_path_;  // the process may change its folder
   const Identity identity_;
+  const bool was_cached_;                               // before we came: others use it
   mutable std::weak_ptr<const Descriptor> descriptor_;  // guarded by OpenDescriptors
 };
 
@@ -172,7 +192,8 @@ Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& 
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error);
-  auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity);
+  const bool was_cached = is_cached(opened.descriptor.get(), opened.identity.size);
+  auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
   ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
   return std::shared_ptr<const ByteStorage>(std::move(storage));
 }
