@@ -16,8 +16,8 @@
 namespace etstream {
 namespace {
 
-/// How much may be written before what came earlier must be on the disk: two of these are in the page cache at
-/// a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the end.
+/// How much may be written before what came earlier must be on the disk: two of these are in the page cache
+/// at a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the end.
 constexpr std::uint64_t kWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWindow;
 
