@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from executorch.exir import to_edge
 from transformers import (
@@ -19,16 +17,11 @@ from transformers import (
     ResNetForImageClassification,
 )
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
+from cases import Store, write_cases  # noqa: E402
+from models import Logits, ModelCase, make_once, to_suites  # noqa: E402
+
 MIB = 1 << 20
-
-
-class Logits(torch.nn.Module):
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model(x, return_dict=True).logits
 
 
 def _image_model(model: torch.nn.Module) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
@@ -70,13 +63,7 @@ class Input:
 def exported(name: str, cache: Path) -> Input:
     """The input from `cache`, made and put there if it isn't in it."""
     folder = cache / name.replace(" ", "-")
-    if not folder.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            fresh = Path(scratch) / "input"
-            fresh.mkdir()
-            _export(MODELS[name], Input(fresh))
-            fresh.rename(folder)
+    make_once(folder, lambda fresh: _export(MODELS[name], Input(fresh)))
     return Input(folder)
 
 
@@ -90,7 +77,5 @@ def _export(make: Model, to: Input) -> None:
     with to.program.open("wb") as file:
         to_edge(graph).to_executorch().write_to_file(file)
     torch.save({"forward": [(example, (expected,))]}, to.executorch_cases)
-    np.save(to.folder / "input.npy", example[0].numpy())
-    np.save(to.folder / "output.npy", expected.numpy())
-    case = {"inputs": [{"npy": "input.npy"}], "expected_outputs": [{"npy": "output.npy"}]}
-    to.cases.write_text(json.dumps({"forward": [case]}))
+    cases = {"forward": [ModelCase(example, (expected,))]}
+    write_cases(to.folder, to_suites(cases, Store.NPY), by_method=True)

@@ -238,17 +238,23 @@ class CachedModel:
 def cached(name: str, cache: Path) -> CachedModel:
     """The model from `cache`, exported and put there if it isn't in it."""
     folder = cache / f"{name}-{_cache_key()}"
-    if not folder.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            fresh = Path(scratch) / name
-            _save(export(name), fresh)
-            fresh.rename(folder)
+    make_once(folder, lambda fresh: _save(export(name), fresh))
     return CachedModel(folder)
 
 
+def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Make `folder`, which is filled under another name first, unless it is there."""
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        fresh = Path(scratch) / folder.name
+        fresh.mkdir()
+        fill(fresh)
+        fresh.rename(folder)
+
+
 def _save(exported: Export, folder: Path) -> None:
-    folder.mkdir()
     (folder / "model.pte").write_bytes(exported.manager.buffer)
     (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
     saved = {
