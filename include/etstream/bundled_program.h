@@ -62,8 +62,16 @@ struct BundledProgram {
   ByteSource program;  // a whole .pte file
 };
 
+/// BP08 is ExecuTorch's own: one flatbuffer, at most 2 GiB. A segmented bundle (BPS1) has the same content
+/// with the program and large tensors behind the metadata, of any size, aligned and hashed;
+/// schema/segmented_bundle.md specifies it.
+enum class BundleFormat { kBp08, kSegmented };
+
 struct BundledProgramOptions {
-  /// Of the program in the file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
+  BundleFormat format = BundleFormat::kBp08;
+  /// Of a segmented bundle: whether its directory has hashes, by which verify() finds damage.
+  bool hash = true;
+  /// Of the program in a BP08 file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
   /// size lets the program be mapped where it lies.
   std::uint32_t program_alignment = 32;
   /// Leave out check(), for a program that it does not know, or test cases that some other reader runs.

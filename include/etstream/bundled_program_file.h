@@ -19,6 +19,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
+#include "etstream/layout.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 
@@ -45,6 +46,7 @@ class ETSTREAM_EXPORT BundledProgramFile {
   ~BundledProgramFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
+  [[nodiscard]] BundleFormat format() const noexcept;
   [[nodiscard]] std::uint32_t version() const noexcept;
   /// The .pte file inside, which stays where it is.
   [[nodiscard]] const ByteSource& program() const noexcept;
@@ -62,6 +64,11 @@ class ETSTREAM_EXPORT BundledProgramFile {
 
   /// The whole bundle as a description. Memory follows the number of values.
   [[nodiscard]] Result<BundledProgram> read() const;
+
+  /// The plan of the same content in another format; of a copy where it is in that format. BP08 to segmented
+  /// and back gives the original bytes, also of bundles that other writers laid out. `hash` is for segmented
+  /// ones. Error also: kTooLarge for a BP08 file over 2^31 - 1 bytes.
+  [[nodiscard]] Result<Layout> plan_as(BundleFormat to, bool hash = true) const;
 
   /// Checks the program, and that the test cases fit its methods. What is wrong is added to `findings`.
   /// Error: kIo, kOutOfMemory.

@@ -29,7 +29,7 @@ struct FilePart {
 };
 
 struct FileInspection {
-  std::string format;  // "program" or "bundled_program"
+  std::string format;  // "program", "bundled_program" or "segmented_bundle"
   std::uint64_t size = 0;
   std::uint32_t version = 0;        // of the outermost schema
   std::vector<FilePart> parts;      // payloads in file order, a shared one once; they don't overlap

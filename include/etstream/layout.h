@@ -10,10 +10,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/content_hash.h"
 #include "etstream/export.h"
 
 namespace etstream {
@@ -28,10 +32,22 @@ struct Extent {
   [[nodiscard]] std::uint64_t size() const noexcept { return source.size(); }
 };
 
+/// The end of a file that can be told only once what comes before it has passed: a directory of its hashes.
+struct Trailer {
+  struct Range {
+    std::uint64_t offset = 0;  // in the file
+    std::uint64_t size = 0;
+  };
+  std::vector<Range> hashed;  // by offset; they may lie in each other, and end before the trailer
+  /// The bytes of the last extent, as many as that has, from the hash of each range.
+  std::function<std::vector<std::byte>(std::span<const ContentHash>)> bytes;
+};
+
 /// Extents in file order, without gaps or overlaps: padding is part of them. A value; const use from
 /// several threads is safe.
 struct Layout {
   std::deque<Extent> extents;
+  std::optional<Trailer> trailer;   // takes the place of the last extent's bytes when that is written
   std::vector<std::string> labels;  // what extents hold: "metadata", or the field that holds the payload
   std::uint64_t size = 0;           // of the file, in bytes
   std::uint64_t metadata_size = 0;  // the bytes that the layout itself holds in memory

@@ -78,6 +78,9 @@ class ETSTREAM_EXPORT ProgramFile {
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
+  /// The alignment that the program was written with, up to 64 KiB, as far as its segments show it: they lie
+  /// at multiples of it.
+  [[nodiscard]] Result<std::uint64_t> segment_alignment() const;
 
   /// Checks what open() does not: that indices are in range, that segments are inside the file, apart from
   /// each other and aligned, with zeros between them. What is wrong is added to `findings`; what can't be

@@ -25,6 +25,8 @@ struct Arguments {
   std::string cases;
   std::string output;
   std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
+  std::string format = kFormats.front();
+  bool no_hash = false;
   bool unchecked = false;
   bool dry_run = false;
   bool no_sync = false;
@@ -84,7 +86,11 @@ Result<void> bundle_command(const Arguments& arguments) {
   ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
   if (!arguments.unchecked) ETSTREAM_TRY(check_command(arguments, bundle));
   ETSTREAM_ASSIGN(const Layout layout,
-                  plan(bundle, {.program_alignment = arguments.program_alignment, .unchecked = true}));
+                  plan(bundle, {.format = arguments.format == kSegmentedFormat ? BundleFormat::kSegmented
+                                                                               : BundleFormat::kBp08,
+                                .hash = !arguments.no_hash,
+                                .program_alignment = arguments.program_alignment,
+                                .unchecked = true}));
   if (arguments.dry_run) {
     arguments.json ? print_json(to_json(layout)) : print(layout);
     return {};
@@ -110,6 +116,11 @@ void add_bundle_command(CLI::App& app, Run& run) {
                    "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
       ->type_name(kNumber)
       ->capture_default_str();
+  command->add_option("--format", arguments->format, kFormatHelp)
+      ->check(CLI::IsMember(kFormats))
+      ->capture_default_str();
+  command->add_flag("--no-hash", arguments->no_hash,
+                    "Leave the hashes out of a segmented bundle, by which damage is found");
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");
   auto* dry_run =

@@ -11,6 +11,7 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
   app->require_subcommand(0, 1);
   add_bundle_command(*app, run);
+  add_convert_command(*app, run);
   add_extract_command(*app, run);
   add_inspect_command(*app, run);
   add_verify_command(*app, run);

@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "etstream/result.h"
 
@@ -22,7 +24,14 @@ using Run = std::function<Result<void>()>;
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kFolder = "DIR";
 
+/// The formats of a bundle.
+inline constexpr const char* kSegmentedFormat = "segmented";
+inline const std::vector<std::string> kFormats = {"bp08", kSegmentedFormat};
+inline constexpr const char* kFormatHelp =
+    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size";
+
 void add_bundle_command(CLI::App& app, Run& run);
+void add_convert_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_verify_command(CLI::App& app, Run& run);

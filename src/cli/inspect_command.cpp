@@ -71,10 +71,14 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
               name.c_str());
 }
 
+const char* described_format(const std::string& format) {
+  if (format == "program") return "program (ET12)";
+  return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
+}
+
 void print(const std::string& file, const FileInspection& found) {
   std::printf("%s: %s, version %" PRIu32 ", %s (%" PRIu64 " bytes)\n\n", file.c_str(),
-              found.format == "program" ? "program (ET12)" : "bundled program (BP08)", found.version,
-              readable_size(found.size).c_str(), found.size);
+              described_format(found.format), found.version, readable_size(found.size).c_str(), found.size);
   std::printf("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
   const std::size_t rows = std::min(kMostRows, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program.h"
+#include "format/bundled_program_parts.h"
 #include "format/bundled_program_schema.h"
+#include "format/file_kind.h"
 #include "format/test_case_check.h"
 #include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
@@ -15,11 +17,9 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;           // that ExecuTorch 1.5.1 writes
-constexpr std::uint64_t kMostAlignment = 4096;  // that is looked for in a program
-constexpr std::uint64_t kDefaultSegmentAlignment = 128;
+constexpr std::uint32_t kVersion = 2;  // that ExecuTorch 1.5.1 writes
 
-Result<Value> read_tensor(const TableReader& table) {
+Result<Value> read_tensor(const TableReader& table, const SegmentedBundleParts* segmented) {
   Tensor tensor;
   ETSTREAM_ASSIGN(tensor.scalar_type, table.scalar<ScalarType>("scalar_type"));
   for (const std::string_view name : {"sizes", "dim_order"}) {
@@ -31,16 +31,23 @@ Result<Value> read_tensor(const TableReader& table) {
   }
   ETSTREAM_ASSIGN(tensor.sizes, table.values<std::int32_t>("sizes"));
   ETSTREAM_ASSIGN(tensor.dim_order, table.values<std::uint8_t>("dim_order"));
+  if (segmented) {
+    ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(table));
+    if (segment) {
+      tensor.data = segmented->segment(*segment);
+      return Value(std::move(tensor));
+    }
+  }
   ETSTREAM_ASSIGN(auto data, table.bytes("data"));
   tensor.data = std::move(data).value_or(ByteSource());
   return Value(std::move(tensor));
 }
 
-Result<Value> read_value(const TableReader& table) {
+Result<Value> read_value(const TableReader& table, const SegmentedBundleParts* segmented) {
   ETSTREAM_ASSIGN(const auto held, table.member("val"));
   if (!held) return Value(std::monostate{});
   const std::string& kind = held->type_name();
-  if (kind == "Tensor") return read_tensor(*held);
+  if (kind == "Tensor") return read_tensor(*held, segmented);
   if (kind == "Int") {
     ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>("int_val"));
     return Value(scalar);
@@ -53,12 +60,13 @@ Result<Value> read_value(const TableReader& table) {
   return Value(scalar);
 }
 
-Result<std::vector<Value>> read_values(const TableReader& test_case, std::string_view which) {
+Result<std::vector<Value>> read_values(const TableReader& test_case, std::string_view which,
+                                       const SegmentedBundleParts* segmented) {
   ETSTREAM_ASSIGN(const TableList list, test_case.tables(which));
   std::vector<Value> values;
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(Value value, read_value(table));
+    ETSTREAM_ASSIGN(Value value, read_value(table, segmented));
     values.push_back(std::move(value));
   }
   return values;
@@ -88,80 +96,85 @@ Result<void> check_values_present(const TableReader& test_case, std::string_view
   return {};
 }
 
-/// The alignment that `program` was written with, as far as its segments show it: they lie at multiples of
-/// it.
-Result<std::uint64_t> alignment_of(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
-  std::uint64_t alignment = kMostAlignment;
-  int seen = 0;
-  for (const SegmentInfo& segment : segments) {
-    if (segment.size == 0) continue;
-    ++seen;
-    while (segment.offset % alignment != 0) alignment /= 2;
-  }
-  // One segment may lie at a multiple of more by chance.
-  return seen > 1 ? alignment : std::min(alignment, kDefaultSegmentAlignment);
-}
-
 }  // namespace
 
-struct BundledProgramFile::Parts {
-  FlatbufferView view;
-  std::uint32_t version = 0;
-  ByteSource program;
-  std::uint64_t program_offset = 0;
-  std::vector<Suite> suites;
-
-  Result<void> fill() {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-    ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>("version"));
+Result<void> BundledProgramFile::Parts::fill() {
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
+  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>("version"));
+  if (segmented) {
+    ETSTREAM_TRY(segmented->match(root));
+    program = segmented->program();
+    program_offset = program.offset_in(file).value_or(0);
+  } else {
     ETSTREAM_ASSIGN(const auto where, root.vector("program"));
     ETSTREAM_ASSIGN(auto bytes, root.bytes("program"));
     program = std::move(bytes).value_or(ByteSource());
     program_offset = where ? where->elements() : 0;
-    ETSTREAM_ASSIGN(const TableList list, root.tables("method_test_suites"));
-    for (std::uint32_t i = 0; i < list.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-      ETSTREAM_ASSIGN(auto name, table.string("method_name"));
-      ETSTREAM_ASSIGN(const TableList cases, table.tables("test_cases"));
-      suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
-    }
-    return {};
   }
-
-  Result<TableReader> test_case(const Suite& suite, std::uint32_t index) const {
-    const auto type = view.schema().find_table("BundledMethodTestSuite");
-    ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
-    ETSTREAM_ASSIGN(const TableList cases, TableReader(view, table, *type).tables("test_cases"));
-    if (index >= cases.size()) {
-      return make_error(ErrorCode::kInvalidArgument, "there is no test case ", index, " among the ",
-                        cases.size(), " of method ", quote(suite.method_name));
-    }
-    return cases.at(index);
+  ETSTREAM_ASSIGN(const TableList list, root.tables("method_test_suites"));
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader table, list.at(i));
+    ETSTREAM_ASSIGN(auto name, table.string("method_name"));
+    ETSTREAM_ASSIGN(const TableList cases, table.tables("test_cases"));
+    suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
   }
+  return {};
+}
 
-  Result<void> check_all_present(Findings& findings) const {
-    static constexpr std::array<std::string_view, 2> kRoot = {"method_test_suites", "program"};
-    static constexpr std::array<std::string_view, 2> kSuite = {"method_name", "test_cases"};
-    static constexpr std::array<std::string_view, 2> kCase = {"inputs", "expected_outputs"};
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-    ETSTREAM_TRY(check_present(root, kRoot, view.file(), findings));
-    ETSTREAM_ASSIGN(const TableList list, root.tables("method_test_suites"));
-    for (std::uint32_t i = 0; i < list.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader suite, list.at(i));
-      ETSTREAM_TRY(check_present(suite, kSuite, view.file(), findings));
-      ETSTREAM_ASSIGN(const TableList cases, suite.tables("test_cases"));
-      for (std::uint32_t j = 0; j < cases.size(); ++j) {
-        ETSTREAM_ASSIGN(const TableReader test_case, cases.at(j));
-        ETSTREAM_TRY(check_present(test_case, kCase, view.file(), findings));
-        for (const std::string_view which : kCase) {
-          ETSTREAM_TRY(check_values_present(test_case, which, view.file(), findings));
+Result<TableReader> BundledProgramFile::Parts::test_case(const Suite& suite, std::uint32_t index) const {
+  const auto type = view.schema().find_table("BundledMethodTestSuite");
+  ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
+  ETSTREAM_ASSIGN(const TableList cases, TableReader(view, table, *type).tables("test_cases"));
+  if (index >= cases.size()) {
+    return make_error(ErrorCode::kInvalidArgument, "there is no test case ", index, " among the ",
+                      cases.size(), " of method ", quote(suite.method_name));
+  }
+  return cases.at(index);
+}
+
+Result<std::vector<std::string>> BundledProgramFile::Parts::segment_names() const {
+  std::vector<std::string> names(segmented->directory().segments.size(), "what nothing refers to");
+  names[segmented->program_segment()] = "the program";
+  for (const Suite& suite : suites) {
+    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+      ETSTREAM_ASSIGN(const TableReader table, test_case(suite, i));
+      for (const auto& [which, what] :
+           {std::pair("inputs", "input"), std::pair("expected_outputs", "expected output")}) {
+        ETSTREAM_ASSIGN(const TableList list, table.tables(which));
+        for (std::uint32_t j = 0; j < list.size(); ++j) {
+          ETSTREAM_ASSIGN(const TableReader value, list.at(j));
+          ETSTREAM_ASSIGN(const auto held, value.member("val"));
+          if (!held || held->type_name() != "Tensor") continue;
+          ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(*held));
+          if (segment) names[*segment] = text(quote(suite.method_name), " case ", i, " ", what, " ", j);
         }
       }
     }
-    return {};
   }
-};
+  return names;
+}
+
+Result<void> BundledProgramFile::Parts::check_all_present(Findings& findings) const {
+  static constexpr std::array<std::string_view, 2> kRoot = {"method_test_suites", "program"};
+  static constexpr std::array<std::string_view, 2> kSuite = {"method_name", "test_cases"};
+  static constexpr std::array<std::string_view, 2> kCase = {"inputs", "expected_outputs"};
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
+  ETSTREAM_TRY(check_present(root, kRoot, view.file(), findings));
+  ETSTREAM_ASSIGN(const TableList list, root.tables("method_test_suites"));
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader suite, list.at(i));
+    ETSTREAM_TRY(check_present(suite, kSuite, view.file(), findings));
+    ETSTREAM_ASSIGN(const TableList cases, suite.tables("test_cases"));
+    for (std::uint32_t j = 0; j < cases.size(); ++j) {
+      ETSTREAM_ASSIGN(const TableReader test_case, cases.at(j));
+      ETSTREAM_TRY(check_present(test_case, kCase, view.file(), findings));
+      for (const std::string_view which : kCase) {
+        ETSTREAM_TRY(check_values_present(test_case, which, view.file(), findings));
+      }
+    }
+  }
+  return {};
+}
 
 BundledProgramFile::BundledProgramFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 BundledProgramFile::BundledProgramFile(BundledProgramFile&&) noexcept = default;
@@ -170,16 +183,28 @@ BundledProgramFile::~BundledProgramFile() = default;
 
 Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
   return without_exceptions([&]() -> Result<BundledProgramFile> {
-    ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
-    ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, file, file.name()));
-    ETSTREAM_TRY(verify_flatbuffer(view));
-    auto parts = std::make_unique<Parts>(Parts{std::move(view), 0, {}, 0, {}});
-    ETSTREAM_TRY(parts->fill());
-    return BundledProgramFile(std::move(parts));
+    const auto with = [](Parts filled) -> Result<BundledProgramFile> {
+      auto parts = std::make_unique<Parts>(std::move(filled));
+      ETSTREAM_TRY(parts->fill());
+      return BundledProgramFile(std::move(parts));
+    };
+    const auto kind = file_kind(file);
+    if (!kind || *kind != FileKind::kSegmentedBundle) {
+      ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
+      ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, file, file.name()));
+      ETSTREAM_TRY(verify_flatbuffer(view));
+      return with(Parts{std::move(file), std::move(view), {}, 0, {}, 0, {}});
+    }
+    ETSTREAM_ASSIGN(SegmentedBundleParts segmented, SegmentedBundleParts::open(file));
+    ETSTREAM_ASSIGN(FlatbufferView view, segmented.view());
+    return with(Parts{std::move(file), std::move(view), std::move(segmented), 0, {}, 0, {}});
   });
 }
 
-const ByteSource& BundledProgramFile::file() const noexcept { return parts_->view.file(); }
+const ByteSource& BundledProgramFile::file() const noexcept { return parts_->file; }
+BundleFormat BundledProgramFile::format() const noexcept {
+  return parts_->segmented ? BundleFormat::kSegmented : BundleFormat::kBp08;
+}
 std::uint32_t BundledProgramFile::version() const noexcept { return parts_->version; }
 const ByteSource& BundledProgramFile::program() const noexcept { return parts_->program; }
 std::uint64_t BundledProgramFile::program_offset() const noexcept { return parts_->program_offset; }
@@ -195,8 +220,9 @@ Result<MethodTestCase> BundledProgramFile::test_case(const Suite& suite, std::ui
   return without_exceptions([&]() -> Result<MethodTestCase> {
     ETSTREAM_ASSIGN(const TableReader table, parts_->test_case(suite, index));
     MethodTestCase test_case;
-    ETSTREAM_ASSIGN(test_case.inputs, read_values(table, "inputs"));
-    ETSTREAM_ASSIGN(test_case.expected_outputs, read_values(table, "expected_outputs"));
+    ETSTREAM_ASSIGN(test_case.inputs, read_values(table, "inputs", parts_->segmented_parts()));
+    ETSTREAM_ASSIGN(test_case.expected_outputs,
+                    read_values(table, "expected_outputs", parts_->segmented_parts()));
     return test_case;
   });
 }
@@ -221,12 +247,16 @@ Result<BundledProgram> BundledProgramFile::read() const {
 Result<void> BundledProgramFile::verify(Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_TRY(parts_->check_all_present(findings));
+    if (parts_->segmented) {
+      ETSTREAM_ASSIGN(const auto names, parts_->segment_names());
+      ETSTREAM_TRY(parts_->segmented->verify(names, findings));
+    }
     if (version() != kVersion) {
       add_warning(findings, text(file().name(), ": schema version ", version(), ", expected ", kVersion));
     }
     ETSTREAM_ASSIGN(const ProgramFile program, open_program());
     ETSTREAM_TRY(program.verify(findings));
-    ETSTREAM_ASSIGN(const std::uint64_t alignment, alignment_of(program));
+    ETSTREAM_ASSIGN(const std::uint64_t alignment, program.segment_alignment());
     if (program_offset() % alignment != 0) {
       add_warning(findings,
                   text(file().name(), ": the program's segments are aligned to ", alignment,

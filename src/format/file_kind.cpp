@@ -21,8 +21,9 @@ Result<FileKind> file_kind(const ByteSource& file) {
   const std::string_view identifier(bytes.data(), bytes.size());
   if (identifier == "ET12") return FileKind::kProgram;
   if (identifier == "BP08") return FileKind::kBundledProgram;
+  if (identifier == "BPS1") return FileKind::kSegmentedBundle;
   return make_error(ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
-                    ": expected the identifier of a program (ET12) or of a bundle (BP08), found ",
+                    ": expected the identifier of a program (ET12) or of a bundle (BP08, BPS1), found ",
                     quote(identifier));
 }
 

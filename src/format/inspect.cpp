@@ -129,7 +129,7 @@ Result<FileInspection> inspect(const ByteSource& source) {
       ETSTREAM_ASSIGN(inspection.version, program.version());
       ETSTREAM_TRY(add_program(program, "", 0, inspection));
     } else {
-      inspection.format = "bundled_program";
+      inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
       ETSTREAM_TRY(add_bundle(bundle, inspection));
     }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program.h"
 
-#include <array>
-#include <cstring>
-
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/extended_header.h"
 #include "format/program_parts.h"
 #include "program_bfbs_generated.h"
 #include "schema/flatbuffer_verifier.h"
@@ -21,44 +19,6 @@ Result<const Schema*> program_schema() {
       Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
   if (!kSchema) return kSchema.error();
   return &*kSchema;
-}
-
-/// The extended header of `file`, whose offsets are inside it; of length 0 if there is none.
-Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::string& name) {
-  ExtendedHeader header;
-  header.program_size = file.size();
-  std::array<std::byte, ExtendedHeader::kSize> bytes{};
-  const auto magic = std::as_bytes(std::span(ExtendedHeader::kMagic));
-  if (file.size() < ExtendedHeader::kPosition + bytes.size()) return header;
-  ETSTREAM_TRY(file.read_at(ExtendedHeader::kPosition, bytes));
-  if (!std::equal(magic.begin(), magic.end(), bytes.begin())) return header;
-  const auto field = [&](std::size_t offset, auto& out) {
-    std::memcpy(&out, bytes.data() + offset, sizeof(out));
-  };
-  const auto corrupt = [&](std::size_t offset, const auto&... expected_and_found) {
-    return make_error(ErrorCode::kCorrupt, name, ": offset ", ExtendedHeader::kPosition + offset,
-                      ": extended header: expected ", expected_and_found...);
-  };
-  field(4, header.length);
-  if (header.length < ExtendedHeader::kSmallest) {
-    return corrupt(4, "a length of at least ", ExtendedHeader::kSmallest, ", found ", header.length);
-  }
-  field(8, header.program_size);
-  field(16, header.segment_base_offset);
-  if (header.length >= ExtendedHeader::kSize) field(24, header.segment_data_size);
-  if (header.program_size < ExtendedHeader::kPosition + header.length || header.program_size > file.size()) {
-    return corrupt(8, "a program size that holds the header and is inside the file's ", file.size(),
-                   " bytes, found ", header.program_size);
-  }
-  if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
-    return corrupt(16, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
-                   " bytes from ", header.segment_base_offset, " on");
-  }
-  if (header.segment_base_offset != 0 && header.segment_base_offset < header.program_size) {
-    return corrupt(16, "segments behind the program's ", header.program_size, " bytes, found them from ",
-                   header.segment_base_offset, " on");
-  }
-  return header;
 }
 
 Result<ValueInfo> read_tensor(const TableReader& tensor) {
@@ -221,6 +181,21 @@ Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
     ETSTREAM_TRY(note_delegates(root, segments));
     return segments;
   });
+}
+
+Result<std::uint64_t> ProgramFile::segment_alignment() const {
+  constexpr std::uint64_t kMost = 65536;
+  constexpr std::uint64_t kDefault = 128;  // ExecuTorch's
+  ETSTREAM_ASSIGN(const auto segments, this->segments());
+  std::uint64_t alignment = kMost;
+  int seen = 0;
+  for (const SegmentInfo& segment : segments) {
+    if (segment.size == 0) continue;
+    ++seen;
+    while (segment.offset % alignment != 0) alignment /= 2;
+  }
+  // One segment may lie at a multiple of more by chance.
+  return seen > 1 ? alignment : std::min(alignment, kDefault);
 }
 
 }  // namespace etstream

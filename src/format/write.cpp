@@ -2,8 +2,11 @@
 #include "etstream/write.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "base/text.h"
 #include "base/try.h"
+#include "layout/range_hasher.h"
 
 namespace etstream {
 namespace {
@@ -11,30 +14,91 @@ namespace {
 /// How much is written between two calls of the progress function.
 constexpr std::uint64_t kStep = std::uint64_t{16} << 20;
 
-Result<void> write_extent(const Extent& extent, std::uint64_t total, Sink& sink, const Progress& progress) {
-  for (std::uint64_t done = 0; done < extent.size();) {
-    if (progress && !progress(extent.offset + done, total)) {
-      return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
-    }
-    const std::uint64_t n = std::min(kStep, extent.size() - done);
-    ETSTREAM_ASSIGN(const ByteSource step, extent.source.slice(done, n));
-    ETSTREAM_TRY(sink.append(step));
-    done += n;
+/// A source whose bytes are hashed while a sink reads them, which it does once and in order.
+class Hashed final : public ByteStorage {
+ public:
+  /// `begin` is where it begins in the file.
+  Hashed(ByteSource source, std::uint64_t begin, RangeHasher& hasher)
+      : source_(std::move(source)), begin_(begin), hasher_(hasher) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.forget(offset, size);
   }
-  return extent.source.check_unchanged();
-}
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (begin_ + offset != hasher_.position()) {
+      return make_error(ErrorCode::kInvalidArgument, name(), ": a sink read at ", begin_ + offset,
+                        " of the file, expected it at ", hasher_.position(),
+                        ": what is hashed is read once and in order");
+    }
+    ETSTREAM_TRY(source_.read_at(offset, out));
+    hasher_.pass(out);
+    return {};
+  }
+
+ private:
+  const ByteSource source_;
+  const std::uint64_t begin_;
+  RangeHasher& hasher_;
+};
+
+class Writer {
+ public:
+  Writer(const Layout& layout, Sink& sink, const Progress& progress)
+      : layout_(layout), sink_(sink), progress_(progress) {
+    if (layout.trailer) hasher_.emplace(layout.trailer->hashed);
+  }
+
+  Result<void> run() {
+    ETSTREAM_TRY(sink_.reserve(layout_.size));
+    for (const Extent& extent : layout_.extents) {
+      const bool is_trailer = layout_.trailer && &extent == &layout_.extents.back();
+      ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent));
+    }
+    ETSTREAM_TRY(report(layout_.size));
+    return sink_.commit();
+  }
+
+ private:
+  Result<void> write_extent(const Extent& extent) {
+    for (std::uint64_t done = 0; done < extent.size();) {
+      ETSTREAM_TRY(report(extent.offset + done));
+      const std::uint64_t n = std::min(kStep, extent.size() - done);
+      ETSTREAM_ASSIGN(ByteSource step, extent.source.slice(done, n));
+      if (hasher_) {
+        step = ByteSource(std::make_shared<Hashed>(std::move(step), extent.offset + done, *hasher_));
+      }
+      ETSTREAM_TRY(sink_.append(step));
+      done += n;
+    }
+    return extent.source.check_unchanged();
+  }
+
+  Result<void> write_trailer(const Extent& extent) {
+    ByteSource trailer = ByteSource::owned(layout_.trailer->bytes(hasher_->hashes()));
+    if (trailer.size() != extent.size()) {
+      return make_error(ErrorCode::kInvalidArgument, "the trailer has ", trailer.size(),
+                        " bytes, planned were ", extent.size());
+    }
+    return sink_.append(trailer);
+  }
+
+  Result<void> report(std::uint64_t done) {
+    if (!progress_ || progress_(done, layout_.size)) return {};
+    return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
+  }
+
+  const Layout& layout_;
+  Sink& sink_;
+  const Progress& progress_;
+  std::optional<RangeHasher> hasher_;
+};
 
 }  // namespace
 
 Result<void> write(const Layout& layout, Sink& sink, const Progress& progress) {
-  ETSTREAM_TRY(sink.reserve(layout.size));
-  for (const Extent& extent : layout.extents) {
-    ETSTREAM_TRY(write_extent(extent, layout.size, sink, progress));
-  }
-  if (progress && !progress(layout.size, layout.size)) {
-    return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
-  }
-  return sink.commit();
+  return without_exceptions([&] { return Writer(layout, sink, progress).run(); });
 }
 
 }  // namespace etstream

@@ -162,9 +162,12 @@ std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
   return {reinterpret_cast<const char*>(entries.data()), entries.size() * kVoffsetSize};
 }
 
-Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit) {
+Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit,
+                                       std::uint32_t header_size) {
   assert(identifier.empty() || identifier.size() == 4);
-  align(largest_alignment_, kOffsetSize + identifier.size());
+  align(largest_alignment_, kOffsetSize + identifier.size() + header_size);
+  place_hole(ByteSource::zeros(header_size), 1, "header");
+  metadata_size_ += header_size;
   place(std::as_bytes(std::span(identifier)));
   align(kOffsetSize, 0);
   place_distance_to(root.from_end);

@@ -69,10 +69,12 @@ class BackwardBuilder {
   void add_ref(std::uint16_t id, Ref object);
   Ref end_table();
 
-  /// Adds the header (root offset and `identifier`, of 4 bytes or none) and gives the file. The builder is
-  /// used up. Error: kTooLarge if the file is larger than `limit` or kLargestFlatbuffer bytes, or a table or
-  /// its vtable than the 65535 bytes that a vtable can say.
-  [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit);
+  /// Adds the header (root offset, `identifier`, of 4 bytes or none, and room for `header_size` bytes of the
+  /// format's own: see PackOptions) and gives the file. The builder is used up. Error: kTooLarge if the file
+  /// is larger than `limit` or kLargestFlatbuffer bytes, or a table or its vtable than the 65535 bytes that a
+  /// vtable can say.
+  [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit,
+                                      std::uint32_t header_size = 0);
 
  private:
   class Block;

@@ -32,9 +32,9 @@ class Packer {
  public:
   Packer(const Schema& schema, ValueReader& reader) : schema_(schema), reader_(reader) {}
 
-  Result<Layout> run(std::uint64_t limit) {
+  Result<Layout> run(const PackOptions& options) {
     ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
-    return builder_.finish(root, schema_.identifier(), limit);
+    return builder_.finish(root, schema_.identifier(), options.limit, options.header_size);
   }
 
  private:
@@ -227,8 +227,8 @@ class Packer {
 
 }  // namespace
 
-Result<Layout> pack(const Schema& schema, ValueReader& reader, std::uint64_t limit) {
-  return without_exceptions([&] { return Packer(schema, reader).run(limit); });
+Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
+  return without_exceptions([&] { return Packer(schema, reader).run(options); });
 }
 
 }  // namespace etstream

@@ -13,14 +13,20 @@
 
 namespace etstream {
 
+struct PackOptions {
+  std::uint64_t limit = kLargestFlatbuffer;  // of the file, in bytes
+  /// Room for a header of the format's own behind the identifier, in bytes: an extent of zeros, the second
+  /// one and labelled "header", whose source the caller replaces. It counts as metadata.
+  std::uint32_t header_size = 0;
+};
+
 /// Packs what `reader` gives, from its root on, in *object order* (that of FlatBuffers' Python object
 /// API, which ExecuTorch writes .pte and .bpte files with): a table's children first, in the order of
 /// its fields; then the table, fields in that order too; scalars that equal their default left out;
 /// equal vtables shared; strings not shared.
 ///
 /// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a required
-/// field that is absent, tables nested deeper than 64; kTooLarge over `limit` bytes.
-[[nodiscard]] Result<Layout> pack(const Schema& schema, ValueReader& reader,
-                                  std::uint64_t limit = kLargestFlatbuffer);
+/// field that is absent, tables nested deeper than 64; kTooLarge over the limit.
+[[nodiscard]] Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options = {});
 
 }  // namespace etstream

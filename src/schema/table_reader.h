@@ -34,6 +34,10 @@ class TableReader {
   /// Where the table is in the file.
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
+  [[nodiscard]] Result<bool> has(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(name)));
+    return found.has_value();
+  }
   /// The scalar, or its default.
   template <class T>
   [[nodiscard]] Result<T> scalar(std::string_view name) const {

@@ -21,6 +21,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSmall = 64 * kMiB;
 constexpr std::uint64_t kLarge = 1900 * kMiB;  // just under what a BP08 bundle can hold
+constexpr std::uint64_t kHuge = 8192 * kMiB;   // for what has no such limit
 constexpr std::uint64_t kAddressSpace = 64 * kMiB;
 constexpr std::uint64_t kMostMemory = 16 * kMiB;
 constexpr std::uint64_t kMostDifference = 1 * kMiB;
@@ -80,7 +81,12 @@ PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool
 }
 
 std::vector<std::string> bundle_command(const std::string& command, const LargeFiles& files,
-                                        std::uint64_t size) {
+                                        std::uint64_t size, const std::string& format = "bp08") {
+  if (format != "bp08") {
+    auto plain = bundle_command(command, files, size);
+    plain.insert(plain.end(), {"--format", format});
+    return plain;
+  }
   return {command,
           "bundle",
           files.sparse_model(size),
@@ -107,11 +113,11 @@ PeakMemory bundle(const std::string& command, std::uint64_t size, bool limited) 
 }
 
 /// What each of the commands that read took, for a bundle of `size`.
-std::vector<PeakMemory> read(std::uint64_t size) {
+std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   const LargeFiles files;
   const std::string file = files.path("out.bpte");
-  REQUIRE(run(bundle_command(etstream_path, files, size), size, true).exit_code == 0);
-  std::vector<PeakMemory> peaks;
+  std::vector<PeakMemory> peaks = {run(bundle_command(etstream_path, files, size, format), size, true)};
+  REQUIRE(peaks[0].exit_code == 0);
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"verify", file},
         {"inspect", file},
@@ -124,6 +130,11 @@ std::vector<PeakMemory> read(std::uint64_t size) {
   return peaks;
 }
 
+void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large) {
+  REQUIRE(small.size() == large.size());
+  for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
+}
+
 }  // namespace
 
 TEST_CASE("bundling takes the same memory for 64 MiB and for 1.9 GiB, in 64 MiB of address space") {
@@ -132,10 +143,12 @@ TEST_CASE("bundling takes the same memory for 64 MiB and for 1.9 GiB, in 64 MiB 
 }
 
 TEST_CASE("verify, inspect and extract take the same memory for 64 MiB and for 1.9 GiB") {
-  const auto small = read(kSmall);
-  const auto large = read(size_that_fits(2 * kLarge) / 2);
-  REQUIRE(small.size() == large.size());
-  for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
+  check_contract(read(kSmall, "bp08"), read(size_that_fits(2 * kLarge) / 2, "bp08"));
+}
+
+TEST_CASE(
+    "bundling, verify, inspect and extract take the same for segmented bundles of 64 MiB and of 8 GiB") {
+  check_contract(read(kSmall, "segmented"), read(size_that_fits(2 * kHuge) / 2, "segmented"));
 }
 
 TEST_CASE("a writer that holds the payload does not pass the test") {

@@ -79,7 +79,7 @@ Schema payload_schema() {
 Result<Layout> pack_zeros(std::uint64_t size, std::uint64_t limit = kLargestFlatbuffer) {
   const Schema schema = payload_schema();
   PayloadReader reader(ByteSource::zeros(size));
-  return pack(schema, reader, limit);
+  return pack(schema, reader, {.limit = limit});
 }
 
 std::string too_large(std::uint64_t size, std::uint64_t limit) {

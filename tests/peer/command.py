@@ -49,6 +49,11 @@ class Etstream:
         """What the command writes to a pipe on standard output."""
         return self._run("bundle", program, "--cases", cases, "-o", "-")
 
+    def convert(self, bundle: Path, output: Path, to: str) -> bytes:
+        """Write the bundle in another format to `output`; returns its bytes."""
+        self._run("convert", bundle, "--to", to, "-o", output, "--no-sync")
+        return output.read_bytes()
+
     def extract_program(self, bundle: Path, output: Path) -> bytes:
         """Write the bundle's program to `output`; returns its bytes."""
         self._run("extract", bundle, "--program", output, "--no-sync")

@@ -81,12 +81,14 @@ TEST_CASE(
       {"abc", "kUnsupported: bad: is 3 bytes long, expected a .pte or .bpte file",
        "kCorrupt: bad: offset 0: expected a file with identifier BP08, found 3 bytes"},
       {std::string("\x08\0\0\0BP07....", 12),
-       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08), "
+       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08, "
+       "BPS1), "
        "found "
        "'BP07'",
        "kCorrupt: bad: offset 4: expected identifier 'BP08', found 'BP07'"},
       {std::string("\x08\0\0\0\n\x1b[m....", 12),
-       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08), "
+       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08, "
+       "BPS1), "
        "found "
        "'\\x0a\\x1b[m'",
        "kCorrupt: bad: offset 4: expected identifier 'BP08', found '\\x0a\\x1b[m'"},

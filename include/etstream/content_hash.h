@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The hash that segmented bundles keep of their parts: XXH3 of 128 bits, its highest byte first, as
+// `xxhsum -H2` prints it. It finds damage; it is no protection against somebody who forges.
+//
+//   const etstream::ContentHash none{};
+//   if (none == etstream::ContentHash{}) std::puts("not hashed");
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace etstream {
+
+using ContentHash = std::array<std::byte, 16>;
+
+}  // namespace etstream

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ContentHasher: the hash of content that comes piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "etstream/content_hash.h"
+
+namespace etstream {
+
+/// Used by one thread at a time.
+class ContentHasher {
+ public:
+  /// std::bad_alloc where there is no memory for its 576 bytes.
+  ContentHasher();
+  ContentHasher(ContentHasher&&) noexcept;
+  ContentHasher& operator=(ContentHasher&&) noexcept;
+  ~ContentHasher();
+
+  void update(std::span<const std::byte> bytes) noexcept;
+  /// Of all that has come so far; more may follow.
+  [[nodiscard]] ContentHash hash() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bundles from one format to the other, without loss.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "format/bundled_program_parts.h"
+#include "format/segmented_bundle.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint32_t kMostAlignment = 65536;
+constexpr std::uint32_t kUsualAlignment = 32;
+
+Result<bool> equal(const ByteSource& a, const ByteSource& b) {
+  std::array<std::byte, 4096> left{};
+  std::array<std::byte, 4096> right{};
+  for (std::uint64_t at = 0; at < a.size();) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), a.size() - at));
+    ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
+    ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
+    if (!std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(n), right.begin())) return false;
+    at += n;
+  }
+  return true;
+}
+
+/// Whether writing `layout` gives `file`: payloads are those of the file where they lie, the rest is
+/// compared.
+Result<bool> gives(const Layout& layout, const ByteSource& file) {
+  if (layout.size != file.size()) return false;
+  for (const Extent& extent : layout.extents) {
+    if (extent.source.offset_in(file) == extent.offset) continue;
+    ETSTREAM_ASSIGN(const ByteSource there, file.slice(extent.offset, extent.size()));
+    ETSTREAM_ASSIGN(const bool same, equal(extent.source, there));
+    if (!same) return false;
+  }
+  return true;
+}
+
+/// The program's alignment with which packing gives the file again, if there is one.
+Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& bundle,
+                                                          const BundledProgramFile& file) {
+  std::vector<std::uint32_t> candidates = {kUsualAlignment};
+  for (std::uint32_t alignment = kMostAlignment; alignment > 0; alignment /= 2) {
+    if (alignment != kUsualAlignment && file.program_offset() % alignment == 0)
+      candidates.push_back(alignment);
+  }
+  for (const std::uint32_t alignment : candidates) {
+    ETSTREAM_ASSIGN(const Layout layout, plan(bundle, {.program_alignment = alignment, .unchecked = true}));
+    ETSTREAM_ASSIGN(const bool same, gives(layout, file.file()));
+    if (same) return std::optional(alignment);
+  }
+  return std::optional<std::uint32_t>();
+}
+
+/// The program and the large tensors where they lie in the file, and all the rest of it.
+Result<OriginalLayout> original_layout_of(const BundledProgram& bundle, const ByteSource& file) {
+  OriginalLayout out;
+  const auto add = [&](const ByteSource& payload) {
+    const auto offset = payload.offset_in(file);
+    if (offset && payload.size() != 0) out.payloads.push_back({*offset, payload});
+  };
+  add(bundle.program);
+  for (const MethodTestSuite& suite : bundle.method_test_suites) {
+    for (const MethodTestCase& test_case : suite.test_cases) {
+      for (const auto* values : {&test_case.inputs, &test_case.expected_outputs}) {
+        for (const Value& value : *values) {
+          const auto* tensor = std::get_if<Tensor>(&value);
+          if (tensor && tensor->data.size() >= kSmallestSegment) add(tensor->data);
+        }
+      }
+    }
+  }
+  std::sort(out.payloads.begin(), out.payloads.end(),
+            [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  // What is shared in the file stays there once.
+  const auto shared = [](const auto& a, const auto& b) { return a.offset == b.offset; };
+  out.payloads.erase(std::unique(out.payloads.begin(), out.payloads.end(), shared), out.payloads.end());
+  std::vector<ByteSource> rest;
+  std::uint64_t end = 0;
+  for (const OriginalLayout::Payload& payload : out.payloads) {
+    ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
+    rest.push_back(std::move(before));
+    end = payload.offset + payload.source.size();
+  }
+  ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
+  rest.push_back(std::move(last));
+  ETSTREAM_ASSIGN(out.metadata, ByteSource::concatenation(std::move(rest)));
+  return out;
+}
+
+Result<Layout> to_segmented(const BundledProgramFile& file, bool hash) {
+  ETSTREAM_ASSIGN(const BundledProgram bundle, file.read());
+  ETSTREAM_ASSIGN(const auto alignment, alignment_that_gives(bundle, file));
+  if (alignment) return plan_segmented_bundle(bundle, {.hash = hash, .program_alignment = *alignment});
+  ETSTREAM_ASSIGN(const OriginalLayout original, original_layout_of(bundle, file.file()));
+  return plan_segmented_bundle(bundle, {.hash = hash, .original = &original});
+}
+
+/// The original file of which the layout was kept: its metadata, with the payloads put back in.
+Result<Layout> as_it_was(const OriginalLayout& original) {
+  Layout layout;
+  layout.labels = {"metadata", "payload"};
+  const auto append = [&](std::uint32_t label, ByteSource source) {
+    if (source.size() == 0) return;
+    const std::uint64_t size = source.size();
+    layout.extents.push_back({layout.size, 1, label, std::move(source)});
+    layout.size += size;
+  };
+  std::uint64_t used = 0;
+  for (const OriginalLayout::Payload& payload : original.payloads) {
+    ETSTREAM_ASSIGN(ByteSource before, original.metadata.slice(used, payload.offset - layout.size));
+    used += before.size();
+    append(0, std::move(before));
+    append(1, payload.source);
+  }
+  ETSTREAM_ASSIGN(ByteSource last, original.metadata.slice(used, original.metadata.size() - used));
+  append(0, std::move(last));
+  layout.payload_size = layout.size;
+  return layout;
+}
+
+}  // namespace
+
+Result<Layout> BundledProgramFile::plan_as(BundleFormat to, bool hash) const {
+  return without_exceptions([&]() -> Result<Layout> {
+    if (format() == to) return plan_copy(file(), "bundle");
+    if (to == BundleFormat::kSegmented) return to_segmented(*this, hash);
+    const auto& segmented = *parts_->segmented;
+    if (segmented.original_layout()) return as_it_was(*segmented.original_layout());
+    ETSTREAM_ASSIGN(const BundledProgram bundle, read());
+    return plan(bundle, {.program_alignment = segmented.program_alignment(), .unchecked = true});
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/segmented_bundle.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <unordered_map>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/program.h"
+#include "format/bundled_program_bindings.h"
+#include "format/segmented_bundle_directory.h"
+#include "schema/schema_packer.h"
+#include "schema/struct_reader.h"
+#include "segmented_bundle_bfbs_generated.h"
+
+namespace etstream {
+namespace {
+
+using Directory = SegmentedBundleDirectory;
+
+/// The largest page size that devices have, so that the program can be mapped where it lies, and a multiple
+/// of every file system's block, so that it can be cloned.
+constexpr std::uint32_t kProgramAlignment = 16384;
+constexpr std::uint32_t kTensorAlignment = 64;
+constexpr std::uint32_t kProgramSegment = 0;
+
+/// What the field `segments` says of one, and where its bytes come from.
+struct PlannedSegment {
+  std::uint64_t size = 0;
+  std::uint32_t alignment = 1;
+  ByteSource source;
+  std::string label;
+};
+
+struct OriginalPayloadStruct {
+  std::uint64_t offset = 0;
+  std::uint32_t segment = 0;
+  std::uint32_t padding = 0;
+};
+
+/// The content's segments: the program, the large tensors in file order, and what an original layout adds.
+class Segments {
+ public:
+  Segments(const BundledProgram& bundle, std::uint32_t program_alignment) {
+    add(bundle.program, program_alignment, "program");
+    for (const MethodTestSuite& suite : bundle.method_test_suites) {
+      for (const MethodTestCase& test_case : suite.test_cases) {
+        add(test_case.inputs);
+        add(test_case.expected_outputs);
+      }
+    }
+  }
+
+  void add_original(const OriginalLayout& original) {
+    original_metadata_ = add(original.metadata, 1, "original metadata");
+    for (const OriginalLayout::Payload& payload : original.payloads) {
+      for (std::uint32_t i = 0; i < all_.size(); ++i) {
+        if (all_[i].source.offset_in(payload.source) == 0 && all_[i].size == payload.source.size()) {
+          original_payloads_.push_back({payload.offset, i, 0});
+          break;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<PlannedSegment>& all() const { return all_; }
+  [[nodiscard]] std::optional<std::uint32_t> of(const void* tensor) const {
+    const auto found = of_tensors_.find(tensor);
+    return found == of_tensors_.end() ? std::nullopt : std::optional(found->second);
+  }
+  [[nodiscard]] std::optional<std::uint32_t> original_metadata() const { return original_metadata_; }
+  [[nodiscard]] const std::vector<OriginalPayloadStruct>& original_payloads() const {
+    return original_payloads_;
+  }
+
+ private:
+  std::uint32_t add(ByteSource source, std::uint32_t alignment, std::string label) {
+    const auto number = static_cast<std::uint32_t>(all_.size());
+    const std::uint64_t size = source.size();
+    all_.push_back({size, alignment, std::move(source), std::move(label)});
+    return number;
+  }
+  void add(const std::vector<Value>& values) {
+    for (const Value& value : values) {
+      const auto* tensor = std::get_if<Tensor>(&value);
+      if (!tensor || tensor->data.size() < kSmallestSegment) continue;
+      of_tensors_.emplace(tensor, add(tensor->data, kTensorAlignment, "Tensor.data"));
+    }
+  }
+
+  std::vector<PlannedSegment> all_;
+  std::unordered_map<const void*, std::uint32_t> of_tensors_;
+  std::optional<std::uint32_t> original_metadata_;
+  std::vector<OriginalPayloadStruct> original_payloads_;
+};
+
+/// Gives the fields of BP08 from the description, and the new ones from the segments.
+class SegmentedReader final : public ValueReader {
+ public:
+  SegmentedReader(const Schema& schema, StructReader& inner, const Segments& segments,
+                  std::uint32_t program_alignment)
+      : schema_(schema), inner_(inner), segments_(segments), program_alignment_(program_alignment) {}
+
+  ValueNode root() override { return inner_.root(); }
+  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override { return inner_.element(vector, i); }
+  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
+    const std::string& in = schema_.tables()[table].name;
+    const std::string& name = schema_.tables()[table].fields[field].name;
+    if (in == "Tensor" && (name == "data" || name == "data_segment")) return tensor_data(node, table, field);
+    if (in == "Segment") {
+      const auto& segment = get<PlannedSegment>(node.object);
+      return name == "size" ? scalar(segment.size) : scalar(segment.alignment);
+    }
+    if (in == "OriginalLayout") {
+      if (name == "metadata_segment") return scalar(*segments_.original_metadata());
+      return FieldValue(std::as_bytes(std::span(segments_.original_payloads())));
+    }
+    if (in == "BundledProgram") return root_field(node, table, field, name);
+    return inner_.field(node, table, field);
+  }
+
+ private:
+  Result<FieldValue> tensor_data(ValueNode node, std::size_t table, std::size_t field) {
+    const auto segment = segments_.of(node.object);
+    if (schema_.tables()[table].fields[field].name == "data_segment") {
+      return segment ? scalar(*segment) : FieldValue(AbsentValue{});
+    }
+    return segment ? FieldValue(BytesValue()) : inner_.field(node, table, field);
+  }
+
+  Result<FieldValue> root_field(ValueNode node, std::size_t table, std::size_t field,
+                                const std::string& name) {
+    if (name == "program") return FieldValue(BytesValue());
+    if (name == "segments") return table_vector(segments_.all());
+    if (name == "program_segment") return scalar(kProgramSegment);
+    if (name == "program_alignment") return scalar(program_alignment_);
+    if (name == "original_layout") {
+      if (!segments_.original_metadata()) return FieldValue(AbsentValue{});
+      return FieldValue(TableValue{{&segments_, 0}});
+    }
+    return inner_.field(node, table, field);
+  }
+
+  const Schema& schema_;
+  StructReader& inner_;
+  const Segments& segments_;
+  const std::uint32_t program_alignment_;
+};
+
+/// Puts segments and directory behind the metadata.
+class Planner {
+ public:
+  Planner(Layout metadata, const Segments& segments) : layout_(std::move(metadata)), segments_(segments) {
+    header_.extended.length = SegmentedBundleHeader::kSize;
+    header_.extended.program_size = layout_.size;
+  }
+
+  Result<Layout> run(bool hash, const std::vector<Directory::Part>& parts) {
+    if (hash) directory_.parts = parts;
+    for (const PlannedSegment& segment : segments_.all()) ETSTREAM_TRY(place(segment));
+    header_.extended.segment_data_size = layout_.size - header_.extended.segment_base_offset;
+    ETSTREAM_TRY(pad(Directory::kAlignment));
+    header_.directory_offset = layout_.size;
+    header_.directory_size = directory_.size();
+    ETSTREAM_TRY(append(1, "directory", directory_source(hash)));
+    layout_.extents[1].source = ByteSource::owned(to_bytes(header_));
+    if (hash) layout_.trailer = trailer();
+    layout_.payload_size = layout_.size - layout_.metadata_size;
+    return std::move(layout_);
+  }
+
+ private:
+  Result<void> place(const PlannedSegment& segment) {
+    ETSTREAM_TRY(pad(segment.alignment));
+    if (directory_.segments.empty()) header_.extended.segment_base_offset = layout_.size;
+    const std::uint64_t offset = layout_.size - header_.extended.segment_base_offset;
+    directory_.segments.push_back({offset, segment.size, segment.size, 0, {}});
+    return append(segment.alignment, segment.label, segment.source);
+  }
+
+  Result<void> pad(std::uint64_t alignment) {
+    return append(1, "padding", ByteSource::zeros(padding_to(layout_.size, alignment)));
+  }
+
+  Result<void> append(std::uint32_t alignment, const std::string& label, ByteSource source) {
+    if (source.size() == 0) return {};
+    const auto size = checked_add(layout_.size, source.size());
+    if (!size) return make_error(ErrorCode::kTooLarge, "the file would be over 2^64 - 1 bytes");
+    const auto found = std::find(layout_.labels.begin(), layout_.labels.end(), label);
+    const auto number = static_cast<std::uint32_t>(found - layout_.labels.begin());
+    if (found == layout_.labels.end()) layout_.labels.push_back(label);
+    layout_.extents.push_back({layout_.size, alignment, number, std::move(source)});
+    layout_.size = *size;
+    return {};
+  }
+
+  ByteSource directory_source(bool hash) const {
+    if (hash) return ByteSource::zeros(directory_.size());
+    return ByteSource::owned(to_bytes(directory_));
+  }
+
+  /// The directory is what the hashes of metadata, segments and parts make of it.
+  Trailer trailer() const {
+    const std::uint64_t base = header_.extended.segment_base_offset;
+    Trailer out;
+    out.hashed.push_back({0, header_.extended.program_size});
+    struct Target {
+      bool is_part = false;
+      std::size_t index = 0;
+    };
+    auto targets = std::make_shared<std::vector<Target>>();
+    for (std::size_t i = 0, part = 0; i < directory_.segments.size(); ++i) {
+      const Directory::Segment& segment = directory_.segments[i];
+      out.hashed.push_back({base + segment.offset, segment.stored_size});
+      targets->push_back({false, i});
+      for (; part < directory_.parts.size() && directory_.parts[part].segment == i; ++part) {
+        const Directory::Part& piece = directory_.parts[part];
+        out.hashed.push_back({base + segment.offset + piece.offset, piece.size});
+        targets->push_back({true, part});
+      }
+    }
+    out.bytes = [directory = directory_, targets](std::span<const ContentHash> hashes) mutable {
+      directory.hashed = true;
+      directory.metadata = hashes[0];
+      for (std::size_t i = 0; i < targets->size(); ++i) {
+        const Target& target = (*targets)[i];
+        (target.is_part ? directory.parts[target.index].hash : directory.segments[target.index].hash) =
+            hashes[i + 1];
+      }
+      return to_bytes(directory);
+    };
+    return out;
+  }
+
+  Layout layout_;
+  const Segments& segments_;
+  SegmentedBundleHeader header_;
+  Directory directory_;
+};
+
+/// The program's own alignment, and its parts, which are hashed each; none of a program that can't be read.
+struct ProgramLayout {
+  std::uint32_t alignment = kProgramAlignment;
+  std::vector<Directory::Part> parts;
+};
+
+Result<ProgramLayout> layout_of(const ByteSource& source) {
+  ProgramLayout out;
+  const auto program = ProgramFile::open(source);
+  if (!program) {
+    if (program.error().code == ErrorCode::kCorrupt) return out;
+    return program.error();
+  }
+  ETSTREAM_ASSIGN(const auto alignment, program->segment_alignment());
+  out.alignment = std::max(kProgramAlignment, static_cast<std::uint32_t>(alignment));
+  ETSTREAM_ASSIGN(auto segments, program->segments());
+  std::sort(segments.begin(), segments.end(),
+            [](const SegmentInfo& a, const SegmentInfo& b) { return a.offset < b.offset; });
+  out.parts.push_back({kProgramSegment, 0, program->flatbuffer_size(), {}});
+  for (const SegmentInfo& segment : segments) {
+    if (segment.size != 0) out.parts.push_back({kProgramSegment, segment.offset, segment.size, {}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<const Schema*> segmented_bundle_schema() {
+  using Binary = segmented_bundle::BundledProgramBinarySchema;
+  static const Result<Schema> kSchema =
+      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  if (!kSchema) return kSchema.error();
+  return &*kSchema;
+}
+
+Result<Layout> plan_segmented_bundle(const BundledProgram& bundle, const SegmentedBundleOptions& options) {
+  return without_exceptions([&]() -> Result<Layout> {
+    ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
+    ETSTREAM_ASSIGN(const ProgramLayout program, layout_of(bundle.program));
+    Segments segments(bundle, program.alignment);
+    if (options.original) segments.add_original(*options.original);
+    ETSTREAM_ASSIGN(auto bound, StructReader::bind(*schema, bundled_program_bindings()));
+    StructReader fields(std::move(bound), &bundle);
+    SegmentedReader reader(*schema, fields, segments, options.program_alignment);
+    ETSTREAM_ASSIGN(Layout metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
+    return Planner(std::move(metadata), segments).run(options.hash, program.parts);
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Proves the byte tables of the segmented bundle's specification on a real file.
+
+    python3 check_specification.py SPEC.md FILE.bpte
+
+A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which
+says the structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins
+with a literal in backticks says what the field always is. FILE, which has hashes and parts, is read by the
+tables alone. Hashes are not computed.
+"""
+
+import mmap
+import re
+import sys
+from pathlib import Path
+
+HEADING = re.compile(r"#+ (.*?)(?: \((\d+) bytes\))?")
+ROW = re.compile(r"\| (\d+) \| (4|8|16|\d+(?= \| reserved)) \| ([\w ]+) \| (?:`([^`]+)`)?.* \|")
+COLUMNS = ["offset", "size", "field", "meaning"]
+TABLES = ["Start", "Header", "Directory header", "Segment entry", "Part entry"]
+
+
+def read_tables(path: Path, problems: list[str]) -> dict:
+    """By structure: its size, and by field: offset, size and literal."""
+    tables, heading, size, in_table = {}, "", "0", False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip("| ").split("|", 3)] if line.startswith("|") else []
+        if match := HEADING.fullmatch(line):
+            heading, size = match[1], match[2] or "0"
+        if cells == COLUMNS:
+            tables[heading] = (int(size), {})
+        elif in_table and cells and not set(cells[0]) <= set("-:"):
+            if row := ROW.fullmatch(line):
+                tables[heading][1][row[3]] = (int(row[1]), int(row[2]), row[4])
+            else:
+                problems.append(f"{path}:{number}: expected an offset, a size of 4, 8 or 16, a field and a meaning")
+        in_table = cells == COLUMNS or (in_table and bool(cells))
+    problems += [f"{path}: no byte table {name!r}" for name in TABLES if name not in tables]
+    for name, (told, fields) in tables.items():
+        end = 0
+        for field, (offset, length, _) in fields.items():
+            problems += [f"{path}: {name}: {field} is at {offset}, expected {end}"] if offset != end else []
+            end = offset + length
+        problems += [f"{path}: {name}: rows take {end} bytes, expected {told}"] if end != told else []
+    return tables
+
+
+class Checker:
+    """Reads a file by the tables, and keeps what is wrong."""
+
+    def __init__(self, tables: dict, file: mmap.mmap, problems: list[str]) -> None:
+        self.tables, self.file, self.problems = tables, file, problems
+
+    def expect(self, right: bool, what: str) -> None:
+        self.problems += [] if right else [f"FILE: expected {what}"]
+
+    def read(self, name: str, at: int) -> dict:
+        """The fields of the structure at `at`; those of 16 bytes are hashes and stay bytes."""
+        size, fields = self.tables[name]
+        if at + size > len(self.file):
+            raise ValueError(f"FILE: expected {name} at {at} inside its {len(self.file)} bytes")
+        values = {}
+        for field, (offset, length, literal) in fields.items():
+            raw, where = self.file[at + offset : at + offset + length], f"{name}.{field} at {at + offset}"
+            values[field] = raw if length == 16 else int.from_bytes(raw, "little")
+            found = str(values[field]) if literal and literal.isdigit() else raw.decode("latin-1")
+            self.expect(literal in (None, found), f"{where} to be {literal}, found {found!r}")
+            reserved = field.startswith("reserved")
+            self.expect(not (reserved and any(raw)), f"{where} to be zero")
+            self.expect(reserved or length < 16 or any(raw), f"{where} to be a hash, found zeros")
+        return values
+
+    def run(self) -> None:
+        sizes = {name: size for name, (size, _) in self.tables.items()}
+        start, header = self.read("Start", 0), self.read("Header", sizes["Start"])
+        at, base = header["directory offset"], header["segment base offset"]
+        directory = self.read("Directory header", at)
+        segments_at = at + sizes["Directory header"]
+        parts_at = segments_at + directory["segment count"] * sizes["Segment entry"]
+        end = parts_at + directory["part count"] * sizes["Part entry"]
+        self.expect(end == at + header["directory size"] == len(self.file), "a directory that ends the file")
+        self.expect(at % 64 == 0, f"the directory at a multiple of 64, found {at}")
+        self.expect(directory["flags"] == 1 and directory["part count"] > 0, "a file with hashes and parts")
+        self.expect(start["root offset"] < header["metadata size"] <= base, "root, metadata's end, segments in order")
+        segments, used, last = [], header["metadata size"], (0, 0)
+        for place in range(segments_at, parts_at, sizes["Segment entry"]):
+            segment = self.read("Segment entry", place)
+            segments.append(segment["logical size"])
+            begin = base + segment["offset"]
+            self.expect(used <= begin <= at, f"the segment at {begin} between {used} and {at}")
+            self.expect(not any(self.file[used:begin]), f"zeros before the segment at {begin}")
+            self.expect(segment["stored size"] == segment["logical size"], "as many bytes stored as logical")
+            used = begin + segment["stored size"]
+        self.expect(used == base + header["segment data size"] <= at, f"segments that end at {used}, before {at}")
+        self.expect(not any(self.file[used:at]), f"zeros before the directory at {at}")
+        for place in range(parts_at, end, sizes["Part entry"]):
+            part = self.read("Part entry", place)
+            self.expect(last <= (part["segment"], part["offset"]), "parts by segment and offset")
+            last = (part["segment"], part["offset"])
+            room = segments[last[0]] if last[0] < len(segments) else 0
+            self.expect(0 < part["size"] <= room - last[1], f"the part at {place} inside its segment")
+
+
+def main() -> int:
+    problems: list[str] = []
+    tables = read_tables(Path(sys.argv[1]), problems)
+    try:
+        with open(sys.argv[2], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if not problems:
+                Checker(tables, content, problems).run()
+    except (KeyError, ValueError) as error:
+        problems.append(f"no field {error}" if isinstance(error, KeyError) else str(error))
+    count = sum(len(fields) for _, fields in tables.values())
+    print("\n".join(problems) or f"specification: {len(tables)} tables, {count} fields agree with {sys.argv[2]}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
