@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/bundle_options.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
 #include "cli/output.h"
@@ -20,17 +21,11 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments {
+struct Arguments : BundleOptions {
   std::string model;
   std::string cases;
-  std::string output;
   std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
-  std::string format = kFormats.front();
-  bool no_hash = false;
   bool unchecked = false;
-  bool dry_run = false;
-  bool no_sync = false;
-  bool json = false;
 };
 
 std::size_t count_cases(const BundledProgram& bundle) {
@@ -85,12 +80,10 @@ Result<void> bundle_command(const Arguments& arguments) {
   ETSTREAM_ASSIGN(bundle.program, ByteSource::file(arguments.model));
   ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
   if (!arguments.unchecked) ETSTREAM_TRY(check_command(arguments, bundle));
-  ETSTREAM_ASSIGN(const Layout layout,
-                  plan(bundle, {.format = arguments.format == kSegmentedFormat ? BundleFormat::kSegmented
-                                                                               : BundleFormat::kBp08,
-                                .hash = !arguments.no_hash,
-                                .program_alignment = arguments.program_alignment,
-                                .unchecked = true}));
+  ETSTREAM_ASSIGN(const Layout layout, plan(bundle, {.format = arguments.bundle_format(),
+                                                     .hash = !arguments.no_hash,
+                                                     .program_alignment = arguments.program_alignment,
+                                                     .unchecked = true}));
   if (arguments.dry_run) {
     arguments.json ? print_json(to_json(layout)) : print(layout);
     return {};
@@ -109,8 +102,7 @@ void add_bundle_command(CLI::App& app, Run& run) {
   command->add_option("--cases", arguments->cases, "The test cases, a JSON file")
       ->type_name("CASES.json")
       ->required();
-  auto* output = command->add_option("-o,--output", arguments->output, "The bundle; - is standard output")
-                     ->type_name("OUT.bpte");
+  add_bundle_path(*command, *arguments);
   command
       ->add_option("--program-alignment", arguments->program_alignment,
                    "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
@@ -119,19 +111,12 @@ void add_bundle_command(CLI::App& app, Run& run) {
   command->add_option("--format", arguments->format, kFormatHelp)
       ->check(CLI::IsMember(kFormats))
       ->capture_default_str();
-  command->add_flag("--no-hash", arguments->no_hash,
-                    "Leave the hashes out of a segmented bundle, by which damage is found");
+  add_hash_flag(*command, *arguments);
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");
-  auto* dry_run =
-      command->add_flag("--dry-run", arguments->dry_run, "Show the plan of the file and write nothing");
-  command->add_flag("--no-sync", arguments->no_sync, "Leave the file to the page cache, as cp does");
-  auto* json = command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, output, dry_run, json, &run] {
-    if (output->empty() && dry_run->empty()) throw CLI::RequiredError("--output");
-    if (is_standard_output(arguments->output) && !json->empty() && dry_run->empty()) {
-      throw CLI::ValidationError("--json", "and the bundle can't both go to standard output");
-    }
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, command, &run] {
+    check_output(*command, *arguments);
     run = [arguments] { return bundle_command(*arguments); };
   });
 }

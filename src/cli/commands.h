@@ -7,8 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "etstream/result.h"
 
@@ -23,12 +21,6 @@ using Run = std::function<Result<void>()>;
 /// What a value is called that is no path; shells complete all others with files, a folder with folders.
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kFolder = "DIR";
-
-/// The formats of a bundle.
-inline constexpr const char* kSegmentedFormat = "segmented";
-inline const std::vector<std::string> kFormats = {"bp08", kSegmentedFormat};
-inline constexpr const char* kFormatHelp =
-    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size";
 
 void add_bundle_command(CLI::App& app, Run& run);
 void add_convert_command(CLI::App& app, Run& run);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/bundle_options.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
 #include "cli/output.h"
@@ -17,22 +18,14 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments {
+struct Arguments : BundleOptions {
   std::string file;
-  std::string output;
-  std::string format;
-  bool no_hash = false;
-  bool dry_run = false;
-  bool no_sync = false;
-  bool json = false;
 };
 
 Result<void> convert_command(const Arguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
-  const BundleFormat to =
-      arguments.format == kSegmentedFormat ? BundleFormat::kSegmented : BundleFormat::kBp08;
-  ETSTREAM_ASSIGN(const Layout layout, bundle.plan_as(to, !arguments.no_hash));
+  ETSTREAM_ASSIGN(const Layout layout, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
   if (arguments.dry_run) {
     arguments.json ? print_json(to_json(layout)) : print(layout);
     return {};
@@ -53,20 +46,12 @@ void add_convert_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("convert", "Convert a bundle between formats, without loss");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->file, "A bundle (.bpte)")->required();
-  auto* output = command->add_option("-o,--output", arguments->output, "The bundle; - is standard output")
-                     ->type_name("OUT.bpte");
+  add_bundle_path(*command, *arguments);
   command->add_option("--to", arguments->format, kFormatHelp)->check(CLI::IsMember(kFormats))->required();
-  command->add_flag("--no-hash", arguments->no_hash,
-                    "Leave the hashes out of a segmented bundle, by which damage is found");
-  auto* dry_run =
-      command->add_flag("--dry-run", arguments->dry_run, "Show the plan of the file and write nothing");
-  command->add_flag("--no-sync", arguments->no_sync, "Leave the file to the page cache, as cp does");
-  auto* json = command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, output, dry_run, json, &run] {
-    if (output->empty() && dry_run->empty()) throw CLI::RequiredError("--output");
-    if (is_standard_output(arguments->output) && !json->empty() && dry_run->empty()) {
-      throw CLI::ValidationError("--json", "and the bundle can't both go to standard output");
-    }
+  add_hash_flag(*command, *arguments);
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, command, &run] {
+    check_output(*command, *arguments);
     run = [arguments] { return convert_command(*arguments); };
   });
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the commands that write a bundle have in common on their command lines.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program.h"
+
+namespace etstream::cli {
+
+/// The formats of a bundle; BP08 comes first.
+inline const std::vector<std::string> kFormats = {"bp08", "segmented"};
+inline constexpr const char* kFormatHelp =
+    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size";
+
+struct BundleOptions {
+  std::string output;
+  std::string format = kFormats.front();
+  bool no_hash = false;
+  bool dry_run = false;
+  bool no_sync = false;
+  bool json = false;
+
+  [[nodiscard]] BundleFormat bundle_format() const {
+    return format == kFormats.front() ? BundleFormat::kBp08 : BundleFormat::kSegmented;
+  }
+};
+
+void add_bundle_path(CLI::App& command, BundleOptions& options);
+void add_hash_flag(CLI::App& command, BundleOptions& options);
+void add_output_flags(CLI::App& command, BundleOptions& options);
+/// Throws CLI11's errors where options don't go together.
+void check_output(const CLI::App& command, const BundleOptions& options);
+
+}  // namespace etstream::cli
