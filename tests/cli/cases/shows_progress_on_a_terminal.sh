@@ -1,9 +1,11 @@
 # A bar for work of over a second, only where standard error is a terminal, and wiped away at the end.
 cp model.pte large.pte
 truncate -s 100M large.pte
-slow() { etstream bundle large.pte --cases cases.json -o - | { sleep 4; cat >/dev/null; }; }
-export -f slow
-slow
-script --quiet --return --command slow typescript </dev/null >/dev/null
+cat >slow.sh <<'END'
+etstream bundle large.pte --cases cases.json -o - | { sleep 4; cat >/dev/null; }
+END
+bash slow.sh
+# `script` runs its command in the shell that the environment names, if it names one: a file needs none.
+script --quiet --return --command 'bash slow.sh' typescript </dev/null >/dev/null
 grep --only-matching --text '\[#*\.*\]' typescript | sed 's/[#.]//g' | sort -u
 tr '\r' '\n' <typescript | grep --text --after-context 1 '%' | tail -n 1 | cat -v
