@@ -18,6 +18,7 @@ from pathlib import Path
 import inputs
 import measure
 from measure import MIB, Peak, Time
+from table import Row, show, show_cache_growth, show_limit
 
 ETSTREAM = os.environ["ETSTREAM"]
 COPY = "cp"
@@ -29,7 +30,6 @@ JSON = "ExecuTorch, JSON"
 
 ROUNDS = {"MobileNetV2": 9, "ResNet-50": 7, "embedding of 512 MiB": 5, "embedding of 1.9 GiB": 3}
 LARGEST_START = 0.005
-LARGEST_CACHE = 16 * MIB
 
 
 @dataclass(frozen=True)
@@ -143,30 +143,14 @@ class Contest:
 
 def print_table(contest: Contest, times: dict[str, list[Time]], peaks: dict[str, Peak]) -> bool:
     """Whether every target was reached."""
-    print(f"\n{contest.name}: a bundle of {contest.size() / MIB:.0f} MiB")
-    header = ("", "seconds", "of etstream's time, with spread", "to reach", "CPU s", "memory MiB", "cache MiB")
-    print("{:<20} {:>8} {:>32} {:>9} {:>7} {:>11} {:>10}".format(*header))
     wanted = {target.tool: target.at_least for target in targets(contest.name)}
-    reached = True
+    rows = []
     for tool, runs in times.items():
         own = BUNDLE_AND_SYNC if tool in (BUNDLE_AND_SYNC, COPY_AND_SYNC) else BUNDLE
-        low, mid, high = measure.ratios(runs, times[own][: len(runs)])
-        ratio = "" if tool == own else f"{mid:.2f} ({low:.2f} to {high:.2f})"
-        at_least = wanted.get(tool)
-        verdict = "" if at_least is None else f"{at_least:g} {'yes' if mid >= at_least else 'NO'}"
-        reached = reached and (at_least is None or mid >= at_least)
-        typical, peak = measure.median(runs), peaks.get(tool)
-        memory = f"{peak.anonymous / MIB:.1f}" if peak else ""
-        cache = f"{peak.page_cache / MIB:.0f}" if peak else ""
-        print(
-            f"{tool:<20} {typical.wall:>8.4f} {ratio:>32} {verdict:>9} {typical.cpu:>7.3f} "
-            f"{memory:>11} {cache:>10}",
-            flush=True,
-        )
-    growth = peaks[BUNDLE_AND_SYNC].page_cache
-    fits = growth <= LARGEST_CACHE
-    print(f"page cache growth of etstream: {growth / MIB:.0f} MiB, to reach: 16 {'yes' if fits else 'NO'}")
-    return reached and fits
+        against = None if tool == own else times[own]
+        rows.append(Row(tool, runs, against, wanted.get(tool), peaks.get(tool)))
+    reached = show(f"{contest.name}: a bundle of {contest.size() / MIB:.0f} MiB", rows)
+    return show_cache_growth("etstream", peaks[BUNDLE_AND_SYNC]) and reached
 
 
 def print_start() -> bool:
@@ -175,12 +159,7 @@ def print_start() -> bool:
     command = [ETSTREAM, "bundle", str(example / "model.pte"), "--cases", str(example / "cases.json")]
     runs = [measure.timed([*command, "--dry-run"]) for _ in range(50)]
     seconds = measure.median(runs).wall
-    fits = seconds < LARGEST_START
-    print(
-        f"start-up (examples/model.pte, --dry-run): {seconds * 1000:.1f} ms, to reach: 5 "
-        f"{'yes' if fits else 'NO'}"
-    )
-    return fits
+    return show_limit("start-up (examples/model.pte, --dry-run)", seconds * 1000, LARGEST_START * 1000, "ms")
 
 
 def machine() -> str:

@@ -41,6 +41,12 @@ class ETSTREAM_EXPORT ByteStorage {
   [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
   /// A hint that a range will not be read again soon, so that caches may forget it.
   virtual void forget(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
+  /// Has the file that is open at `descriptor` share a range of this one, at `at` in it, so that no byte is
+  /// copied and a later write to either leaves the other as it is (a reflink). Whether that was done.
+  [[nodiscard]] virtual bool share(std::uint64_t /*offset*/, std::uint64_t /*size*/, int /*descriptor*/,
+                                   std::uint64_t /*at*/) const noexcept {
+    return false;
+  }
 };
 
 /// A range of a ByteStorage. A value: cheap to copy, shares ownership of the storage, 32 bytes. The
@@ -80,6 +86,8 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] Result<void> check_unchanged() const;
   /// See ByteStorage::forget; the range is relative to this source and inside it.
   void forget(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// See ByteStorage::share; of all of this source.
+  [[nodiscard]] bool share(int descriptor, std::uint64_t at) const noexcept;
 
  private:
   ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset, std::uint64_t size);

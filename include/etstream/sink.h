@@ -33,12 +33,21 @@ class ETSTREAM_EXPORT Sink {
   Sink& operator=(const Sink&) = delete;
   virtual ~Sink() = default;
 
-  /// Tells how many bytes will come, before the first; a file sink reserves the space, so that a full
-  /// disk shows before any work. Errors: kIo (no space), kTooLarge (over the file system's limit).
+  /// Before reserve() and all else: has the file system put bytes of `source` at `offset` without copying
+  /// them, where it can. Returns how many, from the start of `source` on; the rest is appended, these are
+  /// skipped.
+  [[nodiscard]] virtual std::uint64_t share(const ByteSource& /*source*/, std::uint64_t /*offset*/) {
+    return 0;
+  }
+  /// Tells how many bytes the file will have, before the first is appended; a file sink reserves the space
+  /// for what is not shared, so that a full disk shows before any work. Errors: kIo (no space), kTooLarge
+  /// (over the file system's limit).
   [[nodiscard]] virtual Result<void> reserve(std::uint64_t size) = 0;
-  /// Takes all of `source`, or fails; after a failure the sink only serves to be destroyed. Sources
-  /// rather than bytes, so that a sink can have a range cloned where the file system can.
+  /// Takes all of `source`, or fails; after a failure the sink only serves to be destroyed.
   [[nodiscard]] virtual Result<void> append(const ByteSource& source) = 0;
+  /// Goes on behind `size` bytes that share() put where the next byte would go. Error: kInvalidArgument in a
+  /// sink that can't share.
+  [[nodiscard]] virtual Result<void> skip(std::uint64_t size);
   /// Makes what was appended the destination's content, durably. To be called once, last.
   [[nodiscard]] virtual Result<void> commit() = 0;
 };
@@ -54,8 +63,10 @@ struct FileSinkOptions {
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that
 /// file; the next sink to the same destination removes it. Links are followed and keep pointing
 /// at the file; an existing file's permissions are kept, and its owner and group where that is allowed; a new
-/// one's come from the umask. A path that is not a regular file (a FIFO, /dev/stdout) is written directly.
-/// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
+/// one's come from the umask. Large sources that lie in files of the same file system, at multiples of its
+/// blocks like their places in this one, are shared where it can share (xfs, btrfs). A path that is not a
+/// regular file (a FIFO, /dev/stdout) is written directly. Errors: kNotFound (the folder is missing), kIo,
+/// kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
     const std::string& path, const FileSinkOptions& options = {});
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -51,18 +52,43 @@ class Writer {
   }
 
   Result<void> run() {
+    for (const Extent& extent : layout_.extents) {
+      const std::uint64_t size = sink_.share(extent.source, extent.offset);
+      if (size != 0) shared_.push_back({&extent, size});
+    }
     ETSTREAM_TRY(sink_.reserve(layout_.size));
+    auto shared = shared_.begin();
     for (const Extent& extent : layout_.extents) {
       const bool is_trailer = layout_.trailer && &extent == &layout_.extents.back();
-      ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent));
+      const bool is_shared = shared != shared_.end() && shared->extent == &extent;
+      const std::uint64_t done = is_shared ? (shared++)->size : 0;
+      if (is_shared) ETSTREAM_TRY(skip(extent, done));
+      ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent, done));
     }
     ETSTREAM_TRY(report(layout_.size));
     return sink_.commit();
   }
 
  private:
-  Result<void> write_extent(const Extent& extent) {
-    for (std::uint64_t done = 0; done < extent.size();) {
+  /// What is shared is read for its hash alone.
+  Result<void> skip(const Extent& extent, std::uint64_t size) {
+    if (hasher_) {
+      constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+      std::vector<std::byte> buffer(std::min(kPiece, size));
+      for (std::uint64_t done = 0; done < size;) {
+        if (done % kStep == 0) ETSTREAM_TRY(report(extent.offset + done));
+        const auto n = static_cast<std::size_t>(std::min(kPiece, size - done));
+        ETSTREAM_TRY(extent.source.read_at(done, std::span(buffer).first(n)));
+        extent.source.forget(done, n);
+        hasher_->pass(std::span(buffer).first(n));
+        done += n;
+      }
+    }
+    return sink_.skip(size);
+  }
+
+  Result<void> write_extent(const Extent& extent, std::uint64_t done) {
+    while (done < extent.size()) {
       ETSTREAM_TRY(report(extent.offset + done));
       const std::uint64_t n = std::min(kStep, extent.size() - done);
       ETSTREAM_ASSIGN(ByteSource step, extent.source.slice(done, n));
@@ -93,6 +119,12 @@ class Writer {
   Sink& sink_;
   const Progress& progress_;
   std::optional<RangeHasher> hasher_;
+
+  struct Shared {
+    const Extent* extent;
+    std::uint64_t size;  // from the extent's start on
+  };
+  std::vector<Shared> shared_;  // in file order
 };
 
 }  // namespace

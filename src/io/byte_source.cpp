@@ -173,4 +173,8 @@ void ByteSource::forget(std::uint64_t offset, std::uint64_t size) const noexcept
   if (storage_ && range_fits(offset, size, size_)) storage_->forget(offset_ + offset, size);
 }
 
+bool ByteSource::share(int descriptor, std::uint64_t at) const noexcept {
+  return storage_ && storage_->share(offset_, size_, descriptor, at);
+}
+
 }  // namespace etstream

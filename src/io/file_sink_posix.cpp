@@ -3,10 +3,12 @@
 // Sinks to files and descriptors.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <limits>
+#include <vector>
 
 #include "base/text.h"
 #include "etstream/sink.h"
@@ -21,28 +23,71 @@ namespace {
 constexpr std::uint64_t kWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWindow;
 
+/// Smaller sources are copied together with what is around them in less time than it takes to share them.
+constexpr std::uint64_t kSmallestShared = std::uint64_t{256} << 10;
+
 class FileSink final : public BufferedSink {
  public:
   FileSink(AtomicFile file, const FileSinkOptions& options) : file_(std::move(file)), options_(options) {
     set_forgetful(options_.sync);
   }
 
+  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
+    struct statvfs system {};
+    if (source.size() < kSmallestShared || ::fstatvfs(file_.descriptor(), &system) != 0) return 0;
+    // Whole blocks only, which begin where blocks begin.
+    const std::uint64_t size = source.size() - source.size() % system.f_bsize;
+    if (size == 0 || offset % system.f_bsize != 0) return 0;
+    const auto blocks = source.slice(0, size);
+    if (!blocks || !blocks->share(file_.descriptor(), offset)) return 0;
+    shared_.push_back({offset, size});
+    return size;
+  }
+
   Result<void> reserve(std::uint64_t size) override {
-    if (size == 0) return {};
     if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
       return make_error(ErrorCode::kTooLarge, "cannot write ", quote(file_.path()), ": ", size,
                         " bytes are more than a file can have");
     }
-    const int failed = retried(
-        [&] { return ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)); });
-    // A file system that can't reserve is written without.
-    if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
-    Error error = system_error(errno, "cannot reserve space for", file_.path());
-    error.message += text(" (", readable_size(size), ")");
-    return error;
+    std::uint64_t begin = 0;
+    for (const Range& range : shared_) {
+      ETSTREAM_TRY(reserve(begin, range.offset));
+      begin = range.offset + range.size;
+    }
+    return reserve(begin, size);
+  }
+
+  Result<void> skip(std::uint64_t size) override {
+    return without_exceptions([&]() -> Result<void> {
+      ETSTREAM_TRY(flush());
+      if (::lseek(file_.descriptor(), static_cast<off_t>(size), SEEK_CUR) < 0) {
+        return system_error(errno, "cannot write", file_.path());
+      }
+      written_ += size;
+      window_ = written_;
+      return {};
+    });
   }
 
  private:
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+  };
+
+  Result<void> reserve(std::uint64_t begin, std::uint64_t end) {
+    if (begin == end) return {};
+    const int failed = retried([&] {
+      return ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                         static_cast<off_t>(end - begin));
+    });
+    // A file system that can't reserve is written without.
+    if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
+    Error error = system_error(errno, "cannot reserve space for", file_.path());
+    error.message += text(" (", readable_size(end - begin), ")");
+    return error;
+  }
+
   Result<void> take(std::span<const std::byte> bytes) override {
     ETSTREAM_TRY(write_all(file_.descriptor(), bytes, file_.path()));
     written_ += bytes.size();
@@ -85,6 +130,7 @@ class FileSink final : public BufferedSink {
 
   AtomicFile file_;
   const FileSinkOptions options_;
+  std::vector<Range> shared_;  // by offset
   std::uint64_t written_ = 0;
   std::uint64_t window_ = 0;  // where the window begins that is being filled
 };

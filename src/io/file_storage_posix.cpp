@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -160,6 +162,18 @@ class FileStorage final : public ByteStorage {
     if (!descriptor) return;
     ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_DONTNEED);
+  }
+
+  bool share(std::uint64_t offset, std::uint64_t size, int descriptor,
+             std::uint64_t at) const noexcept override {
+    const auto source = acquire();
+    if (!source) return false;
+    file_clone_range range{};
+    range.src_fd = (*source)->get();
+    range.src_offset = offset;
+    range.src_length = size;
+    range.dest_offset = at;
+    return retried([&] { return ::ioctl(descriptor, FICLONERANGE, &range); }) == 0;
   }
 
  private:

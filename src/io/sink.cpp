@@ -3,6 +3,7 @@
 // The sinks that need no operating system.
 #include "etstream/sink.h"
 
+#include "base/text.h"
 #include "io/transfer.h"
 
 namespace etstream {
@@ -53,6 +54,10 @@ class CallbackSink final : public BufferedSink {
 };
 
 }  // namespace
+
+Result<void> Sink::skip(std::uint64_t size) {
+  return make_error(ErrorCode::kInvalidArgument, "a sink that shares nothing can't skip ", size, " bytes");
+}
 
 std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out) {
   return std::make_unique<MemorySink>(out);

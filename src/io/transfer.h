@@ -27,6 +27,8 @@ class BufferedSink : public Sink {
   Result<void> commit() final;
 
  protected:
+  /// Passes on what is left in the buffer.
+  [[nodiscard]] Result<void> flush();
   /// Whether large sources are told to forget what has been read from them. Small ones may be read again
   /// (test cases share inputs), and forgetting costs more than they take.
   void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
@@ -34,8 +36,6 @@ class BufferedSink : public Sink {
  private:
   [[nodiscard]] virtual Result<void> take(std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Result<void> finish() { return {}; }
-
-  [[nodiscard]] Result<void> flush();
 
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t filled_ = 0;

@@ -35,11 +35,18 @@ class JournalSink final : public Sink {
  public:
   explicit JournalSink(std::string failing = "") : failing_(std::move(failing)) {}
 
+  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
+    if (source.size() < smallest_shared) return 0;
+    const std::uint64_t size = source.size() / 4096 * 4096;
+    return note("share " + std::to_string(offset) + " +", size) ? size : 0;
+  }
   Result<void> reserve(std::uint64_t size) override { return note("reserve", size); }
+  Result<void> skip(std::uint64_t size) override { return note("skip", size); }
   Result<void> append(const ByteSource& source) override { return note("append", source.size()); }
   Result<void> commit() override { return note("commit", 0); }
 
   [[nodiscard]] const std::string& journal() const { return journal_; }
+  std::uint64_t smallest_shared = UINT64_MAX;
 
  private:
   Result<void> note(const std::string& call, std::uint64_t size) {
@@ -84,6 +91,57 @@ TEST_CASE("the sink's error ends the writing and is passed on") {
     CHECK(error_of(write(layout, sink)) == exactly("kIo: cannot " + row.failing));
     CHECK(sink.journal() == row.journal);
   }
+}
+
+TEST_CASE("what a sink shares is skipped, and only the rest appended") {
+  JournalSink sink;
+  sink.smallest_shared = 10'000;
+  REQUIRE(
+      write(layout_of({source_of("meta"), ByteSource::zeros(2 * kStep + 1), ByteSource::zeros(8192)}), sink));
+  CHECK(sink.journal() ==
+        "share 4 + 33554432; reserve 33562629; append 4; skip 33554432; append 1; append 8192; commit 0; ");
+}
+
+TEST_CASE(
+    "what is shared is hashed like what is copied, with progress, and an error in it ends the writing") {
+  const std::string payload = patterned(800 * 4096);
+  const auto hashed = [&](Sink& sink, ByteSource source, const Progress& progress = {}) {
+    Layout layout = layout_of({std::move(source), ByteSource::zeros(16)});
+    ContentHash hash{};
+    layout.trailer = Trailer{{{0, payload.size()}}, [&hash](std::span<const ContentHash> hashes) {
+                               hash = hashes[0];
+                               return std::vector<std::byte>(16);
+                             }};
+    const auto written = write(layout, sink, progress);
+    return std::pair(written, hash);
+  };
+  std::vector<std::byte> copy;
+  const auto [copied, expected] = hashed(*open_memory_sink(copy), source_of(payload));
+  JournalSink sharing;
+  sharing.smallest_shared = 10'000;
+  std::vector<std::uint64_t> seen;
+  const auto [shared, actual] = hashed(sharing, source_of(payload), [&](std::uint64_t done, std::uint64_t) {
+    seen.push_back(done);
+    return true;
+  });
+  REQUIRE(copied);
+  REQUIRE(shared);
+  CHECK((actual == expected));
+  CHECK((actual != ContentHash{}));
+  CHECK(sharing.journal() == "share 0 + 3276800; reserve 3276816; skip 3276800; append 16; commit 0; ");
+  CHECK(seen == std::vector<std::uint64_t>{0, payload.size() + 16});
+
+  JournalSink failed;
+  failed.smallest_shared = 10'000;
+  CHECK(error_of(hashed(failed, failing(payload.size(), 2'000'000)).first) == "kIo: the disk is on fire");
+  CHECK(failed.journal() == "share 0 + 3276800; reserve 3276816; ");
+}
+
+TEST_CASE("a sink that shares nothing does not skip") {
+  std::vector<std::byte> out;
+  const auto sink = open_memory_sink(out);
+  CHECK(sink->share(ByteSource::zeros(kMiB), 0) == 0);
+  CHECK(error_of(sink->skip(5)) == "kInvalidArgument: a sink that shares nothing can't skip 5 bytes");
 }
 
 TEST_CASE("progress grows at least every 16 MiB and reaches the total") {
