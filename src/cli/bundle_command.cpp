@@ -21,7 +21,7 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments : BundleOptions {
+struct BundleArguments : BundleOptions {
   std::string model;
   std::string cases;
   std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
@@ -35,7 +35,7 @@ std::size_t count_cases(const BundledProgram& bundle) {
 }
 
 /// The files that the bundle is made from.
-std::vector<std::string> inputs_of(const Arguments& arguments, const BundledProgram& bundle) {
+std::vector<std::string> inputs_of(const BundleArguments& arguments, const BundledProgram& bundle) {
   std::set<std::string> tensors;
   const auto add = [&](const std::vector<Value>& values) {
     for (const Value& value : values) {
@@ -53,7 +53,7 @@ std::vector<std::string> inputs_of(const Arguments& arguments, const BundledProg
   return out;
 }
 
-void report_written(const Arguments& arguments, const BundledProgram& bundle, const Layout& layout) {
+void report_written(const BundleArguments& arguments, const BundledProgram& bundle, const Layout& layout) {
   if (arguments.json) {
     print_json({{"output", arguments.output},
                 {"size", layout.size},
@@ -67,7 +67,7 @@ void report_written(const Arguments& arguments, const BundledProgram& bundle, co
   }
 }
 
-Result<void> check_command(const Arguments& arguments, const BundledProgram& bundle) {
+Result<void> check_command(const BundleArguments& arguments, const BundledProgram& bundle) {
   ETSTREAM_ASSIGN(const Findings findings, check(bundle));
   print(findings);
   if (findings.ok()) return {};
@@ -75,7 +75,7 @@ Result<void> check_command(const Arguments& arguments, const BundledProgram& bun
                     counted(findings.errors.size(), "error"), "; --unchecked bundles all the same");
 }
 
-Result<void> bundle_command(const Arguments& arguments) {
+Result<void> bundle_command(const BundleArguments& arguments) {
   BundledProgram bundle;
   ETSTREAM_ASSIGN(bundle.program, ByteSource::file(arguments.model));
   ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
@@ -97,7 +97,7 @@ Result<void> bundle_command(const Arguments& arguments) {
 
 void add_bundle_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("bundle", "Bundle a program with test cases (.bpte)");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BundleArguments>();
   command->add_option("MODEL", arguments->model, "The program, a .pte file")->required();
   command->add_option("--cases", arguments->cases, "The test cases, a JSON file")
       ->type_name("CASES.json")

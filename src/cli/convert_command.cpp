@@ -18,11 +18,11 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments : BundleOptions {
+struct ConvertArguments : BundleOptions {
   std::string file;
 };
 
-Result<void> convert_command(const Arguments& arguments) {
+Result<void> convert_command(const ConvertArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
   ETSTREAM_ASSIGN(const Layout layout, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
@@ -44,7 +44,7 @@ Result<void> convert_command(const Arguments& arguments) {
 
 void add_convert_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("convert", "Convert a bundle between formats, without loss");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ConvertArguments>();
   command->add_option("FILE", arguments->file, "A bundle (.bpte)")->required();
   add_bundle_path(*command, *arguments);
   command->add_option("--to", arguments->format, kFormatHelp)->check(CLI::IsMember(kFormats))->required();

@@ -17,7 +17,7 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments {
+struct ExtractArguments {
   std::string file;
   std::string program;
   std::optional<std::uint64_t> segment;
@@ -26,7 +26,7 @@ struct Arguments {
   bool no_sync = false;
 };
 
-Result<void> extract_to(const Arguments& arguments, const std::string& path, ByteSource source,
+Result<void> extract_to(const ExtractArguments& arguments, const std::string& path, ByteSource source,
                         const std::string& what) {
   const std::string size = readable_size(source.size());
   ETSTREAM_TRY(write_output(plan_copy(std::move(source), what), path, !arguments.no_sync, {arguments.file}));
@@ -34,7 +34,7 @@ Result<void> extract_to(const Arguments& arguments, const std::string& path, Byt
   return {};
 }
 
-Result<void> extract_segment(const Arguments& arguments, const ByteSource& program_source) {
+Result<void> extract_segment(const ExtractArguments& arguments, const ByteSource& program_source) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(program_source));
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   if (*arguments.segment >= segments.size()) {
@@ -46,7 +46,7 @@ Result<void> extract_segment(const Arguments& arguments, const ByteSource& progr
   return extract_to(arguments, arguments.output, std::move(source), text("segment ", *arguments.segment));
 }
 
-Result<void> extract_command(const Arguments& arguments) {
+Result<void> extract_command(const ExtractArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   const auto program = ProgramFile::open(file);
   if (program && arguments.program.empty() && arguments.cases.empty())
@@ -69,7 +69,7 @@ Result<void> extract_command(const Arguments& arguments) {
 
 void add_extract_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("extract", "Take a program or a bundle apart");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExtractArguments>();
   command->add_option("FILE", arguments->file, "A bundle (.bpte), or for --segment also a program (.pte)")
       ->required();
   auto* program =

@@ -18,9 +18,9 @@ namespace etstream::cli {
 namespace {
 
 /// A person reads no more; --json has all.
-constexpr std::size_t kMostRows = 60;
+constexpr std::size_t kMostParts = 60;
 
-struct Arguments {
+struct InspectArguments {
   std::string file;
   bool json = false;
 };
@@ -76,11 +76,11 @@ const char* described_format(const std::string& format) {
   return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
 }
 
-void print(const std::string& file, const FileInspection& found) {
+void print_inspection(const std::string& file, const FileInspection& found) {
   std::printf("%s: %s, version %" PRIu32 ", %s (%" PRIu64 " bytes)\n\n", file.c_str(),
               described_format(found.format), found.version, readable_size(found.size).c_str(), found.size);
   std::printf("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
-  const std::size_t rows = std::min(kMostRows, found.parts.size());
+  const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const FilePart& part = found.parts[i];
     print_row(found, part.offset, part.size, part.alignment, part.name);
@@ -103,13 +103,13 @@ void print(const std::string& file, const FileInspection& found) {
   }
 }
 
-Result<void> inspect_command(const Arguments& arguments) {
+Result<void> inspect_command(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file));
   if (arguments.json) {
     print_json(to_json(arguments.file, found));
   } else {
-    print(arguments.file, found);
+    print_inspection(arguments.file, found);
   }
   return {};
 }
@@ -118,7 +118,7 @@ Result<void> inspect_command(const Arguments& arguments) {
 
 void add_inspect_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("inspect", "Show what a program or a bundle consists of");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
   command->add_flag("--json", arguments->json, "Show it as JSON");
   command->callback([arguments, &run] { run = [arguments] { return inspect_command(*arguments); }; });

@@ -12,16 +12,16 @@
 namespace etstream::cli {
 namespace {
 
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMostExtents = 40;
 
 /// The extents that a table shows: the largest, in file order.
 std::vector<const Extent*> rows_of(const Layout& layout) {
   std::vector<const Extent*> rows;
   for (const Extent& extent : layout.extents) rows.push_back(&extent);
-  if (rows.size() <= kMostRows) return rows;
-  std::nth_element(rows.begin(), rows.begin() + kMostRows, rows.end(),
+  if (rows.size() <= kMostExtents) return rows;
+  std::nth_element(rows.begin(), rows.begin() + kMostExtents, rows.end(),
                    [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
-  rows.resize(kMostRows);
+  rows.resize(kMostExtents);
   std::sort(rows.begin(), rows.end(), [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
   return rows;
 }

@@ -16,12 +16,12 @@
 namespace etstream::cli {
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   std::string file;
   bool json = false;
 };
 
-Result<void> verify_command(const Arguments& arguments) {
+Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const Findings findings, verify(file));
   if (arguments.json) {
@@ -46,7 +46,7 @@ Result<void> verify_command(const Arguments& arguments) {
 
 void add_verify_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("verify", "Check a program or a bundle (.pte, .bpte)");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("FILE", arguments->file, "The file to check")->required();
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");
   command->callback([arguments, &run] { run = [arguments] { return verify_command(*arguments); }; });

@@ -17,7 +17,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;  // that ExecuTorch 1.5.1 writes
+constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 
 Result<Value> read_tensor(const TableReader& table, const SegmentedBundleParts* segmented) {
   Tensor tensor;
@@ -251,8 +251,9 @@ Result<void> BundledProgramFile::verify(Findings& findings) const {
       ETSTREAM_ASSIGN(const auto names, parts_->segment_names());
       ETSTREAM_TRY(parts_->segmented->verify(names, findings));
     }
-    if (version() != kVersion) {
-      add_warning(findings, text(file().name(), ": schema version ", version(), ", expected ", kVersion));
+    if (version() != kBundledProgramVersion) {
+      add_warning(findings,
+                  text(file().name(), ": schema version ", version(), ", expected ", kBundledProgramVersion));
     }
     ETSTREAM_ASSIGN(const ProgramFile program, open_program());
     ETSTREAM_TRY(program.verify(findings));

@@ -13,7 +13,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kMostAlignment = 65536;
+constexpr std::uint64_t kLargestShown = 65536;
 
 /// A source that counts what is read from it.
 class Counted final : public ByteStorage {
@@ -39,7 +39,7 @@ std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes)
 }
 
 void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
-  std::uint64_t alignment = kMostAlignment;
+  std::uint64_t alignment = kLargestShown;
   while (offset % alignment != 0) alignment /= 2;
   inspection.parts.push_back({std::move(name), offset, size, alignment});
 }

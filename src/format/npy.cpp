@@ -16,8 +16,8 @@
 namespace etstream {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint32_t kLongestHeader = 64 << 10;
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr std::uint32_t kLongestNpyHeader = 64 << 10;
 
 /// The header: a Python dict literal with exactly the keys descr, fortran_order and shape.
 class HeaderParser {
@@ -106,22 +106,22 @@ class HeaderParser {
   std::string_view rest_;
 };
 
-struct TypeName {
+struct NpyType {
   std::string_view descr;
   ScalarType type;
 };
 
-constexpr std::array kTypes = {
-    TypeName{"|b1", ScalarType::kBool},    TypeName{"|u1", ScalarType::kUInt8},
-    TypeName{"|i1", ScalarType::kInt8},    TypeName{"<u2", ScalarType::kUInt16},
-    TypeName{"<i2", ScalarType::kInt16},   TypeName{"<u4", ScalarType::kUInt32},
-    TypeName{"<i4", ScalarType::kInt32},   TypeName{"<u8", ScalarType::kUInt64},
-    TypeName{"<i8", ScalarType::kInt64},   TypeName{"<f2", ScalarType::kFloat16},
-    TypeName{"<f4", ScalarType::kFloat32}, TypeName{"<f8", ScalarType::kFloat64},
+constexpr std::array kNpyTypes = {
+    NpyType{"|b1", ScalarType::kBool},    NpyType{"|u1", ScalarType::kUInt8},
+    NpyType{"|i1", ScalarType::kInt8},    NpyType{"<u2", ScalarType::kUInt16},
+    NpyType{"<i2", ScalarType::kInt16},   NpyType{"<u4", ScalarType::kUInt32},
+    NpyType{"<i4", ScalarType::kInt32},   NpyType{"<u8", ScalarType::kUInt64},
+    NpyType{"<i8", ScalarType::kInt64},   NpyType{"<f2", ScalarType::kFloat16},
+    NpyType{"<f4", ScalarType::kFloat32}, NpyType{"<f8", ScalarType::kFloat64},
 };
 
 Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
-  for (const TypeName& known : kTypes) {
+  for (const NpyType& known : kNpyTypes) {
     // A single byte has no order, though some writers spell one.
     const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
     if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
@@ -145,7 +145,8 @@ Result<Prefix> read_prefix(const ByteSource& file) {
   std::array<char, 8> start{};  // the magic, then the version's major and minor number
   if (file.size() < start.size()) return corrupt(0, "at least 8 bytes");
   ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(start))));
-  if (std::string_view(start.data(), kMagic.size()) != kMagic) return corrupt(0, "the magic \\x93NUMPY");
+  if (std::string_view(start.data(), kNpyMagic.size()) != kNpyMagic)
+    return corrupt(0, "the magic \\x93NUMPY");
   const int major = static_cast<unsigned char>(start[6]);
   if (major < 1 || major > 3) return corrupt(6, "a version from 1 to 3");
   const std::uint64_t length_size = major == 1 ? 2 : 4;
@@ -154,9 +155,9 @@ Result<Prefix> read_prefix(const ByteSource& file) {
   ETSTREAM_TRY(file.read_at(start.size(), std::as_writable_bytes(std::span(&length, 1)).first(length_size)));
   Prefix prefix;
   prefix.data_offset = start.size() + length_size + length;
-  if (length > kLongestHeader || prefix.data_offset > file.size()) {
+  if (length > kLongestNpyHeader || prefix.data_offset > file.size()) {
     return corrupt(
-        8, text("a header of at most ", kLongestHeader, " bytes that is inside the file, not ", length));
+        8, text("a header of at most ", kLongestNpyHeader, " bytes that is inside the file, not ", length));
   }
   prefix.header.resize(length);
   ETSTREAM_TRY(file.read_at(start.size() + length_size, std::as_writable_bytes(std::span(prefix.header))));
@@ -206,9 +207,9 @@ Result<Tensor> open_npy(const ByteSource& file) {
 }
 
 std::optional<std::string> npy_header(const Tensor& tensor) {
-  const auto* known = std::find_if(kTypes.begin(), kTypes.end(),
-                                   [&](const TypeName& type) { return type.type == tensor.scalar_type; });
-  if (known == kTypes.end() || tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
+  const auto* known = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                   [&](const NpyType& type) { return type.type == tensor.scalar_type; });
+  if (known == kNpyTypes.end() || tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
     return std::nullopt;
   }
   std::string dict = text("{'descr': '", known->descr, "', 'fortran_order': False, 'shape': (");
@@ -225,7 +226,7 @@ std::optional<std::string> npy_header(const Tensor& tensor) {
   dict.append((kAlignment - (kPrefix + dict.size() + 1) % kAlignment) % kAlignment, ' ');
   dict += '\n';
   const auto length = static_cast<std::uint16_t>(dict.size());
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
   return header + dict;
 }

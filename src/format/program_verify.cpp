@@ -19,7 +19,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kVersion = 0;         // that ExecuTorch 1.5.1 writes
+constexpr std::uint32_t kProgramVersion = 0;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
 
 class ProgramVerifier {
@@ -30,7 +30,7 @@ class ProgramVerifier {
   Result<void> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_.view));
     ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
-    if (version != kVersion) warning(0, text("schema version ", kVersion), text(version));
+    if (version != kProgramVersion) warning(0, text("schema version ", kProgramVersion), text(version));
     ETSTREAM_ASSIGN(segments_, program_.segments());
     ETSTREAM_TRY(verify_segments());
     ETSTREAM_TRY(verify_data(root));

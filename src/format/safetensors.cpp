@@ -14,35 +14,35 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kLengthSize = 8;
-constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;
 
-struct TypeName {
+struct SafetensorsType {
   std::string_view name;
   ScalarType type;
 };
 
-constexpr std::array kTypes = {
-    TypeName{"BOOL", ScalarType::kBool},
-    TypeName{"U8", ScalarType::kUInt8},
-    TypeName{"I8", ScalarType::kInt8},
-    TypeName{"U16", ScalarType::kUInt16},
-    TypeName{"I16", ScalarType::kInt16},
-    TypeName{"U32", ScalarType::kUInt32},
-    TypeName{"I32", ScalarType::kInt32},
-    TypeName{"U64", ScalarType::kUInt64},
-    TypeName{"I64", ScalarType::kInt64},
-    TypeName{"F16", ScalarType::kFloat16},
-    TypeName{"BF16", ScalarType::kBFloat16},
-    TypeName{"F32", ScalarType::kFloat32},
-    TypeName{"F64", ScalarType::kFloat64},
-    TypeName{"F8_E5M2", ScalarType::kFloat8E5M2},
-    TypeName{"F8_E4M3", ScalarType::kFloat8E4M3FN},
-    TypeName{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
-    TypeName{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ},
+constexpr std::array kSafetensorsTypes = {
+    SafetensorsType{"BOOL", ScalarType::kBool},
+    SafetensorsType{"U8", ScalarType::kUInt8},
+    SafetensorsType{"I8", ScalarType::kInt8},
+    SafetensorsType{"U16", ScalarType::kUInt16},
+    SafetensorsType{"I16", ScalarType::kInt16},
+    SafetensorsType{"U32", ScalarType::kUInt32},
+    SafetensorsType{"I32", ScalarType::kInt32},
+    SafetensorsType{"U64", ScalarType::kUInt64},
+    SafetensorsType{"I64", ScalarType::kInt64},
+    SafetensorsType{"F16", ScalarType::kFloat16},
+    SafetensorsType{"BF16", ScalarType::kBFloat16},
+    SafetensorsType{"F32", ScalarType::kFloat32},
+    SafetensorsType{"F64", ScalarType::kFloat64},
+    SafetensorsType{"F8_E5M2", ScalarType::kFloat8E5M2},
+    SafetensorsType{"F8_E4M3", ScalarType::kFloat8E4M3FN},
+    SafetensorsType{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
+    SafetensorsType{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ},
 };
 
 std::optional<ScalarType> find_type(std::string_view name) {
-  for (const TypeName& known : kTypes) {
+  for (const SafetensorsType& known : kSafetensorsTypes) {
     if (known.name == name) return known.type;
   }
   return std::nullopt;
@@ -225,11 +225,11 @@ Result<SafetensorsIndex> open_safetensors(const ByteSource& file) {
   if (file.size() >= kLengthSize) {
     ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));
   }
-  if (file.size() < kLengthSize || length > kLongestHeader || length > file.size() - kLengthSize) {
+  if (file.size() < kLengthSize || length > kLongestSafetensorsHeader || length > file.size() - kLengthSize) {
     return make_error(ErrorCode::kCorrupt, file.name(),
                       ": not a safetensors file: expected the length of a "
                       "header of at most ",
-                      kLongestHeader,
+                      kLongestSafetensorsHeader,
                       " bytes that is inside the file at offset 0, "
                       "found ",
                       length, " in a file of ", file.size(), " bytes");

@@ -16,7 +16,7 @@ struct Entry {
   std::string_view name;
 };
 
-constexpr std::array kTypes = {
+constexpr std::array kScalarTypes = {
     Entry{ScalarType::kUInt8, 1, "uint8"},
     Entry{ScalarType::kInt8, 1, "int8"},
     Entry{ScalarType::kInt16, 2, "int16"},
@@ -43,9 +43,9 @@ constexpr std::array kTypes = {
 };
 
 const Entry* find(ScalarType type) noexcept {
-  const auto* found =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const Entry& entry) { return entry.type == type; });
-  return found == kTypes.end() ? nullptr : found;
+  const auto* found = std::find_if(kScalarTypes.begin(), kScalarTypes.end(),
+                                   [&](const Entry& entry) { return entry.type == type; });
+  return found == kScalarTypes.end() ? nullptr : found;
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string_view name_of(ScalarType type) noexcept {
 }
 
 std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept {
-  for (const Entry& entry : kTypes) {
+  for (const Entry& entry : kScalarTypes) {
     if (entry.name == name) return entry.type;
   }
   return std::nullopt;

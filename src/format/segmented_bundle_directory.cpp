@@ -17,8 +17,8 @@ namespace {
 
 using Directory = SegmentedBundleDirectory;
 
-constexpr std::string_view kMagic = "BPSd";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kDirectoryMagic = "BPSd";
+constexpr std::uint32_t kDirectoryVersion = 1;
 constexpr std::uint32_t kHashedFlag = 1;
 constexpr std::size_t kHashPosition = 48;  // of the directory's own hash
 
@@ -62,8 +62,8 @@ std::vector<std::byte> to_bytes(const SegmentedBundleHeader& header) {
 
 std::vector<std::byte> to_bytes(const Directory& directory) {
   std::vector<std::byte> out(directory.size());
-  std::memcpy(out.data(), kMagic.data(), kMagic.size());
-  put(out, 4, kVersion);
+  std::memcpy(out.data(), kDirectoryMagic.data(), kDirectoryMagic.size());
+  put(out, 4, kDirectoryVersion);
   put(out, 8, static_cast<std::uint32_t>(directory.segments.size()));
   put(out, 12, static_cast<std::uint32_t>(directory.parts.size()));
   put(out, 16, directory.hashed ? kHashedFlag : 0U);
@@ -126,11 +126,13 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
   const std::uint64_t at = header.directory_offset;
   std::array<std::byte, Directory::kHeaderSize> head{};
   ETSTREAM_TRY(file.read_at(at, head));
-  if (std::string_view(reinterpret_cast<const char*>(head.data()), kMagic.size()) != kMagic) {
-    return wrong(ErrorCode::kCorrupt, file, at, "the directory's magic ", kMagic, ", found none");
+  if (std::string_view(reinterpret_cast<const char*>(head.data()), kDirectoryMagic.size()) !=
+      kDirectoryMagic) {
+    return wrong(ErrorCode::kCorrupt, file, at, "the directory's magic ", kDirectoryMagic, ", found none");
   }
-  if (const auto version = take<std::uint32_t>(head, 4); version != kVersion) {
-    return wrong(ErrorCode::kUnsupported, file, at + 4, "directory version ", kVersion, ", found ", version);
+  if (const auto version = take<std::uint32_t>(head, 4); version != kDirectoryVersion) {
+    return wrong(ErrorCode::kUnsupported, file, at + 4, "directory version ", kDirectoryVersion, ", found ",
+                 version);
   }
   const std::uint64_t segments = take<std::uint32_t>(head, 8);
   const std::uint64_t parts = take<std::uint32_t>(head, 12);

@@ -50,9 +50,9 @@ std::string json_double(double value) {
   return text(R"({"double_bits": ")", std::string_view(digits.data(), end), "\"}");
 }
 
-class Writer {
+class TestCasesWriter {
  public:
-  Writer(const BundledProgramFile& bundle, const AtomicFolder& folder, Progress progress)
+  TestCasesWriter(const BundledProgramFile& bundle, const AtomicFolder& folder, Progress progress)
       : bundle_(bundle), folder_(folder), progress_(std::move(progress)) {}
 
   Result<void> run() {
@@ -164,7 +164,7 @@ Result<void> write_test_cases(const BundledProgramFile& bundle, const std::strin
                               const FileSinkOptions& options, const Progress& progress) {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_ASSIGN(AtomicFolder created, AtomicFolder::create(folder));
-    if (const auto written = Writer(bundle, created, progress).run(); !written) {
+    if (const auto written = TestCasesWriter(bundle, created, progress).run(); !written) {
       return created.in_terms_of_destination(written.error());
     }
     ETSTREAM_TRY(bundle.file().check_unchanged());

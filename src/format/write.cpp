@@ -44,9 +44,9 @@ class Hashed final : public ByteStorage {
   RangeHasher& hasher_;
 };
 
-class Writer {
+class LayoutWriter {
  public:
-  Writer(const Layout& layout, Sink& sink, const Progress& progress)
+  LayoutWriter(const Layout& layout, Sink& sink, const Progress& progress)
       : layout_(layout), sink_(sink), progress_(progress) {
     if (layout.trailer) hasher_.emplace(layout.trailer->hashed);
   }
@@ -130,7 +130,7 @@ class Writer {
 }  // namespace
 
 Result<void> write(const Layout& layout, Sink& sink, const Progress& progress) {
-  return without_exceptions([&] { return Writer(layout, sink, progress).run(); });
+  return without_exceptions([&] { return LayoutWriter(layout, sink, progress).run(); });
 }
 
 }  // namespace etstream

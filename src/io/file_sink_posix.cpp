@@ -20,8 +20,8 @@ namespace {
 
 /// How much may be written before what came earlier must be on the disk: two of these are in the page cache
 /// at a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the end.
-constexpr std::uint64_t kWindow = std::uint64_t{6} << 20;
-constexpr std::uint64_t kMostCached = 2 * kWindow;
+constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
+constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
 
 /// Smaller sources are copied together with what is around them in less time than it takes to share them.
 constexpr std::uint64_t kSmallestShared = std::uint64_t{256} << 10;
@@ -91,16 +91,16 @@ class FileSink final : public BufferedSink {
   Result<void> take(std::span<const std::byte> bytes) override {
     ETSTREAM_TRY(write_all(file_.descriptor(), bytes, file_.path()));
     written_ += bytes.size();
-    if (!options_.sync || written_ - window_ < kWindow) return {};
+    if (!options_.sync || written_ - window_ < kWriteWindow) return {};
     // Have the disk start on this window, wait for the one before, and drop that from the cache.
-    ETSTREAM_TRY(push_out(window_, kWindow, SYNC_FILE_RANGE_WRITE));
-    if (window_ >= kWindow) {
+    ETSTREAM_TRY(push_out(window_, kWriteWindow, SYNC_FILE_RANGE_WRITE));
+    if (window_ >= kWriteWindow) {
       ETSTREAM_TRY(
-          push_out(window_ - kWindow, kWindow,
+          push_out(window_ - kWriteWindow, kWriteWindow,
                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
-      forget(window_ - kWindow, kWindow);
+      forget(window_ - kWriteWindow, kWriteWindow);
     }
-    window_ += kWindow;
+    window_ += kWriteWindow;
     return {};
   }
 

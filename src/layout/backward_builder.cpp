@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are placed as they lie in memory");
 
-constexpr unsigned kOffsetSize = 4;   // of uoffset_t and soffset_t, and of a vector's length
+constexpr unsigned kUoffsetSize = 4;  // of uoffset_t and soffset_t, and of a vector's length
 constexpr unsigned kVoffsetSize = 2;  // of an entry of a vtable
 constexpr std::uint64_t kLongestZerosInMemory = 4096;
 constexpr std::string_view kMetadataLabel = "metadata";
@@ -66,7 +66,7 @@ BackwardBuilder::BackwardBuilder() = default;
 BackwardBuilder::~BackwardBuilder() = default;
 
 BackwardBuilder::Ref BackwardBuilder::add_string(std::string_view string) {
-  align(kOffsetSize, string.size() + 1);
+  align(kUoffsetSize, string.size() + 1);
   place_zeros(1);
   place(std::as_bytes(std::span(string)));
   return end_vector(string.size());
@@ -88,7 +88,7 @@ BackwardBuilder::Ref BackwardBuilder::add_vector(ByteSource elements, std::uint3
 }
 
 BackwardBuilder::Ref BackwardBuilder::add_vector(std::span<const Ref> elements) {
-  begin_vector(elements.size() * kOffsetSize, kOffsetSize);
+  begin_vector(elements.size() * kUoffsetSize, kUoffsetSize);
   for (auto element = elements.rbegin(); element != elements.rend(); ++element) {
     place_distance_to(element->from_end);
   }
@@ -103,12 +103,12 @@ BackwardBuilder::Ref BackwardBuilder::add_struct(std::span<const std::byte> byte
 
 void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment) {
   assert(is_power_of_two(alignment));
-  align(kOffsetSize, bytes);
+  align(kUoffsetSize, bytes);
   align(alignment, bytes);
 }
 
 BackwardBuilder::Ref BackwardBuilder::end_vector(std::uint64_t count) {
-  place_bits(count, kOffsetSize);
+  place_bits(count, kUoffsetSize);
   return Ref{size_};
 }
 
@@ -129,18 +129,18 @@ void BackwardBuilder::add_struct(std::uint16_t id, std::span<const std::byte> by
 }
 
 void BackwardBuilder::add_ref(std::uint16_t id, Ref object) {
-  align(kOffsetSize, 0);
+  align(kUoffsetSize, 0);
   place_distance_to(object.from_end);
   fields_.push_back({id, size_});
 }
 
 BackwardBuilder::Ref BackwardBuilder::end_table() {
-  align(kOffsetSize, 0);
-  const std::uint64_t table = size_ + kOffsetSize;
+  align(kUoffsetSize, 0);
+  const std::uint64_t table = size_ + kUoffsetSize;
   const std::string content = vtable(table);
   // A new vtable goes right before its table; an equal one that is there already is shared.
   const auto [shared, is_new] = vtables_.try_emplace(content, table + content.size());
-  place_bits(shared->second - table, kOffsetSize);
+  place_bits(shared->second - table, kUoffsetSize);
   if (is_new) place(std::as_bytes(std::span(content)));
   return Ref{table};
 }
@@ -165,11 +165,11 @@ std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
 Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit,
                                        std::uint32_t header_size) {
   assert(identifier.empty() || identifier.size() == 4);
-  align(largest_alignment_, kOffsetSize + identifier.size() + header_size);
+  align(largest_alignment_, kUoffsetSize + identifier.size() + header_size);
   place_hole(ByteSource::zeros(header_size), 1, "header");
   metadata_size_ += header_size;
   place(std::as_bytes(std::span(identifier)));
-  align(kOffsetSize, 0);
+  align(kUoffsetSize, 0);
   place_distance_to(root.from_end);
   close_chunk();
   limit = std::min(limit, kLargestFlatbuffer);
@@ -220,7 +220,7 @@ void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
 
 /// What does not fit is cut here, and finish() refuses the file.
 void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
-  place_bits(size_ + kOffsetSize - from_end, kOffsetSize);
+  place_bits(size_ + kUoffsetSize - from_end, kUoffsetSize);
 }
 
 void BackwardBuilder::place_zeros(std::uint64_t n) {

@@ -11,10 +11,7 @@
 namespace etstream {
 namespace {
 
-/// As in FlatBuffers' own verifier.
-constexpr int kDeepest = 64;
-constexpr std::uint64_t kOffsetSize = 4;
-constexpr std::uint64_t kLengthSize = 4;
+constexpr std::uint64_t kCountSize = 4;  // of a vector or string
 /// How often each byte may be reached on average. ExecuTorch's writers share nothing but vtables.
 constexpr std::uint64_t kMostSharing = 4;
 
@@ -57,8 +54,9 @@ class Verifier {
 
   Result<void> verify_table(const TableView& table, std::size_t type, int depth) {
     const TableType& declared = view_.schema().tables()[type];
-    if (depth > kDeepest) {
-      return view_.corrupt(table.position, text("tables nested at most ", kDeepest, " deep"), declared.name);
+    if (depth > kDeepestTable) {
+      return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
+                           declared.name);
     }
     ETSTREAM_TRY(visit(table.position, table.size));
     if (vtables_.insert(table.vtable).second) use(table.vtable, table.vtable_size);
@@ -105,7 +103,7 @@ class Verifier {
         return visit(member.position, member.type->width);
       case FieldKind::kString: {
         ETSTREAM_ASSIGN(const VectorView string, view_.string_object(member.position));
-        return visit(string.position, kLengthSize + string.count + 1);
+        return visit(string.position, kCountSize + string.count + 1);
       }
       default: {
         ETSTREAM_ASSIGN(const TableView table, view_.table(member.position));
@@ -120,7 +118,7 @@ class Verifier {
     ETSTREAM_ASSIGN(const auto types, view_.vector(table, type_field));
     ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
     if (!types) return view_.corrupt(table.position, text(declared.name, ".", type_field.name), "nothing");
-    ETSTREAM_TRY(visit(vector->position, kLengthSize + std::uint64_t{vector->count} * kOffsetSize));
+    ETSTREAM_TRY(visit(vector->position, kCountSize + std::uint64_t{vector->count} * kOffsetSize));
     for (std::uint64_t i = 0; i < vector->count; ++i) {
       ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, *types, *vector, i));
       if (member) ETSTREAM_TRY(verify_member(*member, depth));
@@ -133,15 +131,15 @@ class Verifier {
     const std::uint64_t count = vector->count;
     switch (field.kind) {
       case FieldKind::kString:
-        return visit(vector->position, kLengthSize + count + 1);
+        return visit(vector->position, kCountSize + count + 1);
       case FieldKind::kUnionTypeVector:
-        return visit(vector->position, kLengthSize + count);
+        return visit(vector->position, kCountSize + count);
       case FieldKind::kInlineVector:
-        use(vector->position, kLengthSize + count * field.width);
+        use(vector->position, kCountSize + count * field.width);
         // Bytes are payloads, which nobody walks through.
-        return spend(vector->position, kLengthSize + (field.width == 1 ? 0 : count * field.width));
+        return spend(vector->position, kCountSize + (field.width == 1 ? 0 : count * field.width));
       default:
-        ETSTREAM_TRY(visit(vector->position, kLengthSize + count * kOffsetSize));
+        ETSTREAM_TRY(visit(vector->position, kCountSize + count * kOffsetSize));
     }
     for (std::uint64_t i = 0; i < count; ++i) {
       if (field.kind == FieldKind::kTableVector) {
@@ -149,7 +147,7 @@ class Verifier {
         ETSTREAM_TRY(verify_table(child, field.type, depth + 1));
       } else {
         ETSTREAM_ASSIGN(const VectorView string, view_.string_at(*vector, i));
-        ETSTREAM_TRY(visit(string.position, kLengthSize + string.count + 1));
+        ETSTREAM_TRY(visit(string.position, kCountSize + string.count + 1));
       }
     }
     return {};

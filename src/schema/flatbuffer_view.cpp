@@ -13,7 +13,6 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kOffsetSize = 4;
 constexpr std::uint64_t kIdentifierPosition = 4;
 constexpr std::uint64_t kSmallestVtable = 4;
 constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;

@@ -24,6 +24,8 @@
 
 namespace etstream {
 
+inline constexpr std::uint64_t kOffsetSize = 4;
+
 /// A table whose vtable lies in the file. Positions are offsets in the file.
 struct TableView {
   std::uint64_t position = 0;

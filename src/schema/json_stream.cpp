@@ -15,14 +15,14 @@
 namespace etstream {
 namespace {
 
-constexpr std::size_t kWindow = std::size_t{64} << 10;
+constexpr std::size_t kWindowSize = std::size_t{64} << 10;
 constexpr std::uint64_t kLongestToken = std::uint64_t{16} << 20;
-constexpr int kDeepest = 64;
+constexpr int kDeepestValue = 64;
 
 /// The characters of a source, read a window at a time. A failed read ends them early.
 class Characters {
  public:
-  explicit Characters(const ByteSource& source) : source_(source), window_(kWindow) { fill(); }
+  explicit Characters(const ByteSource& source) : source_(source), window_(kWindowSize) { fill(); }
 
   bool at_end() const { return next_ == filled_; }
   char current() const { return static_cast<char>(window_[next_]); }
@@ -46,7 +46,7 @@ class Characters {
                           readable_size(kLongestToken));
       return;
     }
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindow, source_.size() - offset_));
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowSize, source_.size() - offset_));
     auto read = source_.read_at(offset_, std::span(window_).first(n));
     if (!read) {
       error_ = std::move(read).error();
@@ -134,8 +134,8 @@ class Adapter {
 
  private:
   bool open(JsonEvent::Kind kind) {
-    if (++depth_ > kDeepest) {
-      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than ", kDeepest));
+    if (++depth_ > kDeepestValue) {
+      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than ", kDeepestValue));
     }
     return pass({.kind = kind});
   }

@@ -15,6 +15,9 @@
 
 namespace etstream {
 
+/// How deep tables may be nested: FlatBuffers' own verifier stops there.
+inline constexpr int kDeepestTable = 64;
+
 enum class FieldKind {
   kScalar,     // inline; enums are scalars
   kStruct,     // inline: bytes as they are, fixed arrays included

@@ -13,9 +13,6 @@ namespace {
 
 using Ref = BackwardBuilder::Ref;
 
-/// FlatBuffers' verifier stops at the same depth.
-constexpr int kDeepest = 64;
-
 constexpr std::string_view kWrongKind = "is not of the kind that the schema says";
 
 /// Floats are compared as numbers: a zero default also stands for -0.0, and a NaN is never the default.
@@ -48,8 +45,8 @@ class Packer {
 
   Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
     const TableType& table = schema_.tables()[type];
-    if (depth > kDeepest) {
-      return make_error(ErrorCode::kInvalidArgument, "tables are nested deeper than ", kDeepest, ", at ",
+    if (depth > kDeepestTable) {
+      return make_error(ErrorCode::kInvalidArgument, "tables are nested deeper than ", kDeepestTable, ", at ",
                         table.name);
     }
     const std::size_t first_slot = slots_.size();

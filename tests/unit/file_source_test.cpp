@@ -5,14 +5,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "open_files.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -31,20 +29,6 @@ void set_time(const std::string& path, time_t seconds) {
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(entries, std::filesystem::directory_iterator()));
-}
-
-/// Files of different bytes, and sources of them.
-std::vector<ByteSource> open_files(const TemporaryFolder& folder, const std::string& prefix,
-                                   std::size_t count) {
-  std::vector<ByteSource> sources;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string name = prefix + std::to_string(i);
-    put_file(folder / name, "content of " + name);
-    auto source = ByteSource::file(folder / name);
-    REQUIRE_MESSAGE(source, source.error().message);
-    sources.push_back(std::move(source).value());
-  }
-  return sources;
 }
 
 /// Has no file that was opened before be open any longer.
@@ -265,34 +249,6 @@ TEST_CASE("a file whose sources are all gone is not kept open") {
     CHECK(source.size() == 5);
   }
   CHECK_FALSE(holds_file());
-}
-
-TEST_CASE("many threads read many files at once") {
-  constexpr std::size_t kFiles = 100;
-  constexpr int kThreads = 8;
-  constexpr int kReads = 3000;
-  const TemporaryFolder folder;
-  const auto sources = open_files(folder, "file-", kFiles);
-  std::atomic<int> wrong = 0;
-  std::atomic<int> right = 0;
-  const auto read_some = [&](unsigned seed) {
-    std::mt19937 random(seed);
-    for (int i = 0; i < kReads; ++i) {
-      const std::size_t which = random() % kFiles;
-      const std::string expected = "content of file-" + std::to_string(which);
-      const std::size_t offset = random() % expected.size();
-      const std::size_t size = random() % (expected.size() - offset + 1);
-      std::string found(size, '?');
-      const ByteSource copy = sources[which];
-      const bool read = copy.read_at(offset, std::as_writable_bytes(std::span(found))).has_value();
-      (read && found == expected.substr(offset, size) ? right : wrong) += 1;
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned seed = 0; seed < kThreads; ++seed) threads.emplace_back(read_some, seed);
-  for (std::thread& thread : threads) thread.join();
-  CHECK(wrong == 0);
-  CHECK(right == kThreads * kReads);
 }
 
 }  // namespace
