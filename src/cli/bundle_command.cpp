@@ -108,9 +108,7 @@ void add_bundle_command(CLI::App& app, Run& run) {
                    "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
       ->type_name(kNumber)
       ->capture_default_str();
-  command->add_option("--format", arguments->format, kFormatHelp)
-      ->check(CLI::IsMember(kFormats))
-      ->capture_default_str();
+  add_format(*command, "--format", *arguments)->capture_default_str();
   add_hash_flag(*command, *arguments);
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");

@@ -13,8 +13,6 @@ namespace etstream::cli {
 
 /// The formats of a bundle; BP08 comes first.
 inline const std::vector<std::string> kFormats = {"bp08", "segmented"};
-inline constexpr const char* kFormatHelp =
-    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size";
 
 struct BundleOptions {
   std::string output;
@@ -30,6 +28,7 @@ struct BundleOptions {
 };
 
 void add_bundle_path(CLI::App& command, BundleOptions& options);
+CLI::Option* add_format(CLI::App& command, const std::string& name, BundleOptions& options);
 void add_hash_flag(CLI::App& command, BundleOptions& options);
 void add_output_flags(CLI::App& command, BundleOptions& options);
 /// Throws CLI11's errors where options don't go together.

@@ -18,7 +18,8 @@ using Run = std::function<Result<void>()>;
 /// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
-/// What a value is called that is no path; shells complete all others with files, a folder with folders.
+/// What a value is called that is no path, unless it is one of a few words, "one|other". Shells complete all
+/// others with files, a folder with folders.
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kFolder = "DIR";
 

@@ -38,6 +38,11 @@ std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
   return out;
 }
 
+/// Has bash complete with `words`, which are divided by spaces.
+std::string bash_words(const std::string& words) {
+  return "mapfile -t COMPREPLY < <(compgen -W '" + words + R"(' -- "$word"))";
+}
+
 /// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
 std::string bash_values(const CommandText& command) {
   std::string out;
@@ -48,6 +53,7 @@ std::string bash_values(const CommandText& command) {
     out += "    " + joined(patterns, " | ") + ") ";
     if (option.completion != Completion::kFiles) out += "compopt +o default; ";
     if (option.completion == Completion::kFolders) out += "compopt -o dirnames; ";
+    if (option.completion == Completion::kChoices) out += bash_words(joined(option.choices, " ")) + "; ";
     out += "return ;;\n";
   }
   return out;
@@ -60,6 +66,7 @@ std::string zsh_option(const OptionText& option) {
     value = ":" + escaped(option.value, kSpecial) + ":";
     if (option.completion == Completion::kFiles) value += "_files";
     if (option.completion == Completion::kFolders) value += "_files -/";
+    if (option.completion == Completion::kChoices) value += "(" + joined(option.choices, " ") + ")";
   }
   if (option.by_place()) return " " + shell_word(value);
   const std::string excluded = "(" + joined(option.names, " ") + ")";
@@ -96,6 +103,9 @@ std::string fish_option(const OptionText& option, const std::string& start) {
         break;
       case Completion::kFolders:
         out += " -x -a '(__fish_complete_directories)'";
+        break;
+      case Completion::kChoices:
+        out += " -x -a " + fish_word(joined(option.choices, " "));
         break;
     }
   }
@@ -134,8 +144,8 @@ _)" + command.name +
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
   elif [[ -z $command ]]; then
     compopt +o default
-    mapfile -t COMPREPLY < <(compgen -W ')" +
-         joined(names_of(command.subcommands), " ") + R"(' -- "$word")
+    )" + bash_words(joined(names_of(command.subcommands), " ")) +
+         R"(
   fi
 }
 complete -o default -F _)" +

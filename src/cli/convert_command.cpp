@@ -47,7 +47,7 @@ void add_convert_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<ConvertArguments>();
   command->add_option("FILE", arguments->file, "A bundle (.bpte)")->required();
   add_bundle_path(*command, *arguments);
-  command->add_option("--to", arguments->format, kFormatHelp)->check(CLI::IsMember(kFormats))->required();
+  add_format(*command, "--to", *arguments)->required();
   add_hash_flag(*command, *arguments);
   add_output_flags(*command, *arguments);
   command->callback([arguments, command, &run] {

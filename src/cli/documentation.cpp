@@ -13,6 +13,7 @@ namespace {
 
 Completion completion_of(const std::string& value) {
   if (value.empty() || value == kNumber) return Completion::kNothing;
+  if (value.find('|') != std::string::npos) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }
 
@@ -27,6 +28,7 @@ OptionText describe(const CLI::Option& option) {
   }
   out.description = option.get_description();
   out.completion = completion_of(out.value);
+  if (out.completion == Completion::kChoices) out.choices = CLI::detail::split(out.value, '|');
   out.required = option.get_required();
   return out;
 }

@@ -10,12 +10,13 @@
 namespace etstream::cli {
 
 /// What a shell can complete a value with.
-enum class Completion { kNothing, kFiles, kFolders };
+enum class Completion { kNothing, kFiles, kFolders, kChoices };
 
 /// An option, or an argument that goes by its place.
 struct OptionText {
-  std::vector<std::string> names;  // "-o", "--output"; none of an argument that goes by its place
-  std::string value;               // "OUT.bpte"; "" of a flag
+  std::vector<std::string> names;    // "-o", "--output"; none of an argument that goes by its place
+  std::string value;                 // "OUT.bpte"; "" of a flag
+  std::vector<std::string> choices;  // of kChoices: the words that the value may be
   std::string description;
   Completion completion = Completion::kNothing;
   bool required = false;

@@ -60,7 +60,7 @@ Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& o
     ETSTREAM_ASSIGN(const Schema* compiled, bundled_program_schema());
     Schema schema = *compiled;
     ETSTREAM_TRY(schema.set_alignment("BundledProgram", "program", options.program_alignment));
-    ETSTREAM_ASSIGN(auto bound, StructReader::bind(schema, bundled_program_bindings()));
+    ETSTREAM_ASSIGN(auto bound, bind_fields(schema, bundled_program_bindings()));
     StructReader reader(std::move(bound), &bundle);
     auto layout = pack(schema, reader);
     if (!layout && layout.error().code == ErrorCode::kTooLarge) {

@@ -59,48 +59,11 @@ Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& 
   return std::optional<std::uint32_t>();
 }
 
-/// The program and the large tensors where they lie in the file, and all the rest of it.
-Result<OriginalLayout> original_layout_of(const BundledProgram& bundle, const ByteSource& file) {
-  OriginalLayout out;
-  const auto add = [&](const ByteSource& payload) {
-    const auto offset = payload.offset_in(file);
-    if (offset && payload.size() != 0) out.payloads.push_back({*offset, payload});
-  };
-  add(bundle.program);
-  for (const MethodTestSuite& suite : bundle.method_test_suites) {
-    for (const MethodTestCase& test_case : suite.test_cases) {
-      for (const auto* values : {&test_case.inputs, &test_case.expected_outputs}) {
-        for (const Value& value : *values) {
-          const auto* tensor = std::get_if<Tensor>(&value);
-          if (tensor && tensor->data.size() >= kSmallestSegment) add(tensor->data);
-        }
-      }
-    }
-  }
-  std::sort(out.payloads.begin(), out.payloads.end(),
-            [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  // What is shared in the file stays there once.
-  const auto shared = [](const auto& a, const auto& b) { return a.offset == b.offset; };
-  out.payloads.erase(std::unique(out.payloads.begin(), out.payloads.end(), shared), out.payloads.end());
-  std::vector<ByteSource> rest;
-  std::uint64_t end = 0;
-  for (const OriginalLayout::Payload& payload : out.payloads) {
-    ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
-    rest.push_back(std::move(before));
-    end = payload.offset + payload.source.size();
-  }
-  ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
-  rest.push_back(std::move(last));
-  ETSTREAM_ASSIGN(out.metadata, ByteSource::concatenation(std::move(rest)));
-  return out;
-}
-
 Result<Layout> to_segmented(const BundledProgramFile& file, bool hash) {
   ETSTREAM_ASSIGN(const BundledProgram bundle, file.read());
   ETSTREAM_ASSIGN(const auto alignment, alignment_that_gives(bundle, file));
   if (alignment) return plan_segmented_bundle(bundle, {.hash = hash, .program_alignment = *alignment});
-  ETSTREAM_ASSIGN(const OriginalLayout original, original_layout_of(bundle, file.file()));
-  return plan_segmented_bundle(bundle, {.hash = hash, .original = &original});
+  return plan_segmented_bundle(bundle, {.hash = hash, .original = &file.file()});
 }
 
 /// The original file of which the layout was kept: its metadata, with the payloads put back in.

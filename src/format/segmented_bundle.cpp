@@ -2,9 +2,11 @@
 #include "format/segmented_bundle.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -26,6 +28,9 @@ using Directory = SegmentedBundleDirectory;
 constexpr std::uint32_t kProgramAlignment = 16384;
 constexpr std::uint32_t kTensorAlignment = 64;
 constexpr std::uint32_t kProgramSegment = 0;
+/// Tensor data from this size on has a segment of its own: the 150 bytes or so that this takes are 1 % of it,
+/// and what is smaller does not make the metadata, which a reader may hold in memory, large.
+constexpr std::uint64_t kSmallestSegment = std::uint64_t{16} << 10;
 
 /// What the field `segments` says of one, and where its bytes come from.
 struct PlannedSegment {
@@ -54,16 +59,31 @@ class Segments {
     }
   }
 
-  void add_original(const OriginalLayout& original) {
-    original_metadata_ = add(original.metadata, 1, "original metadata");
-    for (const OriginalLayout::Payload& payload : original.payloads) {
-      for (std::uint32_t i = 0; i < all_.size(); ++i) {
-        if (all_[i].source.offset_in(payload.source) == 0 && all_[i].size == payload.source.size()) {
-          original_payloads_.push_back({payload.offset, i, 0});
-          break;
-        }
-      }
+  /// Adds what keeps the layout of `file`, from which the content was read: where in it which segment lies,
+  /// and the rest of it as one segment more.
+  Result<void> add_original(const ByteSource& file) {
+    std::vector<OriginalPayloadStruct> found;
+    for (std::uint32_t i = 0; i < all_.size(); ++i) {
+      const auto offset = all_[i].source.offset_in(file);
+      if (offset && all_[i].size != 0) found.push_back({*offset, i, 0});
     }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.offset, a.segment) < std::pair(b.offset, b.segment);
+    });
+    std::vector<ByteSource> rest;
+    std::uint64_t end = 0;
+    for (const OriginalPayloadStruct& payload : found) {
+      if (payload.offset < end) continue;  // what is shared in the file stays there once
+      ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
+      rest.push_back(std::move(before));
+      original_payloads_.push_back(payload);
+      end = payload.offset + all_[payload.segment].size;
+    }
+    ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
+    rest.push_back(std::move(last));
+    ETSTREAM_ASSIGN(ByteSource metadata, ByteSource::concatenation(std::move(rest)));
+    original_metadata_ = add(std::move(metadata), 1, "original metadata");
+    return {};
   }
 
   [[nodiscard]] const std::vector<PlannedSegment>& all() const { return all_; }
@@ -100,55 +120,64 @@ class Segments {
 /// Gives the fields of BP08 from the description, and the new ones from the segments.
 class SegmentedReader final : public ValueReader {
  public:
-  SegmentedReader(const Schema& schema, StructReader& inner, const Segments& segments,
+  /// A field, and what gives it from the struct that stands for its table.
+  struct Binding {
+    std::string_view table;
+    std::string_view field;
+    FieldValue (SegmentedReader::*read)(const void* object) const;
+  };
+  static const std::array<Binding, 11> kBindings;
+
+  SegmentedReader(StructReader& inner, BoundFields<Binding> bound, const Segments& segments,
                   std::uint32_t program_alignment)
-      : schema_(schema), inner_(inner), segments_(segments), program_alignment_(program_alignment) {}
+      : inner_(inner), bound_(std::move(bound)), segments_(segments), program_alignment_(program_alignment) {}
 
   ValueNode root() override { return inner_.root(); }
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override { return inner_.element(vector, i); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
-    const std::string& in = schema_.tables()[table].name;
-    const std::string& name = schema_.tables()[table].fields[field].name;
-    if (in == "Tensor" && (name == "data" || name == "data_segment")) return tensor_data(node, table, field);
-    if (in == "Segment") {
-      const auto& segment = get<PlannedSegment>(node.object);
-      return name == "size" ? scalar(segment.size) : scalar(segment.alignment);
-    }
-    if (in == "OriginalLayout") {
-      if (name == "metadata_segment") return scalar(*segments_.original_metadata());
-      return FieldValue(std::as_bytes(std::span(segments_.original_payloads())));
-    }
-    if (in == "BundledProgram") return root_field(node, table, field, name);
-    return inner_.field(node, table, field);
+    const Binding* binding = bound_[table][field];
+    return binding ? (this->*binding->read)(node.object) : inner_.field(node, table, field);
   }
 
  private:
-  Result<FieldValue> tensor_data(ValueNode node, std::size_t table, std::size_t field) {
-    const auto segment = segments_.of(node.object);
-    if (schema_.tables()[table].fields[field].name == "data_segment") {
-      return segment ? scalar(*segment) : FieldValue(AbsentValue{});
-    }
-    return segment ? FieldValue(BytesValue()) : inner_.field(node, table, field);
+  FieldValue empty(const void*) const { return BytesValue(); }
+  FieldValue segments(const void*) const { return table_vector(segments_.all()); }
+  FieldValue program_segment(const void*) const { return scalar(kProgramSegment); }
+  FieldValue program_alignment(const void*) const { return scalar(program_alignment_); }
+  FieldValue original_layout(const void*) const {
+    return segments_.original_metadata() ? FieldValue(TableValue{{&segments_, 0}}) : AbsentValue{};
   }
-
-  Result<FieldValue> root_field(ValueNode node, std::size_t table, std::size_t field,
-                                const std::string& name) {
-    if (name == "program") return FieldValue(BytesValue());
-    if (name == "segments") return table_vector(segments_.all());
-    if (name == "program_segment") return scalar(kProgramSegment);
-    if (name == "program_alignment") return scalar(program_alignment_);
-    if (name == "original_layout") {
-      if (!segments_.original_metadata()) return FieldValue(AbsentValue{});
-      return FieldValue(TableValue{{&segments_, 0}});
-    }
-    return inner_.field(node, table, field);
+  FieldValue data(const void* tensor) const {
+    return segments_.of(tensor) ? FieldValue(BytesValue()) : get<Tensor>(tensor).data;
   }
+  FieldValue data_segment(const void* tensor) const {
+    const auto segment = segments_.of(tensor);
+    return segment ? scalar(*segment) : AbsentValue{};
+  }
+  FieldValue size(const void* segment) const { return scalar(get<PlannedSegment>(segment).size); }
+  FieldValue alignment(const void* segment) const { return scalar(get<PlannedSegment>(segment).alignment); }
+  FieldValue metadata_segment(const void*) const { return scalar(*segments_.original_metadata()); }
+  FieldValue payloads(const void*) const { return std::as_bytes(std::span(segments_.original_payloads())); }
 
-  const Schema& schema_;
   StructReader& inner_;
+  const BoundFields<Binding> bound_;
   const Segments& segments_;
   const std::uint32_t program_alignment_;
 };
+
+constexpr std::array<SegmentedReader::Binding, 11> SegmentedReader::kBindings = {{
+    {"BundledProgram", "program", &SegmentedReader::empty},
+    {"BundledProgram", "segments", &SegmentedReader::segments},
+    {"BundledProgram", "program_segment", &SegmentedReader::program_segment},
+    {"BundledProgram", "program_alignment", &SegmentedReader::program_alignment},
+    {"BundledProgram", "original_layout", &SegmentedReader::original_layout},
+    {"Tensor", "data", &SegmentedReader::data},
+    {"Tensor", "data_segment", &SegmentedReader::data_segment},
+    {"Segment", "size", &SegmentedReader::size},
+    {"Segment", "alignment", &SegmentedReader::alignment},
+    {"OriginalLayout", "metadata_segment", &SegmentedReader::metadata_segment},
+    {"OriginalLayout", "payloads", &SegmentedReader::payloads},
+}};
 
 /// Puts segments and directory behind the metadata.
 class Planner {
@@ -281,10 +310,12 @@ Result<Layout> plan_segmented_bundle(const BundledProgram& bundle, const Segment
     ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
     ETSTREAM_ASSIGN(const ProgramLayout program, layout_of(bundle.program));
     Segments segments(bundle, program.alignment);
-    if (options.original) segments.add_original(*options.original);
-    ETSTREAM_ASSIGN(auto bound, StructReader::bind(*schema, bundled_program_bindings()));
+    if (options.original) ETSTREAM_TRY(segments.add_original(*options.original));
+    ETSTREAM_ASSIGN(auto bound, bind_fields(*schema, bundled_program_bindings()));
     StructReader fields(std::move(bound), &bundle);
-    SegmentedReader reader(*schema, fields, segments, options.program_alignment);
+    using Bindings = std::span<const SegmentedReader::Binding>;
+    ETSTREAM_ASSIGN(auto own, bind_fields(*schema, Bindings(SegmentedReader::kBindings)));
+    SegmentedReader reader(fields, std::move(own), segments, options.program_alignment);
     ETSTREAM_ASSIGN(Layout metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
     return Planner(std::move(metadata), segments).run(options.hash, program.parts);
   });

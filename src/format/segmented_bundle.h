@@ -15,10 +15,6 @@
 
 namespace etstream {
 
-/// Tensor data from this size on has a segment of its own: the 150 bytes or so that this takes are 1 % of it,
-/// and what is smaller does not make the metadata, which a reader may hold in memory, large.
-inline constexpr std::uint64_t kSmallestSegment = std::uint64_t{16} << 10;
-
 /// Compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> segmented_bundle_schema();
 
@@ -36,7 +32,8 @@ struct OriginalLayout {
 struct SegmentedBundleOptions {
   bool hash = true;
   std::uint32_t program_alignment = 32;  // of the program in a BP08 file of the same content
-  const OriginalLayout* original = nullptr;
+  // The BP08 file that the content was read from, where its layout is to be kept.
+  const ByteSource* original = nullptr;
 };
 
 /// The plan of the file. Nothing is checked but what it takes to write it. Errors: kTooLarge for metadata

@@ -28,28 +28,34 @@ struct FieldBinding {
   FieldValue (*read)(const void* object);
 };
 
+/// By table and field; null for a field that no binding names.
+template <class Binding>
+using BoundFields = std::vector<std::vector<const Binding*>>;
+
+/// `Binding` has a `table` and a `field`, names of the schema; the bindings outlive what is bound. Error:
+/// kInvalidArgument for a binding that the schema does not have.
+template <class Binding>
+[[nodiscard]] Result<BoundFields<Binding>> bind_fields(const Schema& schema,
+                                                       std::span<const Binding> bindings) {
+  BoundFields<Binding> bound;
+  for (const auto& table : schema.tables()) bound.emplace_back(table.fields.size());
+  for (const Binding& binding : bindings) {
+    const auto table = schema.find_table(binding.table);
+    const auto field = table ? schema.find_field(*table, binding.field) : std::nullopt;
+    if (!field) {
+      return make_error(ErrorCode::kInvalidArgument, "the schema has no field ", binding.table, ".",
+                        binding.field);
+    }
+    bound[*table][*field] = &binding;
+  }
+  return bound;
+}
+
+/// A field that no binding names is absent.
 class StructReader final : public ValueReader {
  public:
-  /// `root` is what the schema's root table is read from, and outlives the reader. A field that no
-  /// binding names is absent. Error: kInvalidArgument for a binding that the schema does not have.
-  [[nodiscard]] static Result<std::vector<std::vector<const FieldBinding*>>> bind(
-      const Schema& schema, std::span<const FieldBinding> bindings) {
-    std::vector<std::vector<const FieldBinding*>> bound;
-    for (const auto& table : schema.tables()) bound.emplace_back(table.fields.size());
-    for (const auto& binding : bindings) {
-      const auto table = schema.find_table(binding.table);
-      const auto field = table ? schema.find_field(*table, binding.field) : std::nullopt;
-      if (!field) {
-        return make_error(ErrorCode::kInvalidArgument, "the schema has no field ", binding.table, ".",
-                          binding.field);
-      }
-      bound[*table][*field] = &binding;
-    }
-    return bound;
-  }
-
-  StructReader(std::vector<std::vector<const FieldBinding*>> bound, const void* root)
-      : bound_(std::move(bound)), root_(root) {}
+  /// `root` is what the schema's root table is read from, and outlives the reader.
+  StructReader(BoundFields<FieldBinding> bound, const void* root) : bound_(std::move(bound)), root_(root) {}
 
   ValueNode root() override { return {root_, 0}; }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
@@ -61,7 +67,7 @@ class StructReader final : public ValueReader {
   }
 
  private:
-  std::vector<std::vector<const FieldBinding*>> bound_;  // by table and field
+  BoundFields<FieldBinding> bound_;
   const void* root_;
 };
 

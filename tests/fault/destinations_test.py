@@ -50,6 +50,9 @@ class Destinations(CommandTestCase):
                     self.fails(*BUNDLE, name, saying=f"the output '{name}' is the input 'in/")
             for option in (["--program"], ["--segment", "0", "-o"]):
                 self.fails("extract", "in/bundle.bpte", *option, "in/bundle.bpte", saying="is the input")
+            for name, to in (("bundle", "segmented"), ("segmented", "bp08"), ("segmented", "segmented")):
+                file = f"in/{name}.bpte"
+                self.fails("convert", file, "--to", to, "-o", file, saying=f"the output '{file}' is the input '{file}'")
         finally:
             hard_link.unlink()
             self.place.forget_inputs()

@@ -24,6 +24,7 @@ class Scenario:
     of_another: bool = False  # the old file belongs to another user; needs root
     model_size: int = 5 * MIB // 2
     makes_a_folder: bool = False
+    gives: str | None = None  # the input whose bytes the result has
     roles: tuple[str, ...] = ()  # the only ones that go wrong; none: all
     program: list[str] = field(default_factory=lambda: [etstream()])
 
@@ -58,6 +59,10 @@ class Scenario:
 
 
 BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/result"]
+SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--format", "segmented", "-o"]
+TO_SEGMENTED = ["convert", "in/large_cases.bpte", "--to", "segmented", "-o", "out/result"]
+TO_BP08 = ["convert", "in/segmented.bpte", "--to", "bp08", "-o", "out/result"]
+THE_BYTES = ("write", "sync", "rename")
 CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
 
 
@@ -68,6 +73,14 @@ def scenarios() -> list[Scenario]:
         Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True),
         # Three windows of write-back, in the calls that the others do not make.
         Scenario("bundle_windows", BUNDLE, model_size=25 * MIB, roles=("write back", "forget", "sync")),
+        # The directory at the end goes to the disk in two writes: the first happens while it is handed over.
+        Scenario(
+            "bundle_segmented", [*SEGMENTED, "out/result"], model_size=5 * MIB // 2 - 16448, gives="in/segmented.bpte"
+        ),
+        # These three differ from others in what is written, and not by which calls.
+        Scenario("bundle_no_hash", [*SEGMENTED, "out/result", "--no-hash"], old_file=True, roles=THE_BYTES),
+        Scenario("convert_to_segmented", TO_SEGMENTED, old_file=True, roles=THE_BYTES, gives="in/segmented.bpte"),
+        Scenario("convert_to_bp08", TO_BP08, old_file=True, roles=THE_BYTES, gives="in/large_cases.bpte"),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

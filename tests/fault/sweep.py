@@ -74,6 +74,8 @@ class Sweep:
         if first.code != 0:
             self.count.complaints.append(f"it fails without a fault: {first.stderr}")
         self.count.complaints += unheard(self.calls)
+        if scenario.gives and self.verdict.complete != (place.top / scenario.gives).read_bytes():
+            self.count.complaints.append(f"the result is not {scenario.gives}")
 
     def _run(self, *fault: str | int) -> Run:
         self.scenario.prepare(self.place)

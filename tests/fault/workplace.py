@@ -58,9 +58,10 @@ def fast_folder() -> str | None:
 
 
 class Workplace:
-    """in/: model.pte, cases.json, test_cases.json, bundle.bpte, large_cases.bpte; out/: NEIGHBOURS and `result`.
+    """in/: model.pte, cases.json, test_cases.json, bundle.bpte, large_cases.bpte, segmented.bpte; out/: NEIGHBOURS and
+    `result`.
 
-    Commands run in the folder above both. To be used in a `with`.
+    segmented.bpte has the content of large_cases.bpte. Commands run in the folder above both. To be used in a `with`.
     """
 
     def __init__(self, model_size: int = 5 * MIB // 2, place: str | None = None) -> None:
@@ -76,6 +77,7 @@ class Workplace:
         make_test_cases(self.inputs, 3 * MIB // 2)
         self._bundle("cases.json", "bundle.bpte")
         self._bundle("test_cases.json", "large_cases.bpte", "--unchecked")
+        self._run("convert", "in/large_cases.bpte", "--to", "segmented", "-o", "in/segmented.bpte")
         self.renew()
         self._inputs_before = self._describe_inputs()
 
@@ -86,8 +88,10 @@ class Workplace:
         shutil.rmtree(self.top, ignore_errors=True)
 
     def _bundle(self, cases: str, output: str, *options: str) -> None:
-        command = [etstream(), "bundle", "in/model.pte", "--cases", f"in/{cases}", "-o", f"in/{output}", *options]
-        subprocess.run(command, cwd=self.top, check=True, stdout=subprocess.DEVNULL)
+        self._run("bundle", "in/model.pte", "--cases", f"in/{cases}", "-o", f"in/{output}", *options)
+
+    def _run(self, *arguments: str) -> None:
+        subprocess.run([etstream(), *arguments], cwd=self.top, check=True, stdout=subprocess.DEVNULL)
 
     def renew(self) -> None:
         """Makes out/ as it is before a run, without a result."""

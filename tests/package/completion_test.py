@@ -29,6 +29,9 @@ CASES = [
     ("etstream bundle --cases cases.json -o m", ["model.pte", "model two.pte"], ["cases.json"]),
     ("etstream bundle --output=m", ["model.pte", "model two.pte"], ["cases.json"]),
     ("etstream bundle --program-alignment ", [], ["model.pte", "cases.json", "cases folder"]),
+    ("etstream bundle model.pte --format ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
+    ("etstream bundle --format=", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
+    ("etstream convert model.bpte --to ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream extract x.bpte --cases ", ["cases folder", "other"], ["model.pte", "cases.json"]),
 ]
 READY = "READY>"

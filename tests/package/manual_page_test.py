@@ -18,6 +18,9 @@ JUDGES = [
     ["mandoc", "-Tlint", "-Wwarning"],
 ]
 EXPECTED = re.compile(r"WARNING: missing date")
+CHOICES = re.compile(r"--[a-z-]+ \w+(?:\|\w+)+")  # --to bp08|segmented
+# What CLI11 calls values that have no name of their own.
+NAMELESS = re.compile(r"\b(?:TEXT|U?INT|FLOAT)\b")
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "TEST CASES", "EXIT STATUS", "EXAMPLES"]
 
 
@@ -52,6 +55,20 @@ def untold(text: str, etstream: str) -> list[str]:
     return out
 
 
+def unnamed(text: str, etstream: str) -> list[str]:
+    """Options' values without a name of their own, and those of a few words that the page or --help does not name."""
+    out = []
+    for option in ("convert --to", "bundle --format"):
+        command, name = option.split()
+        shown = subprocess.run([etstream, command, "--help"], capture_output=True, text=True, check=True).stdout
+        options = [line.strip() for line in shown.splitlines() if "--" in line]
+        out += [f"{command} --help shows {line}" for line in options if NAMELESS.search(line)]
+        choices = [found for found in CHOICES.findall(shown) if found.startswith(name)]
+        if not choices or choices[0] not in text:
+            out.append(f"{option} has no words to choose from in --help, or others in the page")
+    return out + [f"the page shows {line}" for line in text.splitlines() if NAMELESS.search(line)]
+
+
 def failing_examples(text: str, etstream: str, examples: str) -> list[str]:
     commands = re.findall(r"^etstream .*", text.split(".SH EXAMPLES")[1], re.MULTILINE)
     out = [] if commands else ["there are no examples"]
@@ -70,7 +87,8 @@ def failing_examples(text: str, etstream: str, examples: str) -> list[str]:
 def main() -> int:
     page, etstream, examples = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     text = plain(page.read_text(encoding="utf-8"))
-    problems = judged(page) + untold(text, etstream) + failing_examples(text, etstream, examples)
+    problems = judged(page) + untold(text, etstream) + unnamed(text, etstream)
+    problems += failing_examples(text, etstream, examples)
     print("\n".join(problems) or f"{page.name} is well formed, whole, and its examples work")
     return 1 if problems else 0
 

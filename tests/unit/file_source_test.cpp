@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -167,45 +166,6 @@ TEST_CASE("a file that is removed while it is not held open is not found at the 
   std::array<std::byte, 5> out{};
   CHECK(code_of(source.read_at(0, out)) == "kNotFound");
   source.forget(0, 5);  // has no error to give, and does no harm
-}
-
-constexpr off_t kLarge = off_t{8} << 20;
-
-/// Whether the byte at `offset` lies in the page cache.
-bool is_cached(int fd, off_t offset) {
-  char byte = 0;
-  const iovec one{&byte, 1};
-  return ::preadv2(fd, &one, 1, offset, RWF_NOWAIT) == 1;
-}
-
-/// A file on the disk, which can be dropped from the page cache; false, with a warning, on a file system that
-/// has no other place for it.
-bool drop(int fd) {
-  if (::fsync(fd) == 0 && ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 && !is_cached(fd, kLarge / 2)) {
-    return true;
-  }
-  WARN_MESSAGE(false,
-               "NOT TESTED: the temporary folder is on a file system that nothing drops from the cache");
-  return false;
-}
-
-TEST_CASE("to forget leaves a file in the page cache only if it lay there before") {
-  const TemporaryFolder folder;
-  put_file(folder / "file", patterned(static_cast<std::size_t>(kLarge)));
-  const int fd = ::open((folder / "file").c_str(), O_RDONLY);
-  REQUIRE(fd >= 0);
-  const auto read_and_forget = [&] {
-    const ByteSource source = ByteSource::file(folder / "file").value();
-    CHECK(text_of(source).size() == source.size());
-    source.forget(0, source.size());
-  };
-  read_and_forget();
-  CHECK(is_cached(fd, kLarge - 1));
-  if (drop(fd)) {
-    read_and_forget();
-    CHECK_FALSE(is_cached(fd, kLarge - 1));
-  }
-  ::close(fd);
 }
 
 TEST_CASE("any number of file sources keeps at most 64 descriptors open") {
