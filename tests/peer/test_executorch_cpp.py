@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import executorch.kernels.quantized  # noqa: F401 what its operators are in a program
 import pytest
 import torch
 from cases import Case, Store, Suite, Tensor, write_cases
@@ -320,6 +321,23 @@ def test_a_wrong_command_line_says_how_to_use_it(
     report = run_bundle.run(*arguments)
     assert report.code == 2
     assert "usage: run_bundle" in report.stderr
+
+
+class Quantized(torch.nn.Module):
+    """Goes through int8 and back, by operators of ExecuTorch's quantized kernels."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        operators = torch.ops.quantized_decomposed
+        bounds = (0.05, 3, -128, 127, torch.int8)
+        return operators.dequantize_per_tensor(operators.quantize_per_tensor(x, *bounds), *bounds)
+
+
+def test_quantized_operators_run(
+    etstream: Etstream, run_bundle: RunBundle, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    bundle = exported_bundle(etstream, Quantized(), [eager(Quantized(), torch.randn(99))], tmp_path)
+    assert_all_pass(run_bundle.run(bundle), 1)
 
 
 def test_quantized_outputs_pass_within_a_step(
