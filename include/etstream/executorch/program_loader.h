@@ -27,8 +27,8 @@ namespace etstream {
 /// from several threads at once. Memory that load() gives is aligned as the part is in the program, to 64
 /// bytes at least and 4096 at most, and is the buffer's, which may outlive the loader. What is wrong is
 /// logged by ExecuTorch and returned: InvalidArgument for a range that is not inside the program,
-/// AccessFailed for what can't be read (a file that was changed or shortened since `program` was opened,
-/// too), MemoryAllocationFailed. Errors of opening: kTooLarge for a program over SIZE_MAX; kOutOfMemory.
+/// AccessFailed for what can't be read (from a file that was shortened, or that another has replaced, too),
+/// MemoryAllocationFailed. Errors of opening: kTooLarge for a program over SIZE_MAX; kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<executorch::runtime::DataLoader>> open_program_loader(
     ByteSource program);
 
