@@ -21,6 +21,13 @@
 
 namespace etstream {
 
+/// A range of a regular file, for those who do more with it than read: map it, for one.
+struct FileRange {
+  int descriptor = -1;  // open for reading; the caller closes it
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
 /// What a ByteSource reads from. Derive from it to bring a kind of your own (an object store, an
 /// archive member). Implementations are immutable after construction; every function may be called from
 /// several threads at once.
@@ -37,6 +44,9 @@ class ETSTREAM_EXPORT ByteStorage {
   [[nodiscard]] virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
   /// What messages call it: a path for a file.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// A descriptor of the regular file that the bytes are, open for reading, which the caller closes. Errors:
+  /// kUnsupported if they are none; kCorrupt if they may no longer be those that were there.
+  [[nodiscard]] virtual Result<int> open_descriptor() const;
   /// An error if the bytes may no longer be those that were there when the storage was opened.
   [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
   /// A hint that a range will not be read again soon, so that caches may forget it.
@@ -80,6 +90,8 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const;
   /// Where this source begins in `whole`, if it is a range of it.
   [[nodiscard]] std::optional<std::uint64_t> offset_in(const ByteSource& whole) const noexcept;
+  /// Where its bytes lie in a regular file. Errors: see ByteStorage::open_descriptor.
+  [[nodiscard]] Result<FileRange> open_range() const;
   /// What messages call it.
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.

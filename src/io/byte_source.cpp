@@ -91,6 +91,10 @@ class Concatenation final : public ByteStorage {
 
 }  // namespace
 
+Result<int> ByteStorage::open_descriptor() const {
+  return make_error(ErrorCode::kUnsupported, name(), ": is not a regular file");
+}
+
 ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
     : storage_(std::move(storage)), size_(storage_->size()) {}
 
@@ -160,6 +164,14 @@ std::optional<std::uint64_t> ByteSource::offset_in(const ByteSource& whole) cons
     return std::nullopt;
   }
   return offset_ - whole.offset_;
+}
+
+Result<FileRange> ByteSource::open_range() const {
+  return without_exceptions([&]() -> Result<FileRange> {
+    if (!storage_) return make_error(ErrorCode::kUnsupported, "nothing is not in a file");
+    ETSTREAM_ASSIGN(const int descriptor, storage_->open_descriptor());
+    return FileRange{descriptor, offset_, size_};
+  });
 }
 
 std::string ByteSource::name() const { return storage_ ? storage_->name() : "nothing"; }

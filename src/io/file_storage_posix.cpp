@@ -149,11 +149,15 @@ class FileStorage final : public ByteStorage {
   }
 
   Result<void> check_unchanged() const override {
-    ETSTREAM_ASSIGN(const auto descriptor, acquire());
-    struct stat s {};
-    if (::fstat(descriptor->get(), &s) != 0) return system_error(errno, "cannot examine", path_);
-    if (Identity(s) == identity_) return {};
-    return changed();
+    ETSTREAM_TRY(acquire_unchanged());
+    return {};
+  }
+
+  Result<int> open_descriptor() const override {
+    ETSTREAM_ASSIGN(const auto descriptor, acquire_unchanged());
+    const int duplicate = ::fcntl(descriptor->get(), F_DUPFD_CLOEXEC, 0);
+    if (duplicate < 0) return system_error(errno, "cannot open", path_);
+    return duplicate;
   }
 
   void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
@@ -183,6 +187,14 @@ class FileStorage final : public ByteStorage {
       if (opened.identity == identity_) return std::move(opened.descriptor);
       return changed();
     });
+  }
+
+  Result<std::shared_ptr<const Descriptor>> acquire_unchanged() const {
+    ETSTREAM_ASSIGN(auto descriptor, acquire());
+    struct stat s {};
+    if (::fstat(descriptor->get(), &s) != 0) return system_error(errno, "cannot examine", path_);
+    if (!(Identity(s) == identity_)) return changed();
+    return descriptor;
   }
 
   Error changed() const {

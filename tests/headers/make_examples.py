@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns the examples in the public headers, and README's, into sources to compile.
+"""Turns the examples in public headers, and in Markdown files, into sources to compile.
 
-    python3 make_examples.py README.md OUT_FOLDER HEADER...
+    python3 make_examples.py OUT_FOLDER FILE...
 
 A header's examples are the indented paragraphs of its leading comment: C++ that stands in a function which
 returns Result<void>, or JSON. The source of a header includes it before all else, so that it must stand alone,
-then all the others. A header that declares something has an example.
+then all the others. A header that declares something has an example. In Markdown they are the blocks of C++.
 """
 
 import json
@@ -58,6 +58,12 @@ def readme_examples(path: Path) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, match.start(1)) + 1, match.group(1)) for match in found]
 
 
+def include_name(header: Path) -> str:
+    """What includes a public header: etstream/sink.h."""
+    parts = header.parts
+    return "/".join(parts[len(parts) - 1 - parts[::-1].index("include") + 1 :])
+
+
 def source_of(first: list[str], headers: list[str], path: Path, examples: list[tuple[int, str]]) -> str:
     lines = [f'#include "{name}"' for name in first + headers]
     lines += ["#include <cstdio>", "#include <vector>"]
@@ -70,15 +76,16 @@ def source_of(first: list[str], headers: list[str], path: Path, examples: list[t
 
 
 def main() -> None:
-    readme, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    paths = [Path(argument) for argument in sys.argv[3:]]
-    names = [f"etstream/{path.name}" for path in paths]
+    folder = Path(sys.argv[1])
+    paths = [Path(argument) for argument in sys.argv[2:]]
+    names = {path: include_name(path) for path in paths if path.suffix == ".h"}
     folder.mkdir(parents=True, exist_ok=True)
-    sources = {name.split("/")[1] + ".cpp": source_of([name], names, path, examples_of(path))
-               for path, name in zip(paths, names)}
-    sources["README.md.cpp"] = source_of([], names, readme, readme_examples(readme))
-    for name, text in sources.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for path in paths:
+        if path in names:
+            text = source_of([names[path]], list(names.values()), path, examples_of(path))
+        else:
+            text = source_of([], list(names.values()), path, readme_examples(path))
+        (folder / f"{path.name}.cpp").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

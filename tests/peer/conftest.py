@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command import Etstream
 from models import CachedModel, cached
+from run_bundle import RunBundle, build
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +34,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CachedMod
     folder = os.environ.get("ETSTREAM_PEER_CACHE")
     cache = Path(folder) if folder else tmp_path_factory.mktemp("models")
     return lambda name: cached(name, cache)
+
+
+@pytest.fixture(scope="session")
+def run_bundle() -> RunBundle:
+    """The C++ program that runs bundles, built at its first use."""
+    return build()

@@ -34,6 +34,20 @@ class CheckIncludes(unittest.TestCase):
     def test_the_command_uses_public_headers(self) -> None:
         self.assertIn("not public", self.problems("src/cli/main.cpp", '#include "io/transfer.h"'))
 
+    def test_what_runs_on_executorch_uses_public_headers(self) -> None:
+        runner = "src/executorch/run.cpp"
+        self.assertIn("not public", self.problems(runner, '#include "io/transfer.h"'))
+        self.assertEqual(self.problems(runner, '#include "etstream/sink.h"'), "")
+        self.assertEqual(self.problems(runner, '#include "etstream/executorch/run.h"'), "")
+
+    def test_executorch_is_named_where_it_belongs(self) -> None:
+        line = "#include <executorch/runtime/core/error.h>"
+        for file in ("src/executorch/run.cpp", "include/etstream/executorch/run.h"):
+            self.assertEqual(self.problems(file, line), "")
+        for file in ("src/io/sink.cpp", "src/cli/main.cpp", "include/etstream/sink.h"):
+            self.assertIn("belongs in src/executorch", self.problems(file, line))
+        self.assertIn("may not include", self.problems("src/cli/main.cpp", '#include "etstream/executorch/run.h"'))
+
     def test_a_public_header_names_no_library(self) -> None:
         self.assertIn("a public header", self.problems("include/etstream/sink.h", "#include <zstd.h>"))
         self.assertIn("a public header", self.problems("include/etstream/sink.h", '#include "io/transfer.h"'))

@@ -120,6 +120,36 @@ TEST_CASE("a file that is changed while it is read is found changed, by its slic
   }
 }
 
+TEST_CASE("a range of a file is told with a descriptor of the file that was opened") {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "0123456789");
+  const ByteSource source = ByteSource::file(folder / "file").value();
+  put_file(folder / "new", "abcdefghij");
+  std::filesystem::rename(folder / "new", folder / "file");
+  const auto range = source.slice(2, 5)->slice(1, 3)->open_range();
+  REQUIRE(range);
+  CHECK(range->offset == 3);
+  CHECK(range->size == 3);
+  char bytes[3];
+  CHECK(::pread(range->descriptor, bytes, 3, 3) == 3);
+  CHECK(std::string(bytes, 3) == "345");
+  CHECK((::fcntl(range->descriptor, F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK(::close(range->descriptor) == 0);
+  CHECK(text_of(source) == "0123456789");
+}
+
+TEST_CASE("what is not in a file has no range of one, nor has a file that was changed") {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "12345");
+  const ByteSource source = ByteSource::file(folder / "file").value();
+  for (const ByteSource& other : {ByteSource(), source_of("x"), ByteSource::zeros(3),
+                                  ByteSource::concatenation({source, source}).value()}) {
+    CHECK(code_of(other.open_range()) == "kUnsupported");
+  }
+  std::filesystem::resize_file(folder / "file", 3);
+  CHECK(error_of(source.open_range()) == containing("changed or replaced"));
+}
+
 TEST_CASE("a file that is replaced while it is not held open is an error at the next read") {
   const TemporaryFolder folder;
   put_file(folder / "file", "first");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A method of a loaded program together with the memory that it was planned to run in.
+//
+//   const auto model = etstream::ByteSource::file("model.pte").value();
+//   const auto loader = etstream::open_mapped_program_loader(model).value();
+//   const auto program = executorch::runtime::Program::load(loader.get());
+//   if (!program.ok()) return etstream::Error{etstream::ErrorCode::kCorrupt, "model.pte"};
+//   auto forward = etstream::LoadedMethod::load(*program, "forward");
+//   if (!forward) return forward.error();
+//   const std::size_t inputs = forward->method().inputs_size();
+#pragma once
+
+#include <executorch/runtime/executor/program.h>
+
+#include <memory>
+#include <string>
+
+#include "etstream/export.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Owns the method's planned memory on the heap. One thread at a time may use it. What ExecuTorch logs of a
+/// failure says more than the error.
+class ETSTREAM_EXPORT LoadedMethod {
+ public:
+  /// Sets up the method, delegates too. `program` and its loader must outlive it, and so must `named_data`,
+  /// the weights of a .ptd file where the program takes some from one. Errors: kNotFound for no such method;
+  /// kUnsupported for operators or backends that are not linked, and for memory planned on another device
+  /// than the CPU; kCorrupt for what ExecuTorch finds wrong; kOutOfMemory.
+  [[nodiscard]] static Result<LoadedMethod> load(
+      const executorch::runtime::Program& program, const std::string& name,
+      const executorch::runtime::NamedDataMap* named_data = nullptr);
+
+  LoadedMethod(LoadedMethod&&) noexcept;
+  LoadedMethod& operator=(LoadedMethod&&) noexcept;
+  ~LoadedMethod();
+
+  [[nodiscard]] executorch::runtime::Method& method() noexcept;
+
+ private:
+  struct ETSTREAM_HIDDEN Parts;
+  explicit LoadedMethod(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/executorch/loaded_method.h"
+
+#include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
+#include <executorch/runtime/platform/runtime.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "executorch/aligned_buffer.h"
+#include "executorch/runtime_error.h"
+
+namespace etstream {
+
+namespace runtime = ::executorch::runtime;
+
+/// In the order in which they are made; the method goes first, as it points into all others.
+struct LoadedMethod::Parts {
+  std::vector<AlignedBuffer> buffers;
+  std::vector<runtime::Span<std::uint8_t>> spans;
+  std::optional<runtime::HierarchicalAllocator> planned_memory;
+  ::executorch::extension::MallocMemoryAllocator method_allocator;
+  ::executorch::extension::MallocMemoryAllocator temporary_allocator;
+  std::optional<runtime::MemoryManager> memory_manager;
+  std::optional<runtime::Method> method;
+
+  Result<void> allocate(const runtime::MethodMeta& meta, const std::string& where) {
+    for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+      const auto size = meta.memory_planned_buffer_size(i);
+      const auto device = meta.memory_planned_buffer_device(i);
+      if (!size.ok() || *size < 0) {
+        return make_error(ErrorCode::kCorrupt, where, "planned buffer ", i, " has no size");
+      }
+      if (device.ok() && !device->is_cpu()) {
+        return make_error(ErrorCode::kUnsupported, where, "planned buffer ", i,
+                          " is not in the CPU's memory");
+      }
+      auto buffer = AlignedBuffer::allocate(static_cast<std::size_t>(*size));
+      if (!buffer) {
+        return make_error(ErrorCode::kOutOfMemory, where, "no memory for a planned buffer of ", *size,
+                          " bytes");
+      }
+      buffers.push_back(*std::move(buffer));
+      const auto bytes = buffers.back().bytes();
+      // State that the program gives no initial value begins as zeros, as under ExecuTorch's own Module.
+      std::fill(bytes.begin(), bytes.end(), std::byte{0});
+      spans.emplace_back(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size());
+    }
+    planned_memory.emplace(runtime::Span<runtime::Span<std::uint8_t>>(spans.data(), spans.size()));
+    memory_manager.emplace(&method_allocator, &*planned_memory, &temporary_allocator);
+    return {};
+  }
+};
+
+LoadedMethod::LoadedMethod(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LoadedMethod::LoadedMethod(LoadedMethod&&) noexcept = default;
+LoadedMethod& LoadedMethod::operator=(LoadedMethod&&) noexcept = default;
+LoadedMethod::~LoadedMethod() = default;
+
+runtime::Method& LoadedMethod::method() noexcept { return *parts_->method; }
+
+Result<LoadedMethod> LoadedMethod::load(const runtime::Program& program, const std::string& name,
+                                        const runtime::NamedDataMap* named_data) {
+  return without_exceptions([&]() -> Result<LoadedMethod> {
+    runtime::runtime_init();
+    const std::string where = text("method ", quote(name), ": ");
+    const auto meta = program.method_meta(name.c_str());
+    if (!meta.ok()) return make_error(ErrorCode::kNotFound, where, "the program has no such method");
+    auto parts = std::make_unique<Parts>();
+    ETSTREAM_TRY(parts->allocate(*meta, where));
+    auto method = program.load_method(name.c_str(), &*parts->memory_manager, nullptr, named_data);
+    if (!method.ok()) return runtime_error(method.error(), where, "could not be loaded");
+    parts->method.emplace(std::move(*method));
+    return LoadedMethod(std::move(parts));
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program of examples/run_bundle.cpp, built with ExecuTorch's C++ runtime, and what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "peer-cpp"
+EXECUTORCH_TESTS = BUILD / "bin" / "etstream_executorch_tests"
+_TIMEOUT_SECONDS = 120
+_BUILD_TIMEOUT_SECONDS = 900
+
+_CASE = re.compile(r"(.+), case (\d+): (.*)")
+_OUTPUT = re.compile(
+    r"  output \d+: (?:(\d+) of )?(\d+) elements? (?:agrees?|not as expected); "
+    r"largest errors (\S+) absolute, (\S+) relative, mean ([^;\s]+)(.*)"
+)
+# Runs a command and says what its peak was. What starts it is small: a process begins with the peak of that.
+_PEAK = """
+import os, sys
+pid = os.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(pid, 0)
+print(usage.ru_maxrss * 1024, file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status) & 255)
+"""
+
+
+@dataclass(frozen=True)
+class Output:
+    """How an output of a test case compared."""
+
+    elements: int
+    mismatches: int
+    absolute: float
+    relative: float
+    mean: float
+    rest: str
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """How a test case went: `status` is what stands behind its number."""
+
+    method: str
+    index: int
+    status: str
+    outputs: list[Output]
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run ended, and what it said."""
+
+    code: int
+    mapped: bool
+    cases: list[CaseRun]
+    stdout: str
+    stderr: str
+    peak: int
+    """The most memory that was resident, in bytes."""
+
+    def statuses(self) -> list[str]:
+        return [case.status for case in self.cases]
+
+    def errors(self) -> list[str]:
+        """What the lines "error: ..." say, and the test cases that could not be run."""
+        lines = self.stderr.splitlines()
+        told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+        cases = [status for status in self.statuses() if status.startswith("ERROR: ")]
+        return told + [status.removeprefix("ERROR: ") for status in cases]
+
+
+@dataclass(frozen=True)
+class RunBundle:
+    """Runs the program on a bundle."""
+
+    binary: Path
+
+    def run(self, *arguments: str | Path, data_limit: int | None = None) -> Report:
+        """Run it, whichever way that ends, with at most `data_limit` bytes of memory of its own."""
+        limit = [] if data_limit is None else ["/usr/bin/prlimit", f"--data={data_limit}"]
+        command = [*limit, str(self.binary), *map(str, arguments)]
+        result = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _PEAK, *command],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_SECONDS,
+        )
+        return _report(result)
+
+
+def build(python: str = sys.executable) -> RunBundle:
+    """Build the program, and the tests of what it stands on."""
+    script = Path(__file__).with_name("build_cpp")
+    built = subprocess.run(
+        [str(script), python, str(BUILD)],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_BUILD_TIMEOUT_SECONDS,
+    )
+    assert built.returncode == 0, built.stdout[-5000:]
+    return RunBundle(BUILD / "bin" / "run_bundle")
+
+
+def _report(result: subprocess.CompletedProcess[str]) -> Report:
+    cases: list[CaseRun] = []
+    for line in result.stdout.splitlines():
+        if case := _CASE.fullmatch(line):
+            cases.append(CaseRun(case[1], int(case[2]), case[3], []))
+        elif output := _OUTPUT.fullmatch(line):
+            numbers = [float(output[group]) for group in (3, 4, 5)]
+            compared = Output(int(output[2]), int(output[1] or 0), *numbers, output[6])
+            cases[-1].outputs.append(compared)
+    *stderr, peak = result.stderr.splitlines()
+    return Report(
+        result.returncode,
+        "the program is mapped\n" in result.stdout,
+        cases,
+        result.stdout,
+        "\n".join(stderr),
+        int(peak),
+    )

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/compare.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "test_errors.h"
+
+namespace etstream {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+Tensor tensor_of(ScalarType type, const std::vector<T>& elements) {
+  const auto bytes = std::as_bytes(std::span(elements));
+  return {type,
+          {static_cast<std::int32_t>(elements.size())},
+          {0},
+          ByteSource::owned({bytes.begin(), bytes.end()})};
+}
+
+Tensor floats(const std::vector<float>& elements) { return tensor_of(ScalarType::kFloat32, elements); }
+Tensor doubles(const std::vector<double>& elements) { return tensor_of(ScalarType::kFloat64, elements); }
+
+Comparison compared(const Value& expected, const Value& actual, const Tolerance& tolerance = {}) {
+  auto comparison = compare(expected, actual, tolerance);
+  REQUIRE_MESSAGE(comparison, comparison.error().message);
+  return *comparison;
+}
+
+bool passes(double expected, double actual, const Tolerance& tolerance = {}) {
+  const Comparison scalar = compared(expected, actual, tolerance);
+  const Comparison element = compared(doubles({expected}), doubles({actual}), tolerance);
+  CHECK(scalar.passed() == element.passed());
+  return scalar.passed();
+}
+
+TEST_CASE("an element passes up to the absolute plus the relative tolerance of what is expected") {
+  const Tolerance tolerance{.absolute = 0.5, .relative = 0.25};
+  CHECK(passes(4, 5.5, tolerance));
+  CHECK(passes(-4, -5.5, tolerance));
+  CHECK(passes(4, 2.5, tolerance));
+  CHECK(!passes(4, 5.500001, tolerance));
+  CHECK(!passes(4, 2.499999, tolerance));
+  CHECK(!passes(4, -4, tolerance));
+  // Of the expected element, not of the actual one: the other way round this would pass.
+  CHECK(passes(5.7, 4, tolerance));
+  CHECK(!passes(4, 5.7, tolerance));
+}
+
+TEST_CASE("the default tolerance is the one that ExecuTorch has") {
+  CHECK(passes(1, 1.00001));
+  CHECK(!passes(1, 1.00002));
+  CHECK(passes(0, 1e-8));
+  CHECK(!passes(0, 2e-8));
+}
+
+TEST_CASE("a NaN equals a NaN unless it is not to, and nothing else") {
+  const Tolerance strict{.absolute = kInfinity, .relative = 1, .nan_equal = false};
+  CHECK(passes(kNan, kNan));
+  CHECK(passes(-kNan, kNan));
+  CHECK(!passes(kNan, kNan, strict));
+  CHECK(!passes(kNan, 1, {.absolute = kInfinity}));
+  CHECK(!passes(1, kNan, {.absolute = kInfinity}));
+  CHECK(!passes(kNan, kInfinity));
+}
+
+TEST_CASE("infinities equal themselves, whatever the tolerance, and zeros each other") {
+  const Tolerance wide{.absolute = kInfinity, .relative = 1e300};
+  CHECK(passes(kInfinity, kInfinity));
+  CHECK(passes(-kInfinity, -kInfinity));
+  CHECK(!passes(kInfinity, -kInfinity, wide));
+  CHECK(!passes(kInfinity, 1e308, wide));
+  CHECK(!passes(1e308, kInfinity, wide));
+  CHECK(!passes(1.7e308, -1.7e308, wide));
+  CHECK(passes(0.0, -0.0, {.absolute = 0, .relative = 0}));
+}
+
+TEST_CASE("statistics are those of the finite pairs") {
+  const auto comparison =
+      compared(floats({1, 2, 0, -4, INFINITY, NAN}), floats({1, 2.5F, 0.25F, -3, 1, NAN}));
+  CHECK(comparison.elements == 6);
+  CHECK(comparison.mismatches == 4);
+  CHECK(comparison.largest_absolute_error == 1);
+  CHECK(comparison.mean_absolute_error == 1.75 / 4);
+  CHECK(comparison.largest_relative_error == 0.25);
+  CHECK(comparison.first->index == 1);
+  CHECK(comparison.first->expected == Number(2.0));
+  CHECK(comparison.first->actual == Number(2.5));
+  // One that is not finite is worse than any that is.
+  CHECK(comparison.worst->index == 4);
+  CHECK(comparison.worst->expected == Number(kInfinity));
+}
+
+TEST_CASE("the worst of finite mismatches has the largest absolute error, and comes first of equal ones") {
+  const auto comparison = compared(doubles({0, 10, 0, 0}), doubles({1, 13, -3, 2}));
+  CHECK(comparison.first->index == 0);
+  CHECK(comparison.worst->index == 1);
+  CHECK(comparison.largest_relative_error == 0.3);
+}
+
+TEST_CASE("integers are compared exactly, where doubles are not") {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;
+  const auto signed_ones = compared(tensor_of<std::int64_t>(ScalarType::kInt64, {kLarge}),
+                                    tensor_of<std::int64_t>(ScalarType::kInt64, {kLarge - 1}));
+  CHECK(signed_ones.mismatches == 1);
+  CHECK(signed_ones.largest_absolute_error == 1);
+  CHECK(signed_ones.first->expected == Number(kLarge));
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+  const auto unsigned_ones = compared(tensor_of<std::uint64_t>(ScalarType::kUInt64, {kLargest}),
+                                      tensor_of<std::uint64_t>(ScalarType::kUInt64, {kLargest - 1}));
+  CHECK(unsigned_ones.first->expected == Number(kLargest));
+  CHECK(compared(kLarge, kLarge - 1).mismatches == 1);
+}
+
+TEST_CASE("the difference of integers does not overflow") {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  CHECK(compared(kLeast, kMost).largest_absolute_error == std::ldexp(1.0, 64));
+  CHECK(!compared(kMost, kLeast, {.integer = 1000}).passed());
+  CHECK(compared(kMost, kLeast, {.integer = std::numeric_limits<std::uint64_t>::max()}).passed());
+}
+
+TEST_CASE("integers take the tolerance of their own and no other") {
+  const auto expected = tensor_of<std::int8_t>(ScalarType::kQInt8, {-128, 0, 127});
+  const auto actual = tensor_of<std::int8_t>(ScalarType::kQInt8, {-127, 1, 127});
+  CHECK(compared(expected, actual, {.absolute = 10, .relative = 10}).mismatches == 2);
+  CHECK(compared(expected, actual, {.integer = 1}).passed());
+}
+
+TEST_CASE("bools and packed elements have the same bits, whatever the tolerance") {
+  const Tolerance wide{.absolute = 100, .relative = 100, .integer = 100};
+  for (const auto type : {ScalarType::kBool, ScalarType::kQUInt4x2, ScalarType::kQUInt2x4}) {
+    const auto one = tensor_of<std::uint8_t>(type, {1});
+    CHECK(compared(one, one, wide).passed());
+    CHECK(!compared(one, tensor_of<std::uint8_t>(type, {0}), wide).passed());
+  }
+  CHECK(!compared(tensor_of<std::uint16_t>(ScalarType::kBits16, {1}),
+                  tensor_of<std::uint16_t>(ScalarType::kBits16, {0}), wide)
+             .passed());
+  CHECK(!compared(true, false, wide).passed());
+  CHECK(compared(true, true).passed());
+}
+
+struct Coded {
+  ScalarType type;
+  std::uint32_t bits;
+  double value;
+};
+
+/// By hand, from IEEE 754, from bfloat16's definition, and from the papers that define the kinds of float8.
+const Coded kCoded[] = {
+    {ScalarType::kFloat16, 0x3C00, 1},
+    {ScalarType::kFloat16, 0xC000, -2},
+    {ScalarType::kFloat16, 0x7BFF, 65504},
+    {ScalarType::kFloat16, 0x0400, 6.103515625e-05},
+    {ScalarType::kFloat16, 0x03FF, 6.097555160522461e-05},
+    {ScalarType::kFloat16, 0x0001, 5.960464477539063e-08},
+    {ScalarType::kFloat16, 0xFC00, -kInfinity},
+    {ScalarType::kFloat16, 0x7C01, kNan},
+    {ScalarType::kBFloat16, 0x3F80, 1},
+    {ScalarType::kBFloat16, 0x4049, 3.140625},
+    {ScalarType::kBFloat16, 0xFF7F, -3.3895313892515355e38},
+    {ScalarType::kBFloat16, 0x0001, 9.183549615799121e-41},
+    {ScalarType::kBFloat16, 0x7F80, kInfinity},
+    {ScalarType::kBFloat16, 0xFFC0, kNan},
+    {ScalarType::kFloat8E5M2, 0x3C, 1},
+    {ScalarType::kFloat8E5M2, 0xFB, -57344},
+    {ScalarType::kFloat8E5M2, 0x01, 1.52587890625e-05},
+    {ScalarType::kFloat8E5M2, 0x7C, kInfinity},
+    {ScalarType::kFloat8E5M2, 0x7D, kNan},
+    {ScalarType::kFloat8E4M3FN, 0x38, 1},
+    {ScalarType::kFloat8E4M3FN, 0xFE, -448},
+    {ScalarType::kFloat8E4M3FN, 0x78, 256},
+    {ScalarType::kFloat8E4M3FN, 0x01, 0.001953125},
+    {ScalarType::kFloat8E4M3FN, 0xFF, kNan},
+    {ScalarType::kFloat8E5M2FNUZ, 0x40, 1},
+    {ScalarType::kFloat8E5M2FNUZ, 0xFF, -57344},
+    {ScalarType::kFloat8E5M2FNUZ, 0x01, 7.62939453125e-06},
+    {ScalarType::kFloat8E5M2FNUZ, 0x80, kNan},
+    {ScalarType::kFloat8E4M3FNUZ, 0x40, 1},
+    {ScalarType::kFloat8E4M3FNUZ, 0xFF, -240},
+    {ScalarType::kFloat8E4M3FNUZ, 0x01, 0.0009765625},
+    {ScalarType::kFloat8E4M3FNUZ, 0x80, kNan},
+};
+
+TEST_CASE("each small floating-point type has the values that its definition gives") {
+  for (const auto& [type, bits, value] : kCoded) {
+    CAPTURE(name_of(type));
+    CAPTURE(bits);
+    const auto coded = [&, type = type](std::uint32_t pattern) {
+      return item_size(type) == 2 ? tensor_of(type, std::vector{static_cast<std::uint16_t>(pattern)})
+                                  : tensor_of(type, std::vector{static_cast<std::uint8_t>(pattern)});
+    };
+    const auto comparison = compared(coded(bits), coded(0), {.absolute = 0, .relative = 0});
+    REQUIRE(comparison.first);
+    const double decoded = std::get<double>(comparison.first->expected);
+    CHECK((decoded == value || (std::isnan(decoded) && std::isnan(value))));
+    CHECK(comparison.first->actual == Number(0.0));
+    CHECK(compared(coded(bits), coded(bits)).passed());
+  }
+}
+
+TEST_CASE("data longer than a piece is compared to its end") {
+  std::vector<float> expected(100'000, 1);
+  std::vector<float> actual = expected;
+  actual[65'536] = 2;
+  actual.back() = 4;
+  const auto comparison = compared(floats(expected), floats(actual));
+  CHECK(comparison.elements == 100'000);
+  CHECK(comparison.first->index == 65'536);
+  CHECK(comparison.worst->index == 99'999);
+}
+
+TEST_CASE("what has no elements agrees") {
+  CHECK(compared(floats({}), floats({})).passed());
+  CHECK(compared(std::monostate(), std::monostate()).elements == 0);
+}
+
+TEST_CASE("values that can't be compared are an error, not a mismatch") {
+  const auto error = [](const Value& expected, const Value& actual) {
+    return error_of(compare(expected, actual));
+  };
+  const Tensor one = floats({1});
+  CHECK(error(one, doubles({1})) == exactly("kInvalidArgument: is float64, expected float32"));
+  CHECK(error(one, floats({1, 2})) == exactly("kInvalidArgument: has shape [2], expected [1]"));
+  CHECK(error(one, 1.0) == exactly("kInvalidArgument: is a double, expected a tensor"));
+  CHECK(error(std::int64_t{1}, true) == exactly("kInvalidArgument: is a bool, expected an integer"));
+  Tensor short_data = one;
+  short_data.data = ByteSource::zeros(3);
+  CHECK(error(short_data, one) == exactly("kInvalidArgument: has 3 bytes of data, expected 4"));
+  CHECK(error(one, short_data) == exactly("kInvalidArgument: has 3 bytes of data, expected 4"));
+  Tensor unknown = one;
+  unknown.scalar_type = static_cast<ScalarType>(99);
+  CHECK(error(unknown, unknown) == exactly("kInvalidArgument: scalar type 99 is unknown"));
+  Tensor no_order = one;
+  no_order.dim_order = {1};
+  CHECK(error(one, no_order) == containing("is not a permutation of its 1 dimensions"));
+}
+
+TEST_CASE("tensors in different orders of dimensions are an error, unless they lie alike") {
+  const Tensor nchw{ScalarType::kUInt8, {1, 2, 2, 1}, {0, 1, 2, 3}, ByteSource::zeros(4)};
+  Tensor other = nchw;
+  other.dim_order = {1, 0, 3, 2};
+  CHECK(compared(nchw, other).passed());
+  other.dim_order = {0, 2, 1, 3};
+  CHECK(error_of(compare(nchw, other)) == containing("has dim_order [0, 2, 1, 3], expected [0, 1, 2, 3]"));
+}
+
+TEST_CASE("a tolerance that means nothing is refused") {
+  CHECK(error_of(compare(1.0, 1.0, {.absolute = -1})) == containing("kInvalidArgument"));
+  CHECK(error_of(compare(1.0, 1.0, {.relative = kNan})) == containing("kInvalidArgument"));
+}
+
+TEST_CASE("a summary is a line for a person") {
+  CHECK(summary(compared(doubles({1, 2}), doubles({1, 2}))) ==
+        "2 elements agree; largest errors 0 absolute, 0 relative, mean 0");
+  CHECK(summary(compared(std::int64_t{7}, std::int64_t{5})) ==
+        "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first at 0, "
+        "expected 7, found 5");
+  CHECK(summary(compared(doubles({1, 2, kNan}), doubles({1, 2.5, 1}))) ==
+        "2 of 3 elements not as expected; largest errors 0.5 absolute, 0.25 relative, mean 0.25; first at 1, "
+        "expected 2, found 2.5; worst at 2, expected nan, found 1");
+}
+
+}  // namespace
+}  // namespace etstream
