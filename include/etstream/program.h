@@ -88,6 +88,7 @@ class ETSTREAM_EXPORT ProgramFile {
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
   struct ETSTREAM_HIDDEN Parts;
+  [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
 
  private:
   explicit ProgramFile(std::unique_ptr<const Parts> parts);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output_options.h"
 #include "etstream/bundled_program.h"
 
 namespace etstream::cli {
@@ -14,13 +15,9 @@ namespace etstream::cli {
 /// The formats of a bundle; BP08 comes first.
 inline const std::vector<std::string> kFormats = {"bp08", "segmented"};
 
-struct BundleOptions {
-  std::string output;
+struct BundleOptions : OutputOptions {
   std::string format = kFormats.front();
   bool no_hash = false;
-  bool dry_run = false;
-  bool no_sync = false;
-  bool json = false;
 
   [[nodiscard]] BundleFormat bundle_format() const {
     return format == kFormats.front() ? BundleFormat::kBp08 : BundleFormat::kSegmented;
@@ -30,8 +27,5 @@ struct BundleOptions {
 void add_bundle_path(CLI::App& command, BundleOptions& options);
 CLI::Option* add_format(CLI::App& command, const std::string& name, BundleOptions& options);
 void add_hash_flag(CLI::App& command, BundleOptions& options);
-void add_output_flags(CLI::App& command, BundleOptions& options);
-/// Throws CLI11's errors where options don't go together.
-void check_output(const CLI::App& command, const BundleOptions& options);
 
 }  // namespace etstream::cli

@@ -27,6 +27,7 @@ void add_bundle_command(CLI::App& app, Run& run);
 void add_convert_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
+void add_pte_command(CLI::App& app, Run& run);
 void add_verify_command(CLI::App& app, Run& run);
 
 }  // namespace etstream::cli

@@ -38,7 +38,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-nlohmann::ordered_json to_json(const std::string& file, const FileInspection& found) {
+nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found) {
   nlohmann::ordered_json out = {{"file", file},
                                 {"format", found.format},
                                 {"size", found.size},
@@ -107,7 +107,7 @@ Result<void> inspect_command(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file));
   if (arguments.json) {
-    print_json(to_json(arguments.file, found));
+    print_json(inspection_to_json(arguments.file, found));
   } else {
     print_inspection(arguments.file, found);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Bundles from one format to the other, without loss.
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,38 +8,13 @@
 #include "base/try.h"
 #include "format/bundled_program_parts.h"
 #include "format/segmented_bundle.h"
+#include "layout/same_bytes.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint32_t kMostAlignment = 65536;
 constexpr std::uint32_t kUsualAlignment = 32;
-
-Result<bool> equal(const ByteSource& a, const ByteSource& b) {
-  std::array<std::byte, 4096> left{};
-  std::array<std::byte, 4096> right{};
-  for (std::uint64_t at = 0; at < a.size();) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), a.size() - at));
-    ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
-    ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
-    if (!std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(n), right.begin())) return false;
-    at += n;
-  }
-  return true;
-}
-
-/// Whether writing `layout` gives `file`: payloads are those of the file where they lie, the rest is
-/// compared.
-Result<bool> gives(const Layout& layout, const ByteSource& file) {
-  if (layout.size != file.size()) return false;
-  for (const Extent& extent : layout.extents) {
-    if (extent.source.offset_in(file) == extent.offset) continue;
-    ETSTREAM_ASSIGN(const ByteSource there, file.slice(extent.offset, extent.size()));
-    ETSTREAM_ASSIGN(const bool same, equal(extent.source, there));
-    if (!same) return false;
-  }
-  return true;
-}
 
 /// The program's alignment with which packing gives the file again, if there is one.
 Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& bundle,
@@ -53,7 +26,7 @@ Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& 
   }
   for (const std::uint32_t alignment : candidates) {
     ETSTREAM_ASSIGN(const Layout layout, plan(bundle, {.program_alignment = alignment, .unchecked = true}));
-    ETSTREAM_ASSIGN(const bool same, gives(layout, file.file()));
+    ETSTREAM_ASSIGN(const bool same, gives_same_bytes(layout, file.file()));
     if (same) return std::optional(alignment);
   }
   return std::optional<std::uint32_t>();

@@ -14,6 +14,7 @@
 #include "etstream/program.h"
 #include "format/bundled_program_bindings.h"
 #include "format/segmented_bundle_directory.h"
+#include "layout/append.h"
 #include "schema/schema_packer.h"
 #include "schema/struct_reader.h"
 #include "segmented_bundle_bfbs_generated.h"
@@ -191,10 +192,10 @@ class Planner {
     if (hash) directory_.parts = parts;
     for (const PlannedSegment& segment : segments_.all()) ETSTREAM_TRY(place(segment));
     header_.extended.segment_data_size = layout_.size - header_.extended.segment_base_offset;
-    ETSTREAM_TRY(pad(Directory::kAlignment));
+    ETSTREAM_TRY(pad(layout_, Directory::kAlignment));
     header_.directory_offset = layout_.size;
     header_.directory_size = directory_.size();
-    ETSTREAM_TRY(append(1, "directory", directory_source(hash)));
+    ETSTREAM_TRY(append(layout_, 1, "directory", directory_source(hash)));
     layout_.extents[1].source = ByteSource::owned(to_bytes(header_));
     if (hash) layout_.trailer = trailer();
     layout_.payload_size = layout_.size - layout_.metadata_size;
@@ -203,27 +204,11 @@ class Planner {
 
  private:
   Result<void> place(const PlannedSegment& segment) {
-    ETSTREAM_TRY(pad(segment.alignment));
+    ETSTREAM_TRY(pad(layout_, segment.alignment));
     if (directory_.segments.empty()) header_.extended.segment_base_offset = layout_.size;
     const std::uint64_t offset = layout_.size - header_.extended.segment_base_offset;
     directory_.segments.push_back({offset, segment.size, segment.size, 0, {}});
-    return append(segment.alignment, segment.label, segment.source);
-  }
-
-  Result<void> pad(std::uint64_t alignment) {
-    return append(1, "padding", ByteSource::zeros(padding_to(layout_.size, alignment)));
-  }
-
-  Result<void> append(std::uint32_t alignment, const std::string& label, ByteSource source) {
-    if (source.size() == 0) return {};
-    const auto size = checked_add(layout_.size, source.size());
-    if (!size) return make_error(ErrorCode::kTooLarge, "the file would be over 2^64 - 1 bytes");
-    const auto found = std::find(layout_.labels.begin(), layout_.labels.end(), label);
-    const auto number = static_cast<std::uint32_t>(found - layout_.labels.begin());
-    if (found == layout_.labels.end()) layout_.labels.push_back(label);
-    layout_.extents.push_back({layout_.size, alignment, number, std::move(source)});
-    layout_.size = *size;
-    return {};
+    return append(layout_, segment.alignment, segment.label, segment.source);
   }
 
   ByteSource directory_source(bool hash) const {

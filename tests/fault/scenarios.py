@@ -81,6 +81,9 @@ def scenarios() -> list[Scenario]:
         Scenario("bundle_no_hash", [*SEGMENTED, "out/result", "--no-hash"], old_file=True, roles=THE_BYTES),
         Scenario("convert_to_segmented", TO_SEGMENTED, old_file=True, roles=THE_BYTES, gives="in/segmented.bpte"),
         Scenario("convert_to_bp08", TO_BP08, old_file=True, roles=THE_BYTES, gives="in/large_cases.bpte"),
+        Scenario(
+            "pte", ["pte", "in/model.pte", "--segment-alignment", "4096", "-o", "out/result"], old_file=True, roles=THE_BYTES
+        ),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

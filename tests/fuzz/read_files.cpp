@@ -5,15 +5,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <vector>
 
 #include "bundled_program_generated.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
-#include "etstream/program.h"
+#include "etstream/program_layout.h"
 #include "etstream/verify.h"
+#include "etstream/write.h"
 #include "program_generated.h"
 
 namespace {
+
+constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 20;
 
 void require(bool condition, const char* what) {
   if (condition) return;
@@ -39,6 +43,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(flatbuffers_accepts(bytes.first(static_cast<std::size_t>(program->flatbuffer_size())),
                                 [](auto& v) { return etstream::program::VerifyProgramBuffer(v); }),
             "a program that is accepted is one for FlatBuffers");
+    for (const auto delegates : {etstream::DelegateData::kInline, etstream::DelegateData::kInSegments}) {
+      const auto layout = etstream::plan(*program, {.segment_alignment = 64, .delegates = delegates});
+      if (!layout || layout->size > kMostWritten) continue;
+      std::vector<std::byte> again;
+      require(etstream::write(*layout, *etstream::open_memory_sink(again)).has_value(),
+              "a plan can be written");
+      require(etstream::ProgramFile::open(etstream::ByteSource::memory(again)).has_value(),
+              "what is written is a program");
+    }
   }
   if (const auto bundle = etstream::BundledProgramFile::open(file)) {
     const bool is_bp08 = bundle->format() == etstream::BundleFormat::kBp08;

@@ -54,6 +54,11 @@ class Etstream:
         self._run("convert", bundle, "--to", to, "-o", output, "--no-sync")
         return output.read_bytes()
 
+    def pte(self, program: Path, output: Path, *options: str) -> bytes:
+        """Write the program under another layout to `output`; returns its bytes."""
+        self._run("pte", program, "-o", output, "--no-sync", *options)
+        return output.read_bytes()
+
     def extract_program(self, bundle: Path, output: Path) -> bytes:
         """Write the bundle's program to `output`; returns its bytes."""
         self._run("extract", bundle, "--program", output, "--no-sync")

@@ -159,3 +159,15 @@ class RunnableBundle:
     def verify(self, method: str, case: int, *, rtol: float, atol: float) -> None:
         """Run a bundled case; RuntimeError when the outputs are not the expected ones."""
         self._bundle.verify_result_with_bundled_expected_output(method, case, rtol, atol)
+
+
+class LoadedProgram:
+    """A program loaded by ExecuTorch's runtime, which reads from the bytes for as long as it is in use."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._module = portable_lib._load_for_executorch_from_buffer(data)
+
+    def run(self, method: str, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """The method's outputs for `inputs`."""
+        return self._module.run_method(method, tuple(inputs))

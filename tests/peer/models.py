@@ -33,6 +33,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from layouts import write_layouts
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -257,6 +258,7 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
 def _save(exported: Export, folder: Path) -> None:
     (folder / "model.pte").write_bytes(exported.manager.buffer)
     (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
+    write_layouts(exported.manager, folder)
     saved = {
         method: [(case.inputs, case.outputs) for case in group]
         for method, group in exported.cases.items()
@@ -266,7 +268,8 @@ def _save(exported: Export, folder: Path) -> None:
 
 def _cache_key() -> str:
     """Changes when what decides an export does."""
-    sources = (Path(__file__), _EXAMPLES / "make_example.py")
+    here = Path(__file__)
+    sources = (here, here.with_name("layouts.py"), _EXAMPLES / "make_example.py")
     versions = map(importlib.metadata.version, ("executorch", "torch", "transformers"))
     parts = [source.read_bytes() for source in sources] + [v.encode() for v in versions]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program (.pte) written again under another layout, without exporting it again. The content stays:
+// methods, values and instructions are packed anew as ExecuTorch 1.5.1 packs them, and segments are taken
+// from where they lie in the program that is read.
+//
+//   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
+//   if (!program) return program.error();
+//   auto layout = etstream::plan(*program, {.segment_alignment = 4096});
+//   if (!layout) return layout.error();
+//   const auto sink = etstream::open_file_sink("aligned.pte").value();
+//   if (const auto written = etstream::write(*layout, *sink); !written) return written.error();
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "etstream/export.h"
+#include "etstream/layout.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Where the data of delegates is: in the flatbuffer, which ends at 2 GiB, or in segments.
+enum class DelegateData { kInline, kInSegments };
+
+/// What is not given stays as it is in the program. Alignments are powers of two, in bytes.
+struct ProgramLayoutOptions {
+  /// Of each segment, and of the first behind the flatbuffer; from 1 to 2^30. ExecuTorch's default is 128.
+  /// An alignment that a segment had of its own (of named data, by a backend's wish) is not said in a
+  /// program: it stays only where it divides this one.
+  std::optional<std::uint32_t> segment_alignment = std::nullopt;
+  /// Of a delegate's data in the flatbuffer, up to 65536. ExecuTorch's default is 16. It does not reach data
+  /// in segments, but the extended header grows to it all the same, as in ExecuTorch.
+  std::optional<std::uint32_t> delegate_alignment = std::nullopt;
+  /// As ExecuTorch's `extract_delegate_segments` does it, equal data is kept once, and data of no bytes stays
+  /// in the flatbuffer. Moving data into segments reads it, to find what is equal.
+  std::optional<DelegateData> delegates = std::nullopt;
+};
+
+/// The plan of the program under these options. Without any it gives the same bytes, also for a program that
+/// another writer laid out; with some, the bytes that ExecuTorch 1.5.1 gives for the same content. Errors:
+/// kInvalidArgument for an alignment that is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes, naming
+/// what to do about it; kCorrupt, where an index in the program leads nowhere; kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const ProgramFile& program,
+                                                  const ProgramLayoutOptions& options = {});
+
+}  // namespace etstream
