@@ -7,6 +7,7 @@
 #include "base/content_hash.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/delegate_references.h"
 #include "layout/same_bytes.h"
 #include "schema/table_reader.h"
 
@@ -14,32 +15,6 @@ namespace etstream {
 namespace {
 
 constexpr std::string_view kDelegate = "delegate ";
-constexpr std::int8_t kInSegment = 1;  // DataLocation.SEGMENT
-
-/// A delegate's reference to its data.
-struct DelegateReference {
-  std::uint64_t position = 0;
-  bool in_segment = false;
-  std::uint32_t index = 0;
-};
-
-Result<std::vector<DelegateReference>> read_references(const TableReader& root) {
-  std::vector<DelegateReference> out;
-  ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-    ETSTREAM_ASSIGN(const TableList delegates, plan.tables("delegates"));
-    for (std::uint32_t j = 0; j < delegates.size(); ++j) {
-      ETSTREAM_ASSIGN(const TableReader delegate, delegates.at(j));
-      ETSTREAM_ASSIGN(const auto processed, delegate.child("processed"));
-      if (!processed) continue;
-      ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
-      ETSTREAM_ASSIGN(const auto index, processed->scalar<std::uint32_t>("index"));
-      out.push_back({processed->position(), location == kInSegment, index});
-    }
-  }
-  return out;
-}
 
 /// The data in the flatbuffer, by index.
 Result<std::vector<ByteSource>> read_inline_data(const TableReader& root) {
@@ -101,7 +76,7 @@ Result<void> check(const FlatbufferView& view, const DelegateReference& referenc
 Result<DelegateMove> move_delegates_inline(const FlatbufferView& view,
                                            const std::vector<SegmentInfo>& segments, const ByteSource& file) {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(const auto references, read_references(root));
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
   ETSTREAM_ASSIGN(const auto before, read_inline_data(root));
   DelegateMove move;
   std::map<std::pair<bool, std::uint32_t>, std::uint32_t> entries;  // by where the data was
@@ -125,7 +100,7 @@ Result<DelegateMove> move_delegates_inline(const FlatbufferView& view,
 Result<DelegateMove> move_delegates_to_segments(const FlatbufferView& view,
                                                 const std::vector<SegmentInfo>& segments) {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(const auto references, read_references(root));
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
   ETSTREAM_ASSIGN(const auto before, read_inline_data(root));
   DelegateMove move;
   const auto named = std::find_if(segments.begin(), segments.end(),

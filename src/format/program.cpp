@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/delegate_references.h"
 #include "format/extended_header.h"
 #include "format/program_parts.h"
 #include "program_bfbs_generated.h"
@@ -71,19 +72,9 @@ void note_use(std::vector<SegmentInfo>& segments, std::uint64_t index, std::stri
 }
 
 Result<void> note_delegates(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-    ETSTREAM_ASSIGN(const TableList delegates, plan.tables("delegates"));
-    for (std::uint32_t j = 0; j < delegates.size(); ++j) {
-      ETSTREAM_ASSIGN(const TableReader delegate, delegates.at(j));
-      ETSTREAM_ASSIGN(const auto id, delegate.string("id"));
-      ETSTREAM_ASSIGN(const auto processed, delegate.child("processed"));
-      if (!processed) continue;
-      ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
-      ETSTREAM_ASSIGN(const auto index, processed->scalar<std::uint32_t>("index"));
-      if (location == 1) note_use(segments, index, text("delegate ", id.value_or("")));
-    }
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
+  for (const DelegateReference& reference : references) {
+    if (reference.in_segment) note_use(segments, reference.index, text("delegate ", reference.backend));
   }
   return {};
 }

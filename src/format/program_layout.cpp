@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint32_t kUsualInlineAlignment = 16;  // of inline data, by the schema
 constexpr std::uint32_t kMostInlineAlignment = 65536;
+constexpr std::uint32_t kUsualSegmentAlignment = 128;
 constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
 
 /// What the bytes of a program's flatbuffer depend on besides its values.
@@ -67,8 +68,8 @@ class ProgramPlanner {
       alignments_.delegates = *options_.delegate_alignment;
       alignments_.header = std::max(alignments_.header, alignments_.delegates);
     }
-    ETSTREAM_ASSIGN(segment_alignment_, segment_alignment());
-    if (options_.segment_alignment || options_.delegates) ETSTREAM_TRY(place_segments());
+    segment_alignment_ = options_.segment_alignment.value_or(observed_segment_alignment(found));
+    if (options_.segment_alignment || options_.delegates || !are_in_order()) ETSTREAM_TRY(place_segments());
     return assemble();
   }
 
@@ -132,10 +133,29 @@ class ProgramPlanner {
     return out;
   }
 
-  Result<std::uint32_t> segment_alignment() const {
-    if (options_.segment_alignment) return *options_.segment_alignment;
-    ETSTREAM_ASSIGN(const std::uint64_t observed, program_.segment_alignment());
-    return static_cast<std::uint32_t>(observed);
+  /// The alignment with which segments come to lie where they do: the usual one if that does it, otherwise
+  /// the largest one. The padding before the first segment is shorter than the alignment.
+  std::uint32_t observed_segment_alignment(const std::vector<SegmentInfo>& found) const {
+    const std::uint64_t padding = parts_.header.segment_base_offset - parts_.header.program_size;
+    std::uint64_t places = parts_.header.segment_base_offset;
+    for (const SegmentInfo& segment : found) places |= segment.size > 0 ? segment.offset : 0;
+    const auto does_it = [&](std::uint32_t alignment) {
+      return padding < alignment && places % alignment == 0;
+    };
+    if (places == 0 || does_it(kUsualSegmentAlignment)) return kUsualSegmentAlignment;
+    for (std::uint32_t alignment = kMostSegmentAlignment; alignment > 0; alignment /= 2) {
+      if (does_it(alignment)) return alignment;
+    }
+    return kUsualSegmentAlignment;
+  }
+
+  bool are_in_order() const {
+    std::uint64_t end = 0;
+    for (const ProgramData::Segment& segment : data_.segments) {
+      if (segment.offset < end) return false;
+      end = segment.offset + segment.size;
+    }
+    return true;
   }
 
   Result<void> move_delegates(const std::vector<SegmentInfo>& found) {
@@ -193,9 +213,6 @@ class ProgramPlanner {
     header.segment_base_offset = layout.size;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       const std::uint64_t at = header.segment_base_offset + data_.segments[i].offset;
-      if (at < layout.size) {
-        return parts_.view.corrupt(0, "segments one after another", text("segment ", i, " before its place"));
-      }
       ETSTREAM_TRY(append(layout, 1, "padding", ByteSource::zeros(at - layout.size)));
       ETSTREAM_TRY(append(layout, segment_alignment_, sources_[i].label, sources_[i].source));
     }

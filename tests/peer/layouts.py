@@ -41,8 +41,17 @@ BASES = {
 }
 
 
+def neighbours_of(base: PteLayout) -> Iterator[tuple[list[str], PteLayout]]:
+    """One option for `etstream pte`, and what the base becomes by it alone."""
+    extracted = not base.extract_delegate_segments
+    where = "segments" if extracted else "inline"
+    yield ["--delegates", where], dataclasses.replace(base, extract_delegate_segments=extracted)
+    yield ["--segment-alignment", "64"], dataclasses.replace(base, segment_alignment=64)
+
+
 def layouts_of(base: PteLayout) -> Iterator[PteLayout]:
     """All that a program with the base's constant_tensor_alignment is laid out as."""
+    yield from (layout for _, layout in neighbours_of(base))
     for alignment, extracted, delegates in itertools.product((16, 128, 4096), (True, False), (None, 32, 4096)):
         yield PteLayout(alignment, extracted, delegates, base.constant_tensor_alignment)
 

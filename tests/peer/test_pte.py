@@ -12,7 +12,7 @@ import pytest
 import torch
 from command import Etstream
 from executorch_bundle import LoadedProgram
-from layouts import BASES, layouts_of
+from layouts import BASES, layouts_of, neighbours_of
 from models import MODELS, CachedModel
 
 RTOL, ATOL = 1e-4, 1e-4
@@ -33,6 +33,18 @@ def test_every_layout_is_byte_identical_to_executorchs(
     for layout in layouts:
         ours = etstream.pte(folder / f"{base}.pte", tmp_path / "out.pte", *layout.options())
         assert hashlib.sha256(ours).hexdigest() == expected[layout.key()], layout
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("name", MODELS)
+def test_one_option_leaves_the_rest_as_it_is(
+    name: str, base: str, model: ModelByName, etstream: Etstream, tmp_path: Path
+) -> None:
+    folder = model(name).folder
+    expected = json.loads((folder / f"{base}.json").read_text())
+    for options, layout in neighbours_of(BASES[base]):
+        ours = etstream.pte(folder / f"{base}.pte", tmp_path / "out.pte", *options)
+        assert hashlib.sha256(ours).hexdigest() == expected[layout.key()], options
 
 
 @pytest.mark.parametrize("base", BASES)
