@@ -49,7 +49,8 @@ class ETSTREAM_EXPORT ByteStorage {
   [[nodiscard]] virtual Result<int> open_descriptor() const;
   /// An error if the bytes may no longer be those that were there when the storage was opened.
   [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
-  /// A hint that a range will not be read again soon, so that caches may forget it.
+  /// A hint that a range will not be read again soon, so that caches may forget it; of a file, up to 2 MiB
+  /// before it too.
   virtual void forget(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
   /// Has the file that is open at `descriptor` share a range of this one, at `at` in it, so that no byte is
   /// copied and a later write to either leaves the other as it is (a reflink). Whether that was done.

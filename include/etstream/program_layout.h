@@ -25,12 +25,17 @@ namespace etstream {
 /// Where the data of delegates is: in the flatbuffer, which ends at 2 GiB, or in segments.
 enum class DelegateData { kInline, kInSegments };
 
-/// What is not given stays as it is in the program. Alignments are powers of two, in bytes.
+/// What is not given stays as it is in the program, as far as that shows: one segment may lie at a multiple
+/// of more than it has to, and what delegates were aligned to shows only where some are inline. Alignments
+/// are powers of two, in bytes.
 struct ProgramLayoutOptions {
   /// Of each segment, and of the first behind the flatbuffer; from 1 to 2^30. ExecuTorch's default is 128.
   /// An alignment that a segment had of its own (of named data, by a backend's wish) is not said in a
   /// program: it stays only where it divides this one.
   std::optional<std::uint32_t> segment_alignment = std::nullopt;
+  /// Of each constant tensor in its segment, up to 65536. ExecuTorch's default is 16. A larger one than that
+  /// of segments only holds relative to the segment, as in ExecuTorch. The extended header grows to it.
+  std::optional<std::uint32_t> constant_tensor_alignment = std::nullopt;
   /// Of a delegate's data in the flatbuffer, up to 65536. ExecuTorch's default is 16. It does not reach data
   /// in segments, but the extended header grows to it all the same, as in ExecuTorch.
   std::optional<std::uint32_t> delegate_alignment = std::nullopt;

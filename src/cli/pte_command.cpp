@@ -24,6 +24,7 @@ const std::vector<std::string> kDelegatePlaces = {"inline", "segments"};
 struct PteArguments : OutputOptions {
   std::string file;
   std::uint32_t segment_alignment = 0;
+  std::uint32_t constant_tensor_alignment = 0;
   std::uint32_t delegate_alignment = 0;
   std::string delegates;
   ProgramLayoutOptions layout;
@@ -63,6 +64,10 @@ void add_pte_command(CLI::App& app, Run& run) {
                        ->add_option("--segment-alignment", arguments->segment_alignment,
                                     "Have segments begin at multiples of N bytes, a power of two")
                        ->type_name(kNumber);
+  auto* constants = command
+                        ->add_option("--constant-tensor-alignment", arguments->constant_tensor_alignment,
+                                     "Have constant tensors begin at multiples of N bytes in their segment")
+                        ->type_name(kNumber);
   auto* inline_data =
       command
           ->add_option(
@@ -75,10 +80,11 @@ void add_pte_command(CLI::App& app, Run& run) {
                         ->type_name(CLI::detail::join(kDelegatePlaces, "|"))
                         ->check(CLI::IsMember(kDelegatePlaces).description(""));
   add_output_flags(*command, *arguments);
-  command->callback([arguments, command, segments, inline_data, delegates, &run] {
+  command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
     check_output(*command, *arguments);
     ProgramLayoutOptions& layout = arguments->layout;
     if (!segments->empty()) layout.segment_alignment = arguments->segment_alignment;
+    if (!constants->empty()) layout.constant_tensor_alignment = arguments->constant_tensor_alignment;
     if (!inline_data->empty()) layout.delegate_alignment = arguments->delegate_alignment;
     if (!delegates->empty()) {
       layout.delegates =

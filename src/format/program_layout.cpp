@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/constant_segment.h"
 #include "format/delegate_data.h"
 #include "format/program_parts.h"
 #include "format/program_values.h"
@@ -61,15 +62,14 @@ class ProgramPlanner {
     ETSTREAM_ASSIGN(const auto found, program_.segments());
     ETSTREAM_TRY(read_segments(found));
     ETSTREAM_ASSIGN(alignments_, observed_alignments());
+    ETSTREAM_TRY(set_alignments());
+    if (options_.constant_tensor_alignment) ETSTREAM_TRY(align_constant_tensors(found));
     if (options_.delegates) ETSTREAM_TRY(move_delegates(found));
-    if (options_.delegate_alignment) {
-      ETSTREAM_ASSIGN(const bool by_tensors, header_is_padded_for_tensors());
-      if (!by_tensors) alignments_.header = ExtendedHeader::kSize;
-      alignments_.delegates = *options_.delegate_alignment;
-      alignments_.header = std::max(alignments_.header, alignments_.delegates);
-    }
     segment_alignment_ = options_.segment_alignment.value_or(observed_segment_alignment(found));
-    if (options_.segment_alignment || options_.delegates || !are_in_order()) ETSTREAM_TRY(place_segments());
+    if (options_.segment_alignment || options_.constant_tensor_alignment || options_.delegates ||
+        !are_in_order()) {
+      ETSTREAM_TRY(place_segments());
+    }
     return assemble();
   }
 
@@ -101,6 +101,28 @@ class ProgramPlanner {
       }
     }
     return FlatbufferAlignments();
+  }
+
+  /// Those that are asked for, in place of those observed.
+  Result<void> set_alignments() {
+    if (options_.constant_tensor_alignment || options_.delegate_alignment) {
+      ETSTREAM_ASSIGN(const bool by_tensors, header_is_padded_for_tensors());
+      const std::uint32_t tensors = by_tensors ? alignments_.header : ExtendedHeader::kSize;
+      alignments_.delegates = options_.delegate_alignment.value_or(alignments_.delegates);
+      alignments_.header = std::max({ExtendedHeader::kSize, alignments_.delegates,
+                                     options_.constant_tensor_alignment.value_or(tensors)});
+    }
+    return {};
+  }
+
+  Result<void> align_constant_tensors(const std::vector<SegmentInfo>& found) {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_.view));
+    ETSTREAM_ASSIGN(auto constants,
+                    align_constants(root, parts_.file, found, *options_.constant_tensor_alignment));
+    if (!constants) return {};
+    sources_[constants->segment].source = std::move(constants->source);
+    data_.constants = ProgramData::Constants{constants->position, std::move(constants->offsets)};
+    return {};
   }
 
   /// Whether the header is padded as it is because tensors are aligned so, rather than delegates. Where there
@@ -248,8 +270,10 @@ Result<void> check_alignment(std::string_view what, std::optional<std::uint32_t>
 Result<Layout> plan(const ProgramFile& program, const ProgramLayoutOptions& options) {
   return without_exceptions([&]() -> Result<Layout> {
     ETSTREAM_TRY(check_alignment("segment", options.segment_alignment, kMostSegmentAlignment));
+    ETSTREAM_TRY(check_alignment("constant tensor", options.constant_tensor_alignment, kMostInlineAlignment));
     ETSTREAM_TRY(check_alignment("delegate", options.delegate_alignment, kMostInlineAlignment));
-    if (!options.segment_alignment && !options.delegate_alignment && !options.delegates) {
+    if (!options.segment_alignment && !options.constant_tensor_alignment && !options.delegate_alignment &&
+        !options.delegates) {
       return plan_copy(program.file(), "program");
     }
     return ProgramPlanner(program, program.parts(), options).run();

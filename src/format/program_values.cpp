@@ -15,6 +15,7 @@ Result<BoundFields<ProgramValues::Binding>> ProgramValues::bind(const Schema& sc
       Binding{"DataSegment", "offset", &Values::segment_offset},
       Binding{"DataSegment", "size", &Values::segment_size},
       Binding{"SubsegmentOffsets", "segment_index", &Values::segment_index},
+      Binding{"SubsegmentOffsets", "offsets", &Values::offsets},
       Binding{"NamedData", "segment_index", &Values::segment_index},
       Binding{"Program", "backend_delegate_data", &Values::inline_data},
       Binding{"BackendDelegateInlineData", "data", &Values::data_of_delegate},
@@ -51,6 +52,11 @@ Result<FieldValue> ProgramValues::segment_index(ValueNode node, std::size_t tabl
   // With no constants, segment 0 need not be there.
   if (number == 0) return read;
   return view_.corrupt(node.index, text("a segment below ", data_.segment_numbers.size()), text(number));
+}
+
+Result<FieldValue> ProgramValues::offsets(ValueNode node, std::size_t table, std::size_t field) {
+  if (!data_.constants || data_.constants->position != node.index) return read_.field(node, table, field);
+  return scalar_vector(data_.constants->offsets);
 }
 
 Result<FieldValue> ProgramValues::inline_data(ValueNode node, std::size_t table, std::size_t field) {

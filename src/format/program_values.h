@@ -30,9 +30,15 @@ struct ProgramData {
     std::unordered_map<std::uint64_t, Reference>
         references;  // by their positions in the program that is read
   };
+  /// The offsets of constants, where they are others than in the program that is read.
+  struct Constants {
+    std::uint64_t position = 0;  // of the table that has them
+    std::vector<std::uint64_t> offsets;
+  };
   std::vector<Segment> segments;
   std::vector<std::uint32_t> segment_numbers;  // what became of each segment of the program that is read
   std::optional<Delegates> delegates;          // where they stay as they are: none
+  std::optional<Constants> constants;
 };
 
 /// `view`, whose root table is `root`, and `data` outlive the reader. Error also: kCorrupt for the index of a
@@ -62,6 +68,7 @@ class ProgramValues final : public ValueReader {
   Result<FieldValue> segment_offset(ValueNode node, std::size_t table, std::size_t field);
   Result<FieldValue> segment_size(ValueNode node, std::size_t table, std::size_t field);
   Result<FieldValue> segment_index(ValueNode node, std::size_t table, std::size_t field);
+  Result<FieldValue> offsets(ValueNode node, std::size_t table, std::size_t field);
   Result<FieldValue> inline_data(ValueNode node, std::size_t table, std::size_t field);
   Result<FieldValue> data_of_delegate(ValueNode node, std::size_t table, std::size_t field);
   Result<FieldValue> location(ValueNode node, std::size_t table, std::size_t field);

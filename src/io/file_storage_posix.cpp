@@ -93,6 +93,9 @@ Result<Opened> open_regular(const std::string& path) {
   return Opened{std::move(descriptor), Identity(s)};
 }
 
+/// What the page cache holds a file in: up to 2 MiB, aligned, depending on how far ahead is read.
+constexpr std::uint64_t kLargestFolio = std::uint64_t{2} << 20;
+
 /// Whether all of a file seems to lie in the page cache: a few places in it do. A small one might as well.
 bool is_cached(int fd, off_t size) {
   constexpr off_t kPlaces = 16;
@@ -164,8 +167,11 @@ class FileStorage final : public ByteStorage {
     if (was_cached_) return;
     const auto descriptor = acquire();
     if (!descriptor) return;
-    ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                    POSIX_FADV_DONTNEED);
+    // The cache only lets go of whole folios, and who reads in order forgets in pieces that end inside of
+    // one: begin where that one does.
+    const std::uint64_t begin = offset - offset % kLargestFolio;
+    ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(begin),
+                    static_cast<off_t>(offset + size - begin), POSIX_FADV_DONTNEED);
   }
 
   bool share(std::uint64_t offset, std::uint64_t size, int descriptor,

@@ -25,8 +25,9 @@ class PteLayout:
     constant_tensor_alignment: int | None = None
 
     def options(self) -> list[str]:
-        """What gives `etstream pte` this layout, for a program with the same constant_tensor_alignment."""
+        """What gives `etstream pte` this layout."""
         out = ["--segment-alignment", str(self.segment_alignment)]
+        out += ["--constant-tensor-alignment", str(self.constant_tensor_alignment or 16)]
         out += ["--delegates", "segments" if self.extract_delegate_segments else "inline"]
         return [*out, "--delegate-alignment", str(self.delegate_alignment or 16)]
 
@@ -42,15 +43,22 @@ BASES = {
 
 
 def neighbours_of(base: PteLayout) -> Iterator[tuple[list[str], PteLayout]]:
-    """One option for `etstream pte`, and what the base becomes by it alone."""
+    """Options for `etstream pte` that leave out most, and what the base becomes by them alone."""
     extracted = not base.extract_delegate_segments
     where = "segments" if extracted else "inline"
     yield ["--delegates", where], dataclasses.replace(base, extract_delegate_segments=extracted)
     yield ["--segment-alignment", "64"], dataclasses.replace(base, segment_alignment=64)
+    for alignment in (1, 16, 512):
+        # What delegates are aligned to shows in a program only if it has some in the flatbuffer, and one segment
+        # may lie at a multiple of more than it has to.
+        options = ["--constant-tensor-alignment", str(alignment)]
+        options += ["--delegate-alignment", str(base.delegate_alignment or 16)]
+        options += ["--segment-alignment", str(base.segment_alignment)]
+        yield options, dataclasses.replace(base, constant_tensor_alignment=alignment)
 
 
 def layouts_of(base: PteLayout) -> Iterator[PteLayout]:
-    """All that a program with the base's constant_tensor_alignment is laid out as."""
+    """All that the base is laid out as."""
     yield from (layout for _, layout in neighbours_of(base))
     for alignment, extracted, delegates in itertools.product((16, 128, 4096), (True, False), (None, 32, 4096)):
         yield PteLayout(alignment, extracted, delegates, base.constant_tensor_alignment)
