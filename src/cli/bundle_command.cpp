@@ -85,7 +85,7 @@ Result<void> bundle_command(const BundleArguments& arguments) {
                                                      .program_alignment = arguments.program_alignment,
                                                      .unchecked = true}));
   if (arguments.dry_run) {
-    arguments.json ? print_json(to_json(layout)) : print(layout);
+    print_plan(layout, arguments.json);
     return {};
   }
   ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, inputs_of(arguments, bundle)));

@@ -27,7 +27,7 @@ Result<void> convert_command(const ConvertArguments& arguments) {
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
   ETSTREAM_ASSIGN(const Layout layout, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
   if (arguments.dry_run) {
-    arguments.json ? print_json(to_json(layout)) : print(layout);
+    print_plan(layout, arguments.json);
     return {};
   }
   ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, {arguments.file}));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/json_report.h"
 
 namespace etstream::cli {
 namespace {
@@ -26,9 +27,7 @@ std::vector<const Extent*> rows_of(const Layout& layout) {
   return rows;
 }
 
-}  // namespace
-
-nlohmann::ordered_json to_json(const Layout& layout) {
+nlohmann::ordered_json plan_to_json(const Layout& layout) {
   nlohmann::ordered_json out = {{"size", layout.size},
                                 {"metadata_size", layout.metadata_size},
                                 {"payload_size", layout.payload_size},
@@ -44,7 +43,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
   return out;
 }
 
-void print(const Layout& layout) {
+void print_table(const Layout& layout) {
   const auto rows = rows_of(layout);
   std::printf("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
   for (const Extent* extent : rows) {
@@ -58,6 +57,16 @@ void print(const Layout& layout) {
   std::printf("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
               readable_size(layout.size).c_str(), layout.size, readable_size(layout.metadata_size).c_str(),
               readable_size(layout.memory()).c_str());
+}
+
+}  // namespace
+
+void print_plan(const Layout& layout, bool as_json) {
+  if (as_json) {
+    print_json(plan_to_json(layout));
+  } else {
+    print_table(layout);
+  }
 }
 
 }  // namespace etstream::cli

@@ -3,17 +3,13 @@
 // A layout as people and programs want to see it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "etstream/layout.h"
 
 namespace etstream::cli {
 
-/// {"size", "metadata_size", "payload_size", "memory", "extents": [{"offset", "size", "alignment",
-/// "label", "source"}]}, all sizes in bytes.
-[[nodiscard]] nlohmann::ordered_json to_json(const Layout& layout);
-
-/// A table of the extents on standard output, the longest 40 of them.
-void print(const Layout& layout);
+/// On standard output a table of the extents, the longest 40 of them; as JSON all: {"size", "metadata_size",
+/// "payload_size", "memory", "extents": [{"offset", "size", "alignment", "label", "source"}]}, sizes in
+/// bytes.
+void print_plan(const Layout& layout, bool as_json);
 
 }  // namespace etstream::cli

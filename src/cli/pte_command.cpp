@@ -41,7 +41,7 @@ Result<void> pte_command(const PteArguments& arguments) {
   }
   ETSTREAM_ASSIGN(const Layout layout, plan(program, arguments.layout));
   if (arguments.dry_run) {
-    arguments.json ? print_json(to_json(layout)) : print(layout);
+    print_plan(layout, arguments.json);
     return {};
   }
   ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, {arguments.file}));

@@ -20,13 +20,18 @@ RTOL, ATOL = 1e-4, 1e-4
 ModelByName = Callable[[str], CachedModel]
 
 
+def expected_hashes(folder: Path, base: str) -> dict[str, str]:
+    """Of what ExecuTorch makes of the base, by the layouts' keys."""
+    return json.loads((folder / f"{base}.json").read_text())
+
+
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_layout_is_byte_identical_to_executorchs(
     name: str, base: str, model: ModelByName, etstream: Etstream, tmp_path: Path
 ) -> None:
     folder = model(name).folder
-    expected = json.loads((folder / f"{base}.json").read_text())
+    expected = expected_hashes(folder, base)
     layouts = list(layouts_of(BASES[base]))
     assert {layout.key() for layout in layouts} == set(expected)
     assert len(set(expected.values())) > 1
@@ -41,7 +46,7 @@ def test_what_no_option_names_stays_as_it_is(
     name: str, base: str, model: ModelByName, etstream: Etstream, tmp_path: Path
 ) -> None:
     folder = model(name).folder
-    expected = json.loads((folder / f"{base}.json").read_text())
+    expected = expected_hashes(folder, base)
     for options, layout in neighbours_of(BASES[base]):
         ours = etstream.pte(folder / f"{base}.pte", tmp_path / "out.pte", *options)
         assert hashlib.sha256(ours).hexdigest() == expected[layout.key()], options
