@@ -42,12 +42,15 @@ struct ProgramLayoutOptions {
   /// As ExecuTorch's `extract_delegate_segments` does it, equal data is kept once, and data of no bytes stays
   /// in the flatbuffer. Moving data into segments reads it, to find what is equal.
   std::optional<DelegateData> delegates = std::nullopt;
+  /// Has the two alignments before hold in the file where ExecuTorch 1.5.1 lets them go: of constant tensors
+  /// over that of segments, and of delegates in segments. ExecuTorch loads such a program as any other.
+  bool strict_alignment = false;
 };
 
 /// The plan of the program under these options. Without any it gives the same bytes, also for a program that
-/// another writer laid out; with some, the bytes that ExecuTorch 1.5.1 gives for the same content. Errors:
-/// kInvalidArgument for an alignment that is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes, naming
-/// what to do about it; kCorrupt, where an index in the program leads nowhere; kIo.
+/// another writer laid out; with some, but for strict_alignment, the bytes that ExecuTorch 1.5.1 gives for
+/// the same content. Errors: kInvalidArgument for an alignment that is none; kTooLarge for a flatbuffer over
+/// 2^31 - 1 bytes, naming what to do about it; kCorrupt, where an index in the program leads nowhere; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const ProgramFile& program,
                                                   const ProgramLayoutOptions& options = {});
 

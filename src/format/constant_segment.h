@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The segment of a program's constant tensors, with its tensors at multiples of another alignment.
+// The pieces of a program's constants and mutable data, taken out of their segments and put into them again.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
-#include "etstream/program.h"
-#include "schema/table_reader.h"
+#include "etstream/result.h"
+#include "format/program_draft.h"
 
 namespace etstream {
 
-struct ConstantSegment {
-  std::uint64_t position = 0;  // of the program's SubsegmentOffsets that says where they are
-  std::uint32_t segment = 0;
-  std::vector<std::uint64_t> offsets;
-  ByteSource source;
-};
+/// Has the draft's constants as pieces, with a segment of their own: those of its segment, or those that are
+/// in the flatbuffer, as older programs have them. How long a tensor is its values say; data that no value
+/// refers to keeps the padding behind it. Errors: kCorrupt for a piece that is not inside; kIo.
+[[nodiscard]] Result<void> split_constants(ProgramDraft& draft);
 
-/// As ExecuTorch lays it out: each tensor padded to a multiple of `alignment`, a power of two, but for the
-/// last. How long a tensor is its values say; data that no value refers to keeps the padding that it has.
-/// Nothing where the program has no such segment. `root` is its root table, `file` all of it, `segments`
-/// those of ProgramFile::segments(). Memory: 16 bytes a tensor. Errors: kCorrupt for an index or a tensor
-/// that is not inside; kIo.
-[[nodiscard]] Result<std::optional<ConstantSegment>> align_constants(const TableReader& root,
-                                                                     const ByteSource& file,
-                                                                     const std::vector<SegmentInfo>& segments,
-                                                                     std::uint32_t alignment);
+/// Has the initial state of mutable tensors, which has no padding, as pieces. Errors: kCorrupt for a piece
+/// that is not inside.
+[[nodiscard]] Result<void> split_mutable_data(ProgramDraft& draft);
+
+/// Lays the pieces out in their segment as ExecuTorch does: each padded to a multiple of `alignment`, a power
+/// of two, but for the last. Error: kTooLarge over 2^64 - 1 bytes.
+[[nodiscard]] Result<void> join(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments,
+                                std::uint32_t alignment);
 
 }  // namespace etstream

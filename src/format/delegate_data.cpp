@@ -3,47 +3,34 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/content_hash.h"
-#include "base/text.h"
 #include "base/try.h"
-#include "format/delegate_references.h"
 #include "layout/same_bytes.h"
-#include "schema/table_reader.h"
 
 namespace etstream {
 namespace {
 
-constexpr std::string_view kDelegate = "delegate ";
-
-/// The data in the flatbuffer, by index.
-Result<std::vector<ByteSource>> read_inline_data(const TableReader& root) {
-  std::vector<ByteSource> out;
-  ETSTREAM_ASSIGN(const TableList entries, root.tables("backend_delegate_data"));
-  for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader entry, entries.at(i));
-    ETSTREAM_ASSIGN(auto data, entry.bytes("data"));
-    out.push_back(std::move(data).value_or(ByteSource()));
-  }
-  return out;
-}
+constexpr std::string_view kDelegate = "delegate ";  // how the use of segments of delegates begins
 
 /// Finds sources of equal bytes.
 class EqualSources {
  public:
-  /// The number of the first source that was given with these bytes.
-  Result<std::uint32_t> number_of(const ByteSource& source) {
+  /// The number of the first source that was given with these bytes, and whether this is it.
+  Result<std::pair<std::uint32_t, bool>> number_of(const ByteSource& source) {
     ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
     std::vector<std::uint32_t>& candidates = by_hash_[hash];
     for (const std::uint32_t candidate : candidates) {
       ETSTREAM_ASSIGN(const bool same, same_bytes(all_[candidate], source));
-      if (same) return candidate;
+      if (same) return std::pair(candidate, false);
     }
     candidates.push_back(static_cast<std::uint32_t>(all_.size()));
     all_.push_back(source);
-    return candidates.back();
+    return std::pair(candidates.back(), true);
   }
-  [[nodiscard]] const std::vector<ByteSource>& all() const { return all_; }
 
  private:
   static Result<ContentHash> hash_of(const ByteSource& source) {
@@ -62,66 +49,97 @@ class EqualSources {
   std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
 };
 
-/// What a reference refers to is there.
-Result<void> check(const FlatbufferView& view, const DelegateReference& reference, std::size_t count) {
-  if (reference.index < count) return {};
-  return view.corrupt(reference.position,
-                      text("an index below ", count, " of a delegate's data ",
-                           reference.in_segment ? "in segments" : "in the flatbuffer"),
-                      text(reference.index));
+/// The segments, or the entries in the flatbuffer, that delegates refer to.
+std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates, bool in_segment) {
+  std::set<std::uint32_t> out;
+  for (const DelegateReference& reference : delegates) {
+    if (reference.in_segment == in_segment) out.insert(reference.index);
+  }
+  return out;
+}
+
+/// Those of `delegates`' segments that nothing but delegates uses.
+std::set<std::uint32_t> own_segments(const ProgramDraft& draft,
+                                     const std::vector<DelegateReference>& delegates) {
+  std::set<std::uint32_t> out = used_by(delegates, true);
+  std::erase_if(out, [&](std::uint32_t i) { return !draft.segments[i].label.starts_with(kDelegate); });
+  return out;
+}
+
+void leave_out(ProgramDraft& draft, const std::set<std::uint32_t>& segments) {
+  std::erase_if(draft.order, [&](std::uint32_t i) { return segments.contains(i); });
 }
 
 }  // namespace
 
-Result<DelegateMove> move_delegates_inline(const FlatbufferView& view,
-                                           const std::vector<SegmentInfo>& segments, const ByteSource& file) {
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
-  ETSTREAM_ASSIGN(const auto before, read_inline_data(root));
-  DelegateMove move;
-  std::map<std::pair<bool, std::uint32_t>, std::uint32_t> entries;  // by where the data was
-  for (const DelegateReference& reference : references) {
-    ETSTREAM_TRY(check(view, reference, reference.in_segment ? segments.size() : before.size()));
-    const auto number = static_cast<std::uint32_t>(move.delegates.inline_data.size());
-    const auto [entry, added] = entries.try_emplace({reference.in_segment, reference.index}, number);
+void move_delegates_inline(ProgramDraft& draft) {
+  leave_out(draft, own_segments(draft, draft.delegates));
+  std::vector<ProgramDraft::InlineData> entries;
+  std::map<std::pair<bool, std::uint32_t>, std::uint32_t> numbers;  // by where the data was
+  for (DelegateReference& reference : draft.delegates) {
+    const auto [number, added] = numbers.try_emplace({reference.in_segment, reference.index},
+                                                     static_cast<std::uint32_t>(entries.size()));
     if (added && reference.in_segment) {
-      const SegmentInfo& segment = segments[reference.index];
-      ETSTREAM_ASSIGN(ByteSource data, file.slice(segment.offset, segment.size));
-      move.delegates.inline_data.push_back(std::move(data));
-      if (segment.use.starts_with(kDelegate)) move.removed.insert(reference.index);
+      entries.push_back({std::nullopt, draft.segments[reference.index].source});
     } else if (added) {
-      move.delegates.inline_data.push_back(before[reference.index]);
+      entries.push_back(draft.inline_delegates[reference.index]);
     }
-    move.delegates.references[reference.position] = {false, entry->second};
+    reference.in_segment = false;
+    reference.index = number->second;
   }
-  return move;
+  draft.inline_delegates = std::move(entries);
+  draft.has_same_inline_delegates = false;
 }
 
-Result<DelegateMove> move_delegates_to_segments(const FlatbufferView& view,
-                                                const std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
-  ETSTREAM_ASSIGN(const auto before, read_inline_data(root));
-  DelegateMove move;
-  const auto named = std::find_if(segments.begin(), segments.end(),
-                                  [](const SegmentInfo& segment) { return segment.use == "named data"; });
-  move.insert_at = static_cast<std::size_t>(named - segments.begin());
+Result<void> move_delegates_to_segments(ProgramDraft& draft) {
+  auto insert_at = std::find_if(draft.order.begin(), draft.order.end(),
+                                [&](std::uint32_t i) { return draft.segments[i].label == "named data"; }) -
+                   draft.order.begin();
+  std::vector<ProgramDraft::InlineData> entries;
   EqualSources data;
-  for (const DelegateReference& reference : references) {
-    ETSTREAM_TRY(check(view, reference, reference.in_segment ? segments.size() : before.size()));
-    ProgramData::Reference& moved = move.delegates.references[reference.position];
-    if (reference.in_segment) {
-      moved = {true, reference.index};
-    } else if (before[reference.index].size() == 0) {
-      moved = {false, static_cast<std::uint32_t>(move.delegates.inline_data.size())};
-      move.delegates.inline_data.emplace_back();
-    } else {
-      ETSTREAM_ASSIGN(const std::uint32_t number, data.number_of(before[reference.index]));
-      moved = {true, number, true};
+  std::vector<std::uint32_t> segments;  // of the data, by its number
+  for (DelegateReference& reference : draft.delegates) {
+    if (reference.in_segment) continue;
+    const ProgramDraft::InlineData& entry = draft.inline_delegates[reference.index];
+    if (entry.data.size() == 0) {
+      reference.index = static_cast<std::uint32_t>(entries.size());
+      entries.push_back(entry);
+      continue;
     }
+    ETSTREAM_ASSIGN(const auto number, data.number_of(entry.data));
+    if (number.second) {
+      segments.push_back(static_cast<std::uint32_t>(draft.segments.size()));
+      draft.segments.push_back({entry.data, "delegate"});
+      draft.order.insert(draft.order.begin() + insert_at++, segments.back());
+    }
+    reference.in_segment = true;
+    reference.index = segments[number.first];
   }
-  move.new_segments = data.all();
-  return move;
+  draft.inline_delegates = std::move(entries);
+  draft.has_same_inline_delegates = false;
+  return {};
+}
+
+void remove_delegate_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone) {
+  const auto used_segments = used_by(draft.delegates, true);
+  std::set<std::uint32_t> segments = own_segments(draft, gone);
+  std::erase_if(segments, [&](std::uint32_t i) { return used_segments.contains(i); });
+  leave_out(draft, segments);
+
+  const auto used = used_by(draft.delegates, false);
+  const auto used_before = used_by(gone, false);
+  std::vector<ProgramDraft::InlineData> entries;
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t i = 0; i < draft.inline_delegates.size(); ++i) {
+    numbers.push_back(static_cast<std::uint32_t>(entries.size()));
+    if (used.contains(i) || !used_before.contains(i)) entries.push_back(draft.inline_delegates[i]);
+  }
+  if (entries.size() == draft.inline_delegates.size()) return;
+  for (DelegateReference& reference : draft.delegates) {
+    if (!reference.in_segment) reference.index = numbers[reference.index];
+  }
+  draft.inline_delegates = std::move(entries);
+  draft.has_same_inline_delegates = false;
 }
 
 }  // namespace etstream

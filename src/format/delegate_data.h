@@ -3,32 +3,20 @@
 // The data of a program's delegates, moved into the flatbuffer or out of it.
 #pragma once
 
-#include <cstddef>
-#include <set>
-#include <vector>
-
-#include "etstream/program.h"
-#include "format/program_values.h"
-#include "schema/flatbuffer_view.h"
+#include "etstream/result.h"
+#include "format/program_draft.h"
 
 namespace etstream {
 
-struct DelegateMove {
-  ProgramData::Delegates delegates;
-  std::set<std::uint32_t> removed;       // segments that nothing refers to any more
-  std::vector<ByteSource> new_segments;  // in the order of their indices
-  std::size_t insert_at = 0;             // the segment, of those that are not removed, that they go before
-};
-
 /// All of it into the flatbuffer, in the order of the delegates; what shared a segment shares an entry.
-/// `file` is the whole program, `segments` those of ProgramFile::segments(). Errors: kCorrupt for an index
-/// that leads nowhere; kIo.
-[[nodiscard]] Result<DelegateMove> move_delegates_inline(const FlatbufferView& view,
-                                                         const std::vector<SegmentInfo>& segments,
-                                                         const ByteSource& file);
+void move_delegates_inline(ProgramDraft& draft);
 
 /// All of it into segments, before those of named data, but for data of no bytes; equal data into one.
-[[nodiscard]] Result<DelegateMove> move_delegates_to_segments(const FlatbufferView& view,
-                                                              const std::vector<SegmentInfo>& segments);
+/// Errors: those of reading the data.
+[[nodiscard]] Result<void> move_delegates_to_segments(ProgramDraft& draft);
+
+/// Leaves out data in the flatbuffer, and segments of delegates, that no delegate of the draft refers to but
+/// one of `gone` does.
+void remove_delegate_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone);
 
 }  // namespace etstream

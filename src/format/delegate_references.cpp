@@ -19,7 +19,7 @@ Result<std::vector<DelegateReference>> read_delegate_references(const TableReade
       if (!processed) continue;
       ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
       ETSTREAM_ASSIGN(const auto index, processed->scalar<std::uint32_t>("index"));
-      out.push_back({processed->position(), std::move(id).value_or(""), location == kInSegment, index});
+      out.push_back({processed->position(), i, std::move(id).value_or(""), location == kInSegment, index});
     }
   }
   return out;

@@ -13,6 +13,7 @@ namespace etstream {
 
 struct DelegateReference {
   std::uint64_t position = 0;  // of the reference's table in the file
+  std::uint32_t method = 0;    // an index in Program.execution_plan
   std::string backend;
   bool in_segment = false;  // or in the flatbuffer
   std::uint32_t index = 0;  // of the segment, or of the flatbuffer's entry; not checked

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "format/program_planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "format/constant_segment.h"
+#include "format/delegate_data.h"
+#include "layout/append.h"
+#include "schema/schema_packer.h"
+
+namespace etstream {
+namespace {
+
+/// The alignments that are asked for in place of those observed.
+ProgramAlignments with_options(ProgramAlignments alignments, const ProgramLayoutOptions& options) {
+  alignments.segments = options.segment_alignment.value_or(alignments.segments);
+  if (!options.constant_tensor_alignment && !options.delegate_alignment) return alignments;
+  if (options.constant_tensor_alignment) {
+    alignments.tensors = *options.constant_tensor_alignment;
+    alignments.header_is_for_tensors = true;
+  }
+  alignments.delegates = options.delegate_alignment.value_or(alignments.delegates);
+  alignments.header = std::max({ExtendedHeader::kSize, alignments.delegates,
+                                alignments.header_is_for_tensors ? alignments.tensors : 1});
+  return alignments;
+}
+
+class ProgramPlanner {
+ public:
+  ProgramPlanner(ProgramDraft draft, const ProgramAlignments& alignments)
+      : draft_(std::move(draft)), alignments_(alignments) {}
+
+  Result<Layout> run(const ProgramLayoutOptions& options) {
+    if (options.delegates == DelegateData::kInline) move_delegates_inline(draft_);
+    if (options.delegates == DelegateData::kInSegments) ETSTREAM_TRY(move_delegates_to_segments(draft_));
+    ETSTREAM_TRY(join_pieces(options.constant_tensor_alignment.has_value()));
+    if (options.strict_alignment) set_own_alignments();
+    if (options.segment_alignment || options.strict_alignment || !keep_places()) {
+      ETSTREAM_TRY(place_segments());
+    }
+    return assemble();
+  }
+
+ private:
+  Result<void> join_pieces(bool align_constants) {
+    if (align_constants && draft_.constants && !draft_.constants->offsets.empty()) {
+      ETSTREAM_TRY(split_constants(draft_));
+    }
+    if (draft_.constants && draft_.constants->pieces) {
+      ETSTREAM_TRY(join(draft_, *draft_.constants, alignments_.tensors));
+    }
+    for (ProgramDraft::Subsegments& data : draft_.mutable_data) {
+      if (data.pieces) ETSTREAM_TRY(join(draft_, data, 1));
+    }
+    return {};
+  }
+
+  /// What is in segments is aligned in the file as it would be in the flatbuffer.
+  void set_own_alignments() {
+    if (draft_.constants && draft_.constants->segment) {
+      draft_.segments[*draft_.constants->segment].alignment = alignments_.tensors;
+    }
+    for (const DelegateReference& reference : draft_.delegates) {
+      if (!reference.in_segment) continue;
+      std::uint32_t& alignment = draft_.segments[reference.index].alignment;
+      alignment = std::max(alignment, alignments_.delegates);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t alignment_of(const ProgramDraft::Segment& segment) const {
+    return std::max(alignments_.segments, segment.alignment);
+  }
+
+  /// Segments stay where they are, if all of them are there as they were, in order and apart.
+  bool keep_places() {
+    if (draft_.order.size() != draft_.segments.size()) return false;
+    std::uint64_t end = 0;
+    for (const std::uint32_t i : draft_.order) {
+      const ProgramDraft::Segment& segment = draft_.segments[i];
+      if (!segment.offset || *segment.offset < end) {
+        placed_.clear();
+        return false;
+      }
+      placed_.push_back({*segment.offset, segment.source.size()});
+      end = *segment.offset + segment.source.size();
+    }
+    return true;
+  }
+
+  /// One after another, at multiples of their alignments.
+  Result<void> place_segments() {
+    std::uint64_t end = 0;
+    for (const std::uint32_t i : draft_.order) {
+      const ProgramDraft::Segment& segment = draft_.segments[i];
+      const auto offset = checked_add(end, padding_to(end, alignment_of(segment)));
+      const auto next = offset ? checked_add(*offset, segment.source.size()) : std::nullopt;
+      if (!next) return make_error(ErrorCode::kTooLarge, "the segments would be over 2^64 - 1 bytes");
+      placed_.push_back({*offset, segment.source.size()});
+      end = *next;
+    }
+    return {};
+  }
+
+  Result<Layout> assemble() {
+    const bool has_header = std::any_of(placed_.begin(), placed_.end(),
+                                        [](const PlacedSegment& segment) { return segment.size > 0; });
+    ETSTREAM_ASSIGN(const TableView root, draft_.view.root());
+    EditedValues values(draft_.view, root);
+    ETSTREAM_TRY(set_values(draft_, placed_, values));
+    auto packed =
+        pack_program(draft_.view, values, alignments_.delegates, has_header ? alignments_.header : 0);
+    if (!packed && packed.error().code == ErrorCode::kTooLarge) {
+      return make_error(ErrorCode::kTooLarge, packed.error().message,
+                        "; have the data of delegates in segments, which may be of any size "
+                        "(--delegates segments)");
+    }
+    if (!packed || !has_header) return packed;
+    return append_segments(std::move(packed).value());
+  }
+
+  Result<Layout> append_segments(Layout layout) {
+    std::uint32_t base_alignment = 1;
+    for (const std::uint32_t i : draft_.order) {
+      base_alignment = std::max(base_alignment, alignment_of(draft_.segments[i]));
+    }
+    ExtendedHeader header;
+    header.length = ExtendedHeader::kSize;
+    header.program_size = layout.size;
+    ETSTREAM_TRY(pad(layout, base_alignment));
+    header.segment_base_offset = layout.size;
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      const ProgramDraft::Segment& segment = draft_.segments[draft_.order[i]];
+      const std::uint64_t at = header.segment_base_offset + placed_[i].offset;
+      ETSTREAM_TRY(append(layout, 1, "padding", ByteSource::zeros(at - layout.size)));
+      ETSTREAM_TRY(append(layout, alignment_of(segment), segment.label, segment.source));
+    }
+    header.segment_data_size = layout.size - header.segment_base_offset;
+    put_header(layout, header, alignments_.header);
+    layout.payload_size = layout.size - layout.metadata_size;
+    return layout;
+  }
+
+  ProgramDraft draft_;
+  const ProgramAlignments alignments_;
+  std::vector<PlacedSegment> placed_;  // of draft_.order
+};
+
+Result<void> check_alignment(std::string_view what, std::optional<std::uint32_t> alignment,
+                             std::uint32_t most) {
+  if (!alignment || (is_power_of_two(*alignment) && *alignment <= most)) return {};
+  return make_error(ErrorCode::kInvalidArgument, what, " alignment ", *alignment,
+                    ": expected a power of two from 1 to ", most);
+}
+
+}  // namespace
+
+Result<void> check(const ProgramLayoutOptions& options) {
+  ETSTREAM_TRY(check_alignment("segment", options.segment_alignment, kMostSegmentAlignment));
+  ETSTREAM_TRY(check_alignment("constant tensor", options.constant_tensor_alignment, kMostInlineAlignment));
+  return check_alignment("delegate", options.delegate_alignment, kMostInlineAlignment);
+}
+
+Result<Layout> lay_out(ProgramDraft draft, const ProgramAlignments& observed,
+                       const ProgramLayoutOptions& options) {
+  return ProgramPlanner(std::move(draft), with_options(observed, options)).run(options);
+}
+
+Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values, std::uint32_t delegate_alignment,
+                            std::uint32_t header_size) {
+  Schema schema = view.schema();
+  ETSTREAM_TRY(schema.set_alignment("BackendDelegateInlineData", "data", delegate_alignment));
+  return pack(schema, values, {.header_size = header_size});
+}
+
+void put_header(Layout& flatbuffer, const ExtendedHeader& header, std::uint32_t header_size) {
+  std::vector<std::byte> bytes(header_size);
+  write_extended_header(header, bytes);
+  flatbuffer.extents[1].source = ByteSource::owned(std::move(bytes));
+}
+
+}  // namespace etstream
