@@ -29,7 +29,7 @@ struct FilePart {
 };
 
 struct FileInspection {
-  std::string format;  // "program", "bundled_program" or "segmented_bundle"
+  std::string format;  // "program", "bundled_program", "segmented_bundle" or "tensor_data"
   std::uint64_t size = 0;
   std::uint32_t version = 0;        // of the outermost schema
   std::vector<FilePart> parts;      // payloads in file order, a shared one once; they don't overlap
@@ -39,8 +39,8 @@ struct FileInspection {
   std::uint64_t bytes_read = 0;  // from the file, to find out
 };
 
-/// Reads the metadata of a .pte or a .bpte, no payload. Errors: kUnsupported for another kind of file,
-/// kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd or a .bpte, no payload. Errors: kUnsupported for another kind of
+/// file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...

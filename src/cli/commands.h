@@ -21,6 +21,7 @@ using Run = std::function<Result<void>()>;
 /// What a value is called that is no path, unless it is one of a few words, "one|other". Shells complete all
 /// others with files, a folder with folders.
 inline constexpr const char* kNumber = "N";
+inline constexpr const char* kName = "NAME";
 inline constexpr const char* kFolder = "DIR";
 
 void add_bundle_command(CLI::App& app, Run& run);

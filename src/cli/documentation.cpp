@@ -12,7 +12,7 @@ namespace etstream::cli {
 namespace {
 
 Completion completion_of(const std::string& value) {
-  if (value.empty() || value == kNumber) return Completion::kNothing;
+  if (value.empty() || value == kNumber || value == kName) return Completion::kNothing;
   if (value.find('|') != std::string::npos) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }

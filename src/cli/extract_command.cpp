@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--cases DIR]
+// etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--tensor KEY -o OUT] [--cases DIR]
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program.h"
+#include "etstream/tensor_data_file.h"
 #include "etstream/test_cases.h"
 
 namespace etstream::cli {
@@ -21,6 +22,7 @@ struct ExtractArguments {
   std::string file;
   std::string program;
   std::optional<std::uint64_t> segment;
+  std::optional<std::string> tensor;
   std::string output;
   std::string cases;
   bool no_sync = false;
@@ -46,8 +48,20 @@ Result<void> extract_segment(const ExtractArguments& arguments, const ByteSource
   return extract_to(arguments, arguments.output, std::move(source), text("segment ", *arguments.segment));
 }
 
+Result<void> extract_tensor(const ExtractArguments& arguments, const ByteSource& file) {
+  ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
+  ETSTREAM_ASSIGN(const auto entries, weights.entries());
+  for (const NamedTensorData& entry : entries) {
+    if (entry.key != *arguments.tensor) continue;
+    return extract_to(arguments, arguments.output, entry.data, text("data of ", quote(entry.key)));
+  }
+  return make_error(ErrorCode::kNotFound, arguments.file, ": there is no data named ",
+                    quote(*arguments.tensor));
+}
+
 Result<void> extract_command(const ExtractArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
+  if (arguments.tensor) return extract_tensor(arguments, file);
   const auto program = ProgramFile::open(file);
   if (program && arguments.program.empty() && arguments.cases.empty())
     return extract_segment(arguments, file);
@@ -68,9 +82,11 @@ Result<void> extract_command(const ExtractArguments& arguments) {
 }  // namespace
 
 void add_extract_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("extract", "Take a program or a bundle apart");
+  CLI::App* command = app.add_subcommand("extract", "Take a program, a bundle or named data apart");
   auto arguments = std::make_shared<ExtractArguments>();
-  command->add_option("FILE", arguments->file, "A bundle (.bpte), or for --segment also a program (.pte)")
+  command
+      ->add_option("FILE", arguments->file,
+                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor named data (.ptd)")
       ->required();
   auto* program =
       command->add_option("--program", arguments->program, "Write the program; - is standard output")
@@ -78,18 +94,24 @@ void add_extract_command(CLI::App& app, Run& run) {
   auto* segment =
       command->add_option("--segment", arguments->segment, "Write this segment of the program to --output")
           ->type_name(kNumber);
-  auto* output =
-      command->add_option("-o,--output", arguments->output, "Where the segment goes; - is standard output")
-          ->type_name("OUT");
+  auto* tensor = command->add_option("--tensor", arguments->tensor, "Write the data of this name to --output")
+                     ->type_name(kName);
+  auto* output = command
+                     ->add_option("-o,--output", arguments->output,
+                                  "Where the segment or the data goes; - is standard output")
+                     ->type_name("OUT");
   auto* cases =
       command->add_option("--cases", arguments->cases, "Write the test cases to a new folder, for bundle")
           ->type_name(kFolder);
   command->add_flag("--no-sync", arguments->no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);
-  output->needs(segment);
-  command->callback([arguments, program, segment, cases, &run] {
-    if (program->empty() && segment->empty() && cases->empty()) {
-      throw CLI::RequiredError("--program, --segment or --cases");
+  tensor->needs(output)->excludes(program)->excludes(segment)->excludes(cases);
+  command->callback([arguments, program, segment, tensor, output, cases, &run] {
+    if (program->empty() && segment->empty() && tensor->empty() && cases->empty()) {
+      throw CLI::RequiredError("--program, --segment, --tensor or --cases");
+    }
+    if (!output->empty() && segment->empty() && tensor->empty()) {
+      throw CLI::RequiresError("--output", "--segment or --tensor");
     }
     run = [arguments] { return extract_command(*arguments); };
   });

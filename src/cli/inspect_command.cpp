@@ -73,6 +73,7 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
 
 const char* described_format(const std::string& format) {
   if (format == "program") return "program (ET12)";
+  if (format == "tensor_data") return "named data (FT01)";
   return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
 }
 
@@ -117,7 +118,8 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("inspect", "Show what a program or a bundle consists of");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a program, a bundle or a .ptd file consists of");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
   command->add_flag("--json", arguments->json, "Show it as JSON");

@@ -15,16 +15,18 @@ Result<FileKind> file_kind(const ByteSource& file) {
   std::array<char, 4> bytes{};
   if (file.size() < kOffset + bytes.size()) {
     return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
-                      " long, expected a .pte or .bpte file");
+                      " long, expected a .pte, .ptd or .bpte file");
   }
   ETSTREAM_TRY(file.read_at(kOffset, std::as_writable_bytes(std::span(bytes))));
   const std::string_view identifier(bytes.data(), bytes.size());
   if (identifier == "ET12") return FileKind::kProgram;
   if (identifier == "BP08") return FileKind::kBundledProgram;
   if (identifier == "BPS1") return FileKind::kSegmentedBundle;
-  return make_error(ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
-                    ": expected the identifier of a program (ET12) or of a bundle (BP08, BPS1), found ",
-                    quote(identifier));
+  if (identifier == "FT01") return FileKind::kTensorData;
+  return make_error(
+      ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
+      ": expected the identifier of a program (ET12), of a bundle (BP08, BPS1) or of named data ",
+      "(FT01), found ", quote(identifier));
 }
 
 }  // namespace etstream

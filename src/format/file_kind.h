@@ -8,7 +8,7 @@
 
 namespace etstream {
 
-enum class FileKind { kProgram, kBundledProgram, kSegmentedBundle };
+enum class FileKind { kProgram, kBundledProgram, kSegmentedBundle, kTensorData };
 
 /// By the identifier at offset 4. Error: kUnsupported, naming what was found.
 [[nodiscard]] Result<FileKind> file_kind(const ByteSource& file);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/tensor_data_file.h"
 #include "format/dimensions.h"
 #include "format/file_kind.h"
 
@@ -44,17 +45,22 @@ void add_part(FileInspection& inspection, std::string name, std::uint64_t offset
   inspection.parts.push_back({std::move(name), offset, size, alignment});
 }
 
+void add_segments(const std::vector<SegmentInfo>& segments, std::string_view prefix, std::uint64_t base,
+                  FileInspection& inspection) {
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].size == 0) continue;
+    const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
+    add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
+  }
+}
+
 /// Adds what a program that begins at `base` in the file consists of.
 Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
                          FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.methods, program.methods());
   add_part(inspection, text(prefix, "flatbuffer"), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].size == 0) continue;
-    const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
-    add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
-  }
+  add_segments(segments, prefix, base, inspection);
   return {};
 }
 
@@ -87,6 +93,14 @@ Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspec
       add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
     }
   }
+  return {};
+}
+
+Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspection) {
+  ETSTREAM_ASSIGN(inspection.version, file.version());
+  add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
+  ETSTREAM_ASSIGN(const auto segments, file.segments());
+  add_segments(segments, "", 0, inspection);
   return {};
 }
 
@@ -128,6 +142,10 @@ Result<FileInspection> inspect(const ByteSource& source) {
       ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
       ETSTREAM_ASSIGN(inspection.version, program.version());
       ETSTREAM_TRY(add_program(program, "", 0, inspection));
+    } else if (kind == FileKind::kTensorData) {
+      inspection.format = "tensor_data";
+      ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
+      ETSTREAM_TRY(add_tensor_data(weights, inspection));
     } else {
       inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program.h"
 
-#include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/data_segments.h"
 #include "format/delegate_references.h"
 #include "format/extended_header.h"
 #include "format/program_parts.h"
@@ -152,22 +152,7 @@ Result<std::vector<MethodInfo>> ProgramFile::methods() const {
 Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
   return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
-    std::vector<SegmentInfo> segments;
-    for (std::uint32_t i = 0; i < listed.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
-      SegmentInfo info;
-      ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>("offset"));
-      ETSTREAM_ASSIGN(info.size, segment.scalar<std::uint64_t>("size"));
-      const auto start = checked_add(parts_->header.segment_base_offset, offset);
-      if (!start || !range_fits(*start, info.size, parts_->file.size())) {
-        return segment.corrupt(text("a segment inside the file's ", parts_->file.size(), " bytes"),
-                               text(info.size, " bytes from ", offset, " + the base offset ",
-                                    parts_->header.segment_base_offset, " on"));
-      }
-      info.offset = *start;
-      segments.push_back(std::move(info));
-    }
+    ETSTREAM_ASSIGN(auto segments, read_segments(root, parts_->file, parts_->header.segment_base_offset));
     ETSTREAM_TRY(note_data(root, segments));
     ETSTREAM_TRY(note_delegates(root, segments));
     return segments;

@@ -9,11 +9,10 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "etstream/bundled_program.h"
-#include "format/dimensions.h"
+#include "format/data_segments.h"
 #include "format/program_parts.h"
+#include "format/tensor_shape.h"
 #include "format/test_case_check.h"
-#include "io/find_nonzero.h"
 #include "schema/table_reader.h"
 
 namespace etstream {
@@ -58,41 +57,14 @@ class ProgramVerifier {
 
   Result<void> verify_segments() {
     const ExtendedHeader& header = parts_.header;
-    std::uint64_t end = header.program_size;
-    for (const SegmentInfo& segment : segments_) {
-      if (segment.size == 0) continue;
-      if (header.length == 0) {
-        error(ExtendedHeader::kPosition, "an extended header, as there are segments", "none");
-        return {};
-      }
-      if (segment.offset < end) {
-        error(segment.offset, text("no segment before offset ", end, ", where what comes before it ends"),
-              counted(segment.size, "byte") + " of one");
-        return {};
-      }
-      ETSTREAM_TRY(verify_zeros(end, segment.offset));
-      if (segment.offset % kWeakAlignment != 0) {
-        warning(segment.offset, text("a segment at a multiple of ", kWeakAlignment), "one that is not");
-      }
-      end = segment.offset + segment.size;
+    const auto is_used = [](const SegmentInfo& segment) { return segment.size != 0; };
+    if (header.length == 0 && std::any_of(segments_.begin(), segments_.end(), is_used)) {
+      error(ExtendedHeader::kPosition, "an extended header, as there are segments", "none");
+      return {};
     }
-    const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;
-    if (header.segment_data_size != 0 && announced < end) {
-      error(ExtendedHeader::kPosition + 24, text("a segment data size that reaches to ", end, " at least"),
-            text(header.segment_data_size));
-    }
-    const std::uint64_t size = parts_.file.size();
-    if (header.length != 0 && size > std::max(end, announced)) {
-      warning(std::max(end, announced), "the end of the program",
-              counted(size - std::max(end, announced), "byte") + " that nothing refers to");
-    }
-    return {};
-  }
-
-  Result<void> verify_zeros(std::uint64_t begin, std::uint64_t end) {
-    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(parts_.file, begin, end));
-    if (wrong) error(wrong->offset, "zero, in the padding before a segment", text(wrong->value));
-    return {};
+    const SegmentRoom room{"the program", header.program_size, header.segment_base_offset,
+                           header.segment_data_size, ExtendedHeader::kPosition + 24};
+    return check_segments(parts_.view, parts_.file, segments_, room, findings_);
   }
 
   /// Constants, mutable data and named data.
@@ -232,31 +204,8 @@ class ProgramVerifier {
   }
 
   Result<void> verify_tensor(const TableReader& tensor) {
-    ETSTREAM_ASSIGN(const auto sizes_vector, tensor.vector("sizes"));
-    ETSTREAM_ASSIGN(const auto order_vector, tensor.vector("dim_order"));
-    const std::uint64_t dimensions = sizes_vector ? sizes_vector->count : 0;
-    if (!sizes_vector || dimensions > kMostDimensions) {
-      error(tensor.position(), text("Tensor.sizes of at most ", kMostDimensions, " dimensions"),
-            sizes_vector ? text(dimensions) : "none");
-      return {};
-    }
-    if (!order_vector || order_vector->count != dimensions) {
-      error(tensor.position(), text("Tensor.dim_order of ", dimensions, " dimensions"),
-            order_vector ? text(order_vector->count) : "none");
-      return {};
-    }
-    ETSTREAM_ASSIGN(const auto sizes, tensor.values<std::int32_t>("sizes"));
-    ETSTREAM_ASSIGN(const auto order, tensor.values<std::uint8_t>("dim_order"));
-    if (!is_permutation(order, dimensions)) {
-      error(tensor.position(), "Tensor.dim_order that is a permutation", "another");
-    }
-    ETSTREAM_ASSIGN(const auto type, tensor.scalar<ScalarType>("scalar_type"));
-    const auto bytes = byte_size(type, sizes);
-    if (!bytes) {
-      error(tensor.position(), "a tensor of known type and size", bytes.error().message);
-      return {};
-    }
-    return verify_tensor_data(tensor, *bytes);
+    ETSTREAM_ASSIGN(const auto bytes, check_shape(parts_.view, tensor, findings_));
+    return bytes ? verify_tensor_data(tensor, *bytes) : Result<void>();
   }
 
   /// That a tensor of `bytes` has room where it says that its data is: among the constants, in the mutable

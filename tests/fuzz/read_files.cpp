@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a program or a bundle. Whatever they are, they are read without a fault, and what
+// Fuzz target: any bytes as a program, a bundle or named data. Whatever they are, they are read without a fault, and what
 // is accepted, FlatBuffers' own verifier accepts too.
 #include <cstdio>
 #include <cstdlib>
@@ -11,8 +11,10 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program_layout.h"
+#include "etstream/tensor_data_file.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
+#include "flat_tensor_generated.h"
 #include "program_generated.h"
 
 namespace {
@@ -61,6 +63,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             "a bundle that is accepted is one for FlatBuffers");
     const auto read = bundle->read();
     require(!findings->ok() || read.has_value(), "what verifies can be read");
+  }
+  if (const auto weights = etstream::TensorDataFile::open(file)) {
+    require(flatbuffers_accepts(bytes.first(static_cast<std::size_t>(weights->flatbuffer_size())),
+                                [](auto& v) { return etstream::flat_tensor::VerifyFlatTensorBuffer(v); }),
+            "named data that is accepted is some for FlatBuffers");
+    require(!findings->ok() || weights->entries().has_value(), "what verifies can be listed");
   }
   return 0;
 }

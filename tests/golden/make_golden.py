@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the golden bundles: small ones, written by ExecuTorch, for tests without it.
+"""Make the golden files: small ones, written by ExecuTorch, for tests without it.
 
     python tests/golden/make_golden.py
 
-A folder each: `etstream bundle --unchecked program.pte --cases cases.json` has to
+Bundles have a folder each: `etstream bundle --unchecked program.pte --cases cases.json` has to
 write expected.bpte.
 """
 
@@ -28,6 +28,12 @@ from cases import (  # noqa: E402
     Tensor,
     item_size,
     write_cases,
+)
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload  # noqa: E402
+from executorch.exir.scalar_type import ScalarType  # noqa: E402
+from executorch.exir.tensor_layout import TensorLayout  # noqa: E402
+from executorch.extension.flat_tensor.serialize.serialize import (  # noqa: E402
+    FlatTensorSerializer,
 )
 
 
@@ -85,7 +91,7 @@ def sorted_suites_of_a_real_program(folder: Path) -> None:
     models.write_for_command(exported, folder / "program.pte", Store.SAFETENSORS)
 
 
-GOLDEN: tuple[Callable[[Path], None], ...] = (
+BUNDLES: tuple[Callable[[Path], None], ...] = (
     every_value_kind,
     every_dtype,
     shapes_and_dim_orders,
@@ -95,9 +101,24 @@ GOLDEN: tuple[Callable[[Path], None], ...] = (
 )
 
 
+def tensor_data(folder: Path) -> None:
+    """Named data: shared, of another dim_order, of no tensor, of an alignment of its own."""
+    buffers = [_bytes(48), _bytes(24), _bytes(10), _bytes(4)]
+    matrix = TensorLayout(ScalarType.FLOAT, [3, 4], [0, 1])
+    named_data = {
+        "linear.weight": DataEntry(0, 16, matrix),
+        "tied.weight": DataEntry(0, 16, matrix),
+        "conv.weight": DataEntry(1, 16, TensorLayout(ScalarType.HALF, [1, 3, 2, 2], [0, 2, 3, 1])),
+        "packed f\u00fcr XNNPACK": DataEntry(2, 192, None),
+        "scale": DataEntry(3, 1, TensorLayout(ScalarType.INT, [], [])),
+    }
+    file = FlatTensorSerializer().serialize(DataPayload(buffers, named_data))
+    (folder / "expected.ptd").write_bytes(bytes(file))
+
+
 def write_all(folder: Path) -> None:
-    """Make every golden bundle in a folder of its own below `folder`."""
-    for make in GOLDEN:
+    """Make every golden file in a folder of its own below `folder`."""
+    for make in (*BUNDLES, tensor_data):
         own = folder / make.__name__
         own.mkdir(exist_ok=True)
         make(own)

@@ -73,6 +73,10 @@ class Etstream:
         """The bytes of a program's segment."""
         return self._run("extract", file, "--segment", str(index), "-o", "-")
 
+    def extract_tensor(self, file: Path, key: str) -> bytes:
+        """The data of this name in a file of named data."""
+        return self._run("extract", file, "--tensor", key, "-o", "-")
+
     def inspect(self, file: Path) -> Any:
         """What `inspect` shows, as JSON."""
         return json.loads(self._run("inspect", file, "--json"))

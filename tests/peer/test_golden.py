@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The golden bundles are ExecuTorch's, and the command writes them."""
+"""The golden files are ExecuTorch's, and the command writes the bundles."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import make_golden
 import pytest
 from command import Etstream, assert_same_bytes
 
-NAMES = [make.__name__ for make in make_golden.GOLDEN]
+NAMES = [make.__name__ for make in make_golden.BUNDLES]
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
-        for name in NAMES
+        for name in [*NAMES, make_golden.tensor_data.__name__]
         for path in (folder / name).iterdir()
     }
 

@@ -15,8 +15,10 @@ HERE = Path(__file__).resolve().parent
 OUR_SCHEMAS = HERE.parents[1] / "schema"
 BUNDLE_SCHEMAS = Path(str(files("executorch.devtools.bundled_program.serialize")))
 PROGRAM_SCHEMAS = Path(str(files("executorch.exir._serialize")))
+FLAT_TENSOR_SCHEMAS = Path(str(files("executorch.extension.flat_tensor.serialize")))
 EXECUTORCH_SCHEMAS = {
     "bundled_program": BUNDLE_SCHEMAS / "bundled_program_schema.fbs",
+    "flat_tensor": FLAT_TENSOR_SCHEMAS / "flat_tensor.fbs",
     "program": PROGRAM_SCHEMAS / "program.fbs",
 }
 """By the name of ours."""
@@ -42,6 +44,11 @@ PROGRAM_CHANGES = [
     ("[ubyte] (force_align: 16)", "[ubyte]"),
     ("storage: [ubyte] (force_align: 16)", "storage: [ubyte]"),
     ("DYNAMIC_BOUND = 1", "DYNAMIC_BOUND = 3"),
+]
+FLAT_TENSOR_CHANGES = [
+    ('"FT01"', '"FT02"'),
+    ("segment_index: uint32", "segment_index: uint64"),
+    ("  // Schema version.\n  version: uint32;", "  // None."),
 ]
 
 
@@ -116,7 +123,8 @@ def test_schema_is_executorchs(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "changed"),
     [("bundled_program", *change) for change in BUNDLE_CHANGES]
-    + [("program", *change) for change in PROGRAM_CHANGES],
+    + [("program", *change) for change in PROGRAM_CHANGES]
+    + [("flat_tensor", *change) for change in FLAT_TENSOR_CHANGES],
 )
 def test_comparison_sees_a_change(name: str, text: str, changed: str, tmp_path: Path) -> None:
     schema = EXECUTORCH_SCHEMAS[name]

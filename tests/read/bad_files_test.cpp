@@ -76,20 +76,20 @@ TEST_CASE(
     std::string bytes, verify_says, open_says;
   };
   const Kind rows[] = {
-      {"", "kUnsupported: bad: is 0 bytes long, expected a .pte or .bpte file",
+      {"", "kUnsupported: bad: is 0 bytes long, expected a .pte, .ptd or .bpte file",
        "kCorrupt: bad: offset 0: expected a file with identifier BP08, found 0 bytes"},
-      {"abc", "kUnsupported: bad: is 3 bytes long, expected a .pte or .bpte file",
+      {"abc", "kUnsupported: bad: is 3 bytes long, expected a .pte, .ptd or .bpte file",
        "kCorrupt: bad: offset 0: expected a file with identifier BP08, found 3 bytes"},
       {std::string("\x08\0\0\0BP07....", 12),
-       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08, "
-       "BPS1), "
-       "found "
+       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12), of a bundle (BP08, BPS1) "
+       "or "
+       "of named data (FT01), found "
        "'BP07'",
        "kCorrupt: bad: offset 4: expected identifier 'BP08', found 'BP07'"},
       {std::string("\x08\0\0\0\n\x1b[m....", 12),
-       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12) or of a bundle (BP08, "
-       "BPS1), "
-       "found "
+       "kUnsupported: bad: offset 4: expected the identifier of a program (ET12), of a bundle (BP08, BPS1) "
+       "or "
+       "of named data (FT01), found "
        "'\\x0a\\x1b[m'",
        "kCorrupt: bad: offset 4: expected identifier 'BP08', found '\\x0a\\x1b[m'"},
   };
