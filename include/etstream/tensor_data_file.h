@@ -20,16 +20,9 @@
 #include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor_layout.h"
 
 namespace etstream {
-
-/// How a tensor's data is to be read.
-struct TensorLayout {
-  ScalarType scalar_type = ScalarType::kFloat32;
-  std::vector<std::int32_t> sizes;
-  std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first
-};
 
 /// Data under a name. Several names may share one segment.
 struct NamedTensorData {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/output.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -32,6 +34,36 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
     return open_descriptor_sink(kStandardOutput, "standard output");
   }
   return open_file_sink(path, {.sync = sync});
+}
+
+/// Passes all on to a sink, but leaves its commit for later.
+class Uncommitted final : public Sink {
+ public:
+  explicit Uncommitted(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
+
+  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
+    return sink_->share(source, offset);
+  }
+  Result<void> reserve(std::uint64_t size) override { return sink_->reserve(size); }
+  Result<void> append(const ByteSource& source) override { return sink_->append(source); }
+  Result<void> skip(std::uint64_t size) override { return sink_->skip(size); }
+  Result<void> commit() override { return {}; }
+  Result<void> commit_now() { return sink_->commit(); }
+
+ private:
+  std::unique_ptr<Sink> sink_;
+};
+
+/// Two outputs at one path would leave one of them.
+Result<void> check_apart(const std::vector<Output>& outputs) {
+  std::set<std::filesystem::path> paths;
+  for (const Output& output : outputs) {
+    std::error_code ignored;
+    if (paths.insert(std::filesystem::weakly_canonical(output.path, ignored)).second) continue;
+    return make_error(ErrorCode::kInvalidArgument, "two outputs are to be ", quote(output.path),
+                      "; give each a name of its own");
+  }
+  return {};
 }
 
 /// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
@@ -67,12 +99,32 @@ Progress interruptible_progress() {
   };
 }
 
+Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
+                           const std::vector<std::string>& inputs) {
+  ETSTREAM_TRY(check_apart(outputs));
+  // The progress outlives the sinks, which on an interrupt have temporary files to remove.
+  const bool is_plain = std::any_of(outputs.begin(), outputs.end(),
+                                    [](const Output& output) { return is_stream(output.path); });
+  const Progress progress = is_plain ? plain_progress() : interruptible_progress();
+  std::vector<std::unique_ptr<Uncommitted>> written;
+  for (const Output& output : outputs) {
+    ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, inputs));
+    written.push_back(std::make_unique<Uncommitted>(std::move(sink)));
+    ETSTREAM_TRY(write(*output.layout, *written.back(), progress));
+  }
+  for (const auto& sink : written) ETSTREAM_TRY(sink->commit_now());
+  return {};
+}
+
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
                           const std::vector<std::string>& inputs) {
-  // The progress outlives the sink, which on an interrupt has a temporary file to remove.
-  const Progress progress = is_stream(path) ? plain_progress() : interruptible_progress();
-  ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs));
-  return write(layout, *sink, progress);
+  return write_outputs({{&layout, path}}, sync, inputs);
+}
+
+Result<void> require_sound(const std::string& path, const Findings& findings) {
+  print(findings);
+  if (findings.ok()) return {};
+  return make_error(ErrorCode::kCorrupt, path, ": ", counted(findings.errors.size(), "error"));
 }
 
 void print(const Findings& findings) {

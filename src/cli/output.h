@@ -22,9 +22,22 @@ namespace etstream::cli {
 [[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
                                         const std::vector<std::string>& inputs);
 
+/// What goes where.
+struct Output {
+  const Layout* layout = nullptr;
+  std::string path;
+};
+
+/// The same for several files, none of which is there before all are written; then they come in this order.
+[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
+                                         const std::vector<std::string>& inputs);
+
 /// A progress function with a bar that stops where the process is interrupted, and that catches interrupts
 /// for as long as it lives: before a temporary file is made, until it is gone.
 [[nodiscard]] Progress interruptible_progress();
+
+/// Prints the findings of `path`. Error: kCorrupt if there are errors among them.
+[[nodiscard]] Result<void> require_sound(const std::string& path, const Findings& findings);
 
 /// Each finding on a line of standard error.
 void print(const Findings& findings);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream pte MODEL.pte -o OUT.pte [layout options]
+// etstream pte MODEL.pte -o OUT.pte [changes and layout options]
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,11 +11,12 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
+#include "cli/key_map.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "etstream/findings.h"
-#include "etstream/program_layout.h"
+#include "etstream/program_changes.h"
 
 namespace etstream::cli {
 namespace {
@@ -27,36 +29,104 @@ struct PteArguments : OutputOptions {
   std::uint32_t constant_tensor_alignment = 0;
   std::uint32_t delegate_alignment = 0;
   std::string delegates;
+  std::string constants_to;
+  std::string keys;
+  std::vector<std::string> constants_from;
   ProgramLayoutOptions layout;
+  ProgramChanges changes;
 };
 
-Result<void> pte_command(const PteArguments& arguments) {
+/// Those that the program's changes are made of.
+Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& paths,
+                                                ProgramChanges& changes) {
+  std::deque<TensorDataFile> files;
+  for (const std::string& path : paths) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(file));
+    Findings findings;
+    ETSTREAM_TRY(weights.verify(findings));
+    ETSTREAM_TRY(require_sound(path, findings));
+    changes.constants_in.push_back(&files.emplace_back(std::move(weights)));
+  }
+  return files;
+}
+
+/// Weights first: a program that needs them is not there before they are.
+Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
+  Layout weights;
+  std::vector<Output> outputs;
+  if (planned.weights) {
+    ETSTREAM_ASSIGN(weights, plan(*planned.weights));
+    outputs.push_back({&weights, arguments.constants_to});
+  }
+  outputs.push_back({&planned.program, arguments.output});
+  std::vector<std::string> inputs = arguments.constants_from;
+  inputs.push_back(arguments.file);
+  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync, inputs));
+  if (arguments.json) {
+    nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
+    if (planned.weights) report["weights"] = {{"output", arguments.constants_to}, {"size", weights.size}};
+    print_json(report);
+    return {};
+  }
+  for (const Output& output : outputs) {
+    if (is_standard_output(output.path)) continue;
+    std::printf("%s: %s\n", output.path.c_str(), readable_size(output.layout->size).c_str());
+  }
+  return {};
+}
+
+Result<void> pte_command(PteArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto program, ProgramFile::open(file));
   Findings findings;
   ETSTREAM_TRY(program.verify(findings));
-  print(findings);
-  if (!findings.ok()) {
-    return make_error(ErrorCode::kCorrupt, arguments.file, ": ", counted(findings.errors.size(), "error"));
+  ETSTREAM_TRY(require_sound(arguments.file, findings));
+  ETSTREAM_ASSIGN(const auto weights, open_weights(arguments.constants_from, arguments.changes));
+  if (!arguments.constants_to.empty()) {
+    arguments.changes.constants_out.emplace();
+    if (!arguments.keys.empty()) {
+      ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_key_map(arguments.keys));
+    }
   }
-  ETSTREAM_ASSIGN(const Layout layout, plan(program, arguments.layout));
-  if (arguments.dry_run) {
-    print_plan(layout, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, {arguments.file}));
-  if (arguments.json) {
-    print_json({{"output", arguments.output}, {"size", layout.size}});
-  } else if (!is_standard_output(arguments.output)) {
-    std::printf("%s: %s\n", arguments.output.c_str(), readable_size(layout.size).c_str());
-  }
+  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(program, arguments.changes, arguments.layout));
+  if (!arguments.dry_run) return write_plan(planned, arguments);
+  print_plan(planned.program, arguments.json);
   return {};
+}
+
+void add_changes(CLI::App& command, PteArguments& arguments) {
+  command
+      .add_option("--drop-method", arguments.changes.drop_methods,
+                  "Leave out the method of that name, with the data that only it uses")
+      ->type_name("METHOD")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
+                   "Leave out where instructions come from in the model's source");
+  auto* to = command
+                 .add_option("--constants-to", arguments.constants_to,
+                             "Move constants and named data into a file of weights, which is written too")
+                 ->type_name("WEIGHTS.ptd");
+  command
+      .add_option("--keys", arguments.keys,
+                  "Have constants go by these keys there: a JSON object, by their SHA-256 or their number")
+      ->type_name("KEYS.json")
+      ->needs(to);
+  command
+      .add_option("--constants-from", arguments.constants_from,
+                  "Move constants and named data in from a file of weights")
+      ->type_name("WEIGHTS.ptd")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->excludes(to);
 }
 
 }  // namespace
 
 void add_pte_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("pte", "Write a program again under another layout");
+  CLI::App* command =
+      app.add_subcommand("pte", "Write a program again, under another layout or with other content");
   auto arguments = std::make_shared<PteArguments>();
   command->add_option("FILE", arguments->file, "A program (.pte)")->required();
   add_output_path(*command, *arguments, "The program", "OUT.pte");
@@ -79,6 +149,9 @@ void add_pte_command(CLI::App& app, Run& run) {
                                      "Have the data of delegates inline, in the flatbuffer, or in segments")
                         ->type_name(CLI::detail::join(kDelegatePlaces, "|"))
                         ->check(CLI::IsMember(kDelegatePlaces).description(""));
+  command->add_flag("--strict-alignment", arguments->layout.strict_alignment,
+                    "Have both alignments hold in segments too, where ExecuTorch lets them go");
+  add_changes(*command, *arguments);
   add_output_flags(*command, *arguments);
   command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
     check_output(*command, *arguments);

@@ -2,15 +2,12 @@
 #include "format/bundled_program_schema.h"
 
 #include "bundled_program_bfbs_generated.h"
+#include "schema/embedded_schema.h"
 
 namespace etstream {
 
 Result<const Schema*> bundled_program_schema() {
-  using Binary = bundled_program::BundledProgramBinarySchema;
-  static const Result<Schema> kSchema =
-      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
-  if (!kSchema) return kSchema.error();
-  return &*kSchema;
+  return embedded_schema<bundled_program::BundledProgramBinarySchema>();
 }
 
 }  // namespace etstream

@@ -8,19 +8,12 @@
 #include "format/extended_header.h"
 #include "format/program_parts.h"
 #include "program_bfbs_generated.h"
+#include "schema/embedded_schema.h"
 #include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
 
 namespace etstream {
 namespace {
-
-Result<const Schema*> program_schema() {
-  using Binary = program::ProgramBinarySchema;
-  static const Result<Schema> kSchema =
-      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
-  if (!kSchema) return kSchema.error();
-  return &*kSchema;
-}
 
 Result<ValueInfo> read_tensor(const TableReader& tensor) {
   TensorInfo info;
@@ -106,7 +99,7 @@ ProgramFile::~ProgramFile() = default;
 
 Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name) {
   return without_exceptions([&]() -> Result<ProgramFile> {
-    ETSTREAM_ASSIGN(const Schema* schema, program_schema());
+    ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<program::ProgramBinarySchema>());
     if (name.empty()) name = file.name();
     ETSTREAM_ASSIGN(const ExtendedHeader header, read_extended_header(file, name));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.program_size));

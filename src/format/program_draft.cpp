@@ -114,6 +114,9 @@ class ValueSetter {
       if (!draft_.has_same_inline_constants) set_list("constant_buffer", {});
     }
     for (const Subsegments& subsegments : draft_.mutable_data) set_subsegments(subsegments);
+    if (!draft_.has_same_mutable_data) {
+      values_.set(values_.root(), "Program", "mutable_data_segments", AbsentValue{});
+    }
     for (const std::size_t i : draft_.changed_tensors) set_tensor(draft_.tensors[i]);
   }
 

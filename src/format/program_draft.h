@@ -65,6 +65,7 @@ struct ProgramDraft {
   std::vector<InlineData> inline_constants;
   bool has_same_inline_constants = true;
   std::vector<Subsegments> mutable_data;
+  bool has_same_mutable_data = true;
   std::vector<NamedData> named_data;
   bool has_same_named_data = true;
   std::vector<DelegateReference> delegates;  // indices are in `segments` or in `inline_delegates`

@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "format/constant_segment.h"
 #include "format/delegate_data.h"
-#include "layout/append.h"
+#include "layout/segments.h"
 #include "schema/schema_packer.h"
 
 namespace etstream {
@@ -40,8 +40,13 @@ class ProgramPlanner {
     if (options.delegates == DelegateData::kInSegments) ETSTREAM_TRY(move_delegates_to_segments(draft_));
     ETSTREAM_TRY(join_pieces(options.constant_tensor_alignment.has_value()));
     if (options.strict_alignment) set_own_alignments();
+    for (const std::uint32_t i : draft_.order) {
+      const ProgramDraft::Segment& segment = draft_.segments[i];
+      const std::uint32_t alignment = std::max(alignments_.segments, segment.alignment);
+      segments_.push_back({segment.source, alignment, segment.label});
+    }
     if (options.segment_alignment || options.strict_alignment || !keep_places()) {
-      ETSTREAM_TRY(place_segments());
+      ETSTREAM_ASSIGN(offsets_, place(segments_));
     }
     return assemble();
   }
@@ -72,10 +77,6 @@ class ProgramPlanner {
     }
   }
 
-  [[nodiscard]] std::uint32_t alignment_of(const ProgramDraft::Segment& segment) const {
-    return std::max(alignments_.segments, segment.alignment);
-  }
-
   /// Segments stay where they are, if all of them are there as they were, in order and apart.
   bool keep_places() {
     if (draft_.order.size() != draft_.segments.size()) return false;
@@ -83,35 +84,25 @@ class ProgramPlanner {
     for (const std::uint32_t i : draft_.order) {
       const ProgramDraft::Segment& segment = draft_.segments[i];
       if (!segment.offset || *segment.offset < end) {
-        placed_.clear();
+        offsets_.clear();
         return false;
       }
-      placed_.push_back({*segment.offset, segment.source.size()});
+      offsets_.push_back(*segment.offset);
       end = *segment.offset + segment.source.size();
     }
     return true;
   }
 
-  /// One after another, at multiples of their alignments.
-  Result<void> place_segments() {
-    std::uint64_t end = 0;
-    for (const std::uint32_t i : draft_.order) {
-      const ProgramDraft::Segment& segment = draft_.segments[i];
-      const auto offset = checked_add(end, padding_to(end, alignment_of(segment)));
-      const auto next = offset ? checked_add(*offset, segment.source.size()) : std::nullopt;
-      if (!next) return make_error(ErrorCode::kTooLarge, "the segments would be over 2^64 - 1 bytes");
-      placed_.push_back({*offset, segment.source.size()});
-      end = *next;
-    }
-    return {};
-  }
-
   Result<Layout> assemble() {
-    const bool has_header = std::any_of(placed_.begin(), placed_.end(),
+    std::vector<PlacedSegment> placed;
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+      placed.push_back({offsets_[i], segments_[i].source.size()});
+    }
+    const bool has_header = std::any_of(placed.begin(), placed.end(),
                                         [](const PlacedSegment& segment) { return segment.size > 0; });
     ETSTREAM_ASSIGN(const TableView root, draft_.view.root());
     EditedValues values(draft_.view, root);
-    ETSTREAM_TRY(set_values(draft_, placed_, values));
+    ETSTREAM_TRY(set_values(draft_, placed, values));
     auto packed =
         pack_program(draft_.view, values, alignments_.delegates, has_header ? alignments_.header : 0);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
@@ -124,21 +115,12 @@ class ProgramPlanner {
   }
 
   Result<Layout> append_segments(Layout layout) {
-    std::uint32_t base_alignment = 1;
-    for (const std::uint32_t i : draft_.order) {
-      base_alignment = std::max(base_alignment, alignment_of(draft_.segments[i]));
-    }
+    std::uint32_t base_alignment = alignments_.segments;
+    for (const Segment& segment : segments_) base_alignment = std::max(base_alignment, segment.alignment);
     ExtendedHeader header;
     header.length = ExtendedHeader::kSize;
     header.program_size = layout.size;
-    ETSTREAM_TRY(pad(layout, base_alignment));
-    header.segment_base_offset = layout.size;
-    for (std::size_t i = 0; i < placed_.size(); ++i) {
-      const ProgramDraft::Segment& segment = draft_.segments[draft_.order[i]];
-      const std::uint64_t at = header.segment_base_offset + placed_[i].offset;
-      ETSTREAM_TRY(append(layout, 1, "padding", ByteSource::zeros(at - layout.size)));
-      ETSTREAM_TRY(append(layout, alignment_of(segment), segment.label, segment.source));
-    }
+    ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments_, offsets_, base_alignment));
     header.segment_data_size = layout.size - header.segment_base_offset;
     put_header(layout, header, alignments_.header);
     layout.payload_size = layout.size - layout.metadata_size;
@@ -147,7 +129,8 @@ class ProgramPlanner {
 
   ProgramDraft draft_;
   const ProgramAlignments alignments_;
-  std::vector<PlacedSegment> placed_;  // of draft_.order
+  std::vector<Segment> segments_;       // in file order
+  std::vector<std::uint64_t> offsets_;  // of them, from the first one on
 };
 
 Result<void> check_alignment(std::string_view what, std::optional<std::uint32_t> alignment,

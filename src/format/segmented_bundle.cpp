@@ -15,6 +15,7 @@
 #include "format/bundled_program_bindings.h"
 #include "format/segmented_bundle_directory.h"
 #include "layout/append.h"
+#include "schema/embedded_schema.h"
 #include "schema/schema_packer.h"
 #include "schema/struct_reader.h"
 #include "segmented_bundle_bfbs_generated.h"
@@ -283,11 +284,7 @@ Result<ProgramLayout> layout_of(const ByteSource& source) {
 }  // namespace
 
 Result<const Schema*> segmented_bundle_schema() {
-  using Binary = segmented_bundle::BundledProgramBinarySchema;
-  static const Result<Schema> kSchema =
-      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
-  if (!kSchema) return kSchema.error();
-  return &*kSchema;
+  return embedded_schema<segmented_bundle::BundledProgramBinarySchema>();
 }
 
 Result<Layout> plan_segmented_bundle(const BundledProgram& bundle, const SegmentedBundleOptions& options) {

@@ -14,13 +14,12 @@
 #include "format/segmented_bundle.h"
 #include "format/test_case_check.h"
 #include "io/find_nonzero.h"
+#include "io/read_pieces.h"
 #include "layout/range_hasher.h"
 #include "schema/flatbuffer_verifier.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 
 /// "FILE: offset N: expected..., found...".
 template <class... Texts>
@@ -153,15 +152,8 @@ Result<void> SegmentedBundleParts::verify(const std::vector<std::string>& names,
     return {};
   }
   RangeHasher hasher(ranges);
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kBufferSize);
-  for (std::uint64_t at = 0; at < header_.directory_offset;) {
-    const auto n =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kBufferSize, header_.directory_offset - at));
-    ETSTREAM_TRY(file_.read_at(at, {buffer.get(), n}));
-    hasher.pass({buffer.get(), n});
-    file_.forget(at, n);
-    at += n;
-  }
+  ETSTREAM_ASSIGN(const ByteSource before, file_.slice(0, header_.directory_offset));
+  ETSTREAM_TRY(read_pieces(before, [&](std::span<const std::byte> bytes) { hasher.pass(bytes); }));
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (hasher.hashes()[i] == told[i].first) continue;
     add_error(findings, finding(file_, ranges[i].offset, told[i].second, " of ", ranges[i].size,

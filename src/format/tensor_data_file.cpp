@@ -11,6 +11,7 @@
 #include "format/tensor_data_header.h"
 #include "format/tensor_shape.h"
 #include "format/test_case_check.h"
+#include "schema/embedded_schema.h"
 #include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
 
@@ -23,14 +24,6 @@ struct TensorDataFile::Parts {
 };
 
 namespace {
-
-Result<const Schema*> flat_tensor_schema() {
-  using Binary = flat_tensor::FlatTensorBinarySchema;
-  static const Result<Schema> kSchema =
-      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
-  if (!kSchema) return kSchema.error();
-  return &*kSchema;
-}
 
 Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
   ETSTREAM_ASSIGN(const auto table, named.child("tensor_layout"));
@@ -57,7 +50,7 @@ TensorDataFile::~TensorDataFile() = default;
 
 Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
   return without_exceptions([&]() -> Result<TensorDataFile> {
-    ETSTREAM_ASSIGN(const Schema* schema, flat_tensor_schema());
+    ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
     ETSTREAM_ASSIGN(const TensorDataHeader header, read_tensor_data_header(file));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
     ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(flatbuffer), file.name()));

@@ -63,4 +63,18 @@ Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
   return header;
 }
 
+std::vector<std::byte> tensor_data_header_bytes(const TensorDataHeader& header) {
+  std::vector<std::byte> out(kPaddedTensorDataHeader);
+  const auto put = [&](std::size_t offset, const auto& value) {
+    std::memcpy(out.data() + offset, &value, sizeof(value));
+  };
+  std::memcpy(out.data(), TensorDataHeader::kMagic.data(), TensorDataHeader::kMagic.size());
+  put(4, header.length);
+  put(8, header.flatbuffer_offset);
+  put(16, header.flatbuffer_size);
+  put(24, header.segment_base_offset);
+  put(32, header.segment_data_size);
+  return out;
+}
+
 }  // namespace etstream

@@ -3,9 +3,11 @@
 // The header of a .ptd file: where its flatbuffer ends, and where its segments are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
@@ -34,5 +36,11 @@ struct TensorDataHeader {
 /// That of `file`; its ranges are inside the file, segments behind the flatbuffer. Errors: kCorrupt, also
 /// where there is none; kIo.
 [[nodiscard]] Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file);
+
+/// What ExecuTorch pads the header to.
+inline constexpr std::uint32_t kPaddedTensorDataHeader = 48;
+
+/// The header with its padding.
+[[nodiscard]] std::vector<std::byte> tensor_data_header_bytes(const TensorDataHeader& header);
 
 }  // namespace etstream

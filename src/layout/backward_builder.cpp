@@ -62,7 +62,7 @@ class BackwardBuilder::Block final : public ByteStorage {
   std::size_t chunk_end_ = kSize;
 };
 
-BackwardBuilder::BackwardBuilder() = default;
+BackwardBuilder::BackwardBuilder(EmptyVectors empty_vectors) : empty_vectors_(empty_vectors) {}
 BackwardBuilder::~BackwardBuilder() = default;
 
 BackwardBuilder::Ref BackwardBuilder::add_string(std::string_view string) {
@@ -103,6 +103,10 @@ BackwardBuilder::Ref BackwardBuilder::add_struct(std::span<const std::byte> byte
 
 void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment) {
   assert(is_power_of_two(alignment));
+  if (bytes == 0 && empty_vectors_ == EmptyVectors::kAsTheyCome) {
+    align(kUoffsetSize, 0);
+    return;
+  }
   align(kUoffsetSize, bytes);
   align(alignment, bytes);
 }

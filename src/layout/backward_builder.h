@@ -8,8 +8,8 @@
 // bytes is therefore a *hole*: it moves the position by N and takes no memory. All else (alignment
 // padding, vtables and their sharing, lengths) is what a builder that held everything would write.
 //
-// The bytes are those of FlatBuffers' Python builder (25.x), which ExecuTorch writes with. It differs
-// from the C++ one in a vector of no elements: that is aligned for its elements all the same.
+// The bytes are those of FlatBuffers' Python builder (25.x), which ExecuTorch writes with, or of the C++ one.
+// They differ in a vector of no elements: Python's aligns it for its elements all the same.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,8 @@ class BackwardBuilder {
     explicit operator bool() const noexcept { return from_end != 0; }
   };
 
-  BackwardBuilder();
+  enum class EmptyVectors { kAligned, kAsTheyCome };
+  explicit BackwardBuilder(EmptyVectors empty_vectors = EmptyVectors::kAligned);
   ~BackwardBuilder();
   BackwardBuilder(const BackwardBuilder&) = delete;
   BackwardBuilder& operator=(const BackwardBuilder&) = delete;
@@ -97,6 +98,7 @@ class BackwardBuilder {
   void close_chunk();
   void add_extent(std::uint32_t alignment, std::string_view label, ByteSource source);
 
+  EmptyVectors empty_vectors_;
   std::deque<Extent> extents_;  // of the file so far; offset unset
   std::vector<std::string> labels_;
   std::unordered_map<std::string, std::uint32_t> label_numbers_;

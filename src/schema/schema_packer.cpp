@@ -27,7 +27,12 @@ bool equals_default(const FieldType& field, std::uint64_t bits) {
 
 class Packer {
  public:
-  Packer(const Schema& schema, ValueReader& reader) : schema_(schema), reader_(reader) {}
+  Packer(const Schema& schema, ValueReader& reader, ObjectOrder order)
+      : schema_(schema),
+        reader_(reader),
+        order_(order),
+        builder_(order == ObjectOrder::kFlatc ? BackwardBuilder::EmptyVectors::kAsTheyCome
+                                              : BackwardBuilder::EmptyVectors::kAligned) {}
 
   Result<Layout> run(const PackOptions& options) {
     ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
@@ -62,20 +67,35 @@ class Packer {
       ETSTREAM_TRY(pack_field(table, i, value, first_slot, depth));
     }
     builder_.begin_table();
-    for (const FieldType& field : table.fields) {
-      const Slot& slot = slots_[first_slot + field.id];
-      if (slot.kind == Slot::Kind::kRef) {
-        builder_.add_ref(field.id, slot.ref);
-      } else if (slot.kind == Slot::Kind::kStruct) {
-        builder_.add_struct(field.id, std::span(structs_).subspan(slot.bits, field.width),
-                            field.natural_alignment);
-      } else if (slot.kind == Slot::Kind::kScalar && !equals_default(field, slot.bits)) {
-        builder_.add_scalar(field.id, slot.bits, field.width);
+    if (order_ == ObjectOrder::kObjectApi) {
+      for (const FieldType& field : table.fields) add_field(field, slots_[first_slot + field.id]);
+    } else {
+      for (std::uint32_t width = 8; width > 0; width /= 2) {
+        for (auto field = table.fields.rbegin(); field != table.fields.rend(); ++field) {
+          if (inline_width(*field) == width) add_field(*field, slots_[first_slot + field->id]);
+        }
       }
     }
     slots_.resize(first_slot);
     structs_.resize(first_struct);
     return builder_.end_table();
+  }
+
+  void add_field(const FieldType& field, const Slot& slot) {
+    if (slot.kind == Slot::Kind::kRef) {
+      builder_.add_ref(field.id, slot.ref);
+    } else if (slot.kind == Slot::Kind::kStruct) {
+      builder_.add_struct(field.id, std::span(structs_).subspan(slot.bits, field.width),
+                          field.natural_alignment);
+    } else if (slot.kind == Slot::Kind::kScalar && !equals_default(field, slot.bits)) {
+      builder_.add_scalar(field.id, slot.bits, field.width);
+    }
+  }
+
+  /// By which flatc sorts: a struct counts as an offset.
+  static std::uint32_t inline_width(const FieldType& field) {
+    const bool is_scalar = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
+    return is_scalar ? field.width : 4;
   }
 
   static bool is_type_of_unions(const FieldType& field) {
@@ -217,6 +237,7 @@ class Packer {
 
   const Schema& schema_;
   ValueReader& reader_;
+  const ObjectOrder order_;
   BackwardBuilder builder_;
   std::vector<Slot> slots_;         // of all tables that are open
   std::vector<std::byte> structs_;  // of the slots
@@ -225,7 +246,7 @@ class Packer {
 }  // namespace
 
 Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
-  return without_exceptions([&] { return Packer(schema, reader).run(options); });
+  return without_exceptions([&] { return Packer(schema, reader, options.order).run(options); });
 }
 
 }  // namespace etstream

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program (.pte) written again with other content, without exporting it again: methods left out, stack traces
+// left out, constants moved to a file of weights (.ptd) or in from one.
+//
+//   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
+//   if (!program) return program.error();
+//   auto planned = etstream::plan(*program, etstream::ProgramChanges{.drop_methods = {"train"}});
+//   if (!planned) return planned.error();
+//   const auto sink = etstream::open_file_sink("smaller.pte").value();
+//   if (const auto written = etstream::write(planned->program, *sink); !written) return written.error();
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/export.h"
+#include "etstream/layout.h"
+#include "etstream/program.h"
+#include "etstream/program_layout.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data.h"
+#include "etstream/tensor_data_file.h"
+
+namespace etstream {
+
+/// Where constants get their keys from in a file of weights.
+struct ConstantsOut {
+  /// A constant's key, by the SHA-256 of its bytes (64 hexadecimal digits, lower case) or by its number in the
+  /// program's constants (decimal). One that is not in it goes by its tensor's fully qualified name where it
+  /// has one, otherwise by its SHA-256. Where tensors of several layouts share the bytes, all but the first
+  /// go by "KEY:TYPE[SIZES]".
+  std::map<std::string, std::string> keys;
+};
+
+struct ProgramChanges {
+  /// Names of methods to leave out, with the constants, mutable data and delegates' data that only they use,
+  /// and named data whose key the data of their delegates holds and no other does.
+  std::vector<std::string> drop_methods;
+  /// Leaves out where instructions come from in the model's source.
+  bool drop_stack_traces = false;
+  /// Moves all constants and named data into a file of weights, which the program then can't be loaded
+  /// without. ExecuTorch loads it by `Module(program, weights)`.
+  std::optional<ConstantsOut> constants_out;
+  /// Moves the tensors that the program has outside, and named data, in from these files, which outlive the
+  /// call alone. What none of them has stays outside.
+  std::vector<const TensorDataFile*> constants_in;
+};
+
+struct ProgramPlan {
+  Layout program;
+  std::optional<TensorData> weights;  // where constants are moved out
+};
+
+/// The plan of the program with these changes, under these options. Constants are read where their SHA-256 is
+/// asked for. Errors: those of plan(ProgramFile, ProgramLayoutOptions); kNotFound for a method that the program
+/// does not have, kInvalidArgument for dropping all, for a key that two constants would have, and for
+/// constants moved both ways.
+[[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramFile& program,
+                                                       const ProgramChanges& changes,
+                                                       const ProgramLayoutOptions& options = {});
+
+}  // namespace etstream

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Named data in a file of its own (.ptd, identifier FT01): the weights of programs, described to be written.
+//
+//   etstream::TensorData weights;
+//   weights.buffers.push_back({etstream::ByteSource::zeros(24)});
+//   weights.entries.push_back(
+//       {"linear.weight", 0, etstream::TensorLayout{etstream::ScalarType::kFloat32, {2, 3}, {0, 1}}});
+//   const auto layout = etstream::plan(weights);
+//   if (!layout) return layout.error();
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/layout.h"
+#include "etstream/result.h"
+#include "etstream/tensor_layout.h"
+
+namespace etstream {
+
+struct TensorData {
+  struct Buffer {
+    ByteSource data;
+    std::uint32_t alignment = 1;  // that it has of its own, a power of two up to 2^30
+  };
+  struct Entry {
+    std::string key;
+    std::uint32_t buffer = 0;  // an index in `buffers`; several entries may share one
+    /// Of a tensor that a program asks for by name; none for data that a backend asks for.
+    std::optional<TensorLayout> layout = std::nullopt;
+  };
+
+  std::vector<Buffer> buffers;  // each in a segment, in the order in which entries first refer to them
+  std::vector<Entry> entries;
+  std::uint32_t segment_alignment = 128;  // of each segment, a power of two up to 2^30; ExecuTorch's default
+};
+
+/// The plan of the file, byte for byte as ExecuTorch 1.5.1 serializes it. Errors: kInvalidArgument for a key
+/// that comes twice, an index of no buffer, an alignment that is none, a layout whose size is not its data's
+/// or whose dim_order is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
+[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const TensorData& data);
+
+}  // namespace etstream

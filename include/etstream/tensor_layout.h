@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TensorLayout: how the bytes of a tensor are to be read.
+//
+//   const etstream::TensorLayout weight{etstream::ScalarType::kFloat32, {2, 3}, {0, 1}};
+//   const auto bytes = etstream::byte_size(weight.scalar_type, weight.sizes);
+//   std::printf("%zu bytes\n", static_cast<std::size_t>(bytes.value()));
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "etstream/scalar_type.h"
+
+namespace etstream {
+
+struct TensorLayout {
+  ScalarType scalar_type = ScalarType::kFloat32;
+  std::vector<std::int32_t> sizes;
+  std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first
+
+  bool operator==(const TensorLayout&) const = default;
+};
+
+}  // namespace etstream

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sha256: the hash that ExecuTorch's backends name data by.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace etstream {
+
+/// Used by one thread at a time.
+class Sha256 {
+ public:
+  /// std::bad_alloc where there is no memory for its 112 bytes.
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void update(std::span<const std::byte> bytes) noexcept;
+  /// Of all that has come: 64 hexadecimal digits, lower case. To be called once, after the last update().
+  [[nodiscard]] std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/program_changes.h"
+
+#include "base/try.h"
+#include "format/dropped_methods.h"
+#include "format/external_constants.h"
+#include "format/program_draft.h"
+#include "format/program_planner.h"
+
+namespace etstream {
+namespace {
+
+bool has_changes(const ProgramChanges& changes) {
+  return !changes.drop_methods.empty() || changes.drop_stack_traces || changes.constants_out ||
+         !changes.constants_in.empty();
+}
+
+}  // namespace
+
+Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& changes,
+                         const ProgramLayoutOptions& options) {
+  return without_exceptions([&]() -> Result<ProgramPlan> {
+    ProgramPlan out;
+    if (!has_changes(changes)) {
+      ETSTREAM_ASSIGN(out.program, plan(program, options));
+      return out;
+    }
+    if (changes.constants_out && !changes.constants_in.empty()) {
+      return Error{ErrorCode::kInvalidArgument, "constants can't be moved out and in at once"};
+    }
+    ETSTREAM_TRY(check(options));
+    ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
+    ETSTREAM_ASSIGN(const ProgramAlignments observed, observe_alignments(program, draft));
+    draft.has_stack_traces = !changes.drop_stack_traces;
+    if (!changes.drop_methods.empty()) ETSTREAM_TRY(drop_methods(draft, changes.drop_methods));
+    ETSTREAM_TRY(move_constants_in(draft, changes.constants_in));
+    if (changes.constants_out) {
+      ETSTREAM_ASSIGN(out.weights, move_constants_out(draft, *changes.constants_out));
+    }
+    ETSTREAM_ASSIGN(out.program, lay_out(std::move(draft), observed, options));
+    return out;
+  });
+}
+
+}  // namespace etstream
