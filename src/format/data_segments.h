@@ -18,6 +18,9 @@ namespace etstream {
 [[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
                                                              std::uint64_t base_offset);
 
+/// Those in a table SubsegmentOffsets, however many they are. Errors: kCorrupt, kIo.
+[[nodiscard]] Result<std::vector<std::uint64_t>> read_offsets(const TableReader& subsegments);
+
 /// Where segments may be.
 struct SegmentRoom {
   std::string_view whole;  // what messages call all of it: "the program"

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "format/data_segments.h"
 #include "format/program_parts.h"
 #include "schema/struct_reader.h"
 
@@ -33,7 +34,7 @@ Result<std::uint32_t> read_segment_index(const TableReader& table, std::size_t c
 Result<Subsegments> read_subsegments(const TableReader& table, std::size_t count) {
   Subsegments out;
   out.position = table.position();
-  ETSTREAM_ASSIGN(out.offsets, table.values<std::uint64_t>("offsets"));
+  ETSTREAM_ASSIGN(out.offsets, read_offsets(table));
   ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
   // With no constants, segment 0 need not be there.
   if (index == 0 && count == 0) return out;

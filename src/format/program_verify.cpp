@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "format/data_segments.h"
+#include "format/lost_alignment.h"
 #include "format/program_parts.h"
 #include "format/tensor_shape.h"
 #include "format/test_case_check.h"
@@ -39,7 +40,7 @@ class ProgramVerifier {
       ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
       ETSTREAM_TRY(verify_plan(plan));
     }
-    return {};
+    return warn_of_lost_alignment(program_, segments_, findings_);
   }
 
  private:
