@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::size_t kWindowSize = std::size_t{64} << 10;
 constexpr std::uint64_t kLongestToken = std::uint64_t{16} << 20;
-constexpr int kDeepestValue = 64;
 
 /// The characters of a source, read a window at a time. A failed read ends them early.
 class Characters {
@@ -96,7 +96,8 @@ class CharacterIterator {
 /// The parser's callbacks, as events. Their names and types are the parser's.
 class Adapter {
  public:
-  Adapter(JsonHandler& handler, Characters& characters) : handler_(handler), characters_(characters) {}
+  Adapter(JsonHandler& handler, Characters& characters, int deepest)
+      : handler_(handler), characters_(characters), deepest_(deepest) {}
 
   bool null() { return pass({.kind = JsonEvent::Kind::kNull}); }
   bool boolean(bool value) { return pass({.kind = JsonEvent::Kind::kBool, .boolean = value}); }
@@ -104,8 +105,8 @@ class Adapter {
     return pass({.kind = JsonEvent::Kind::kInteger, .integer = value});
   }
   bool number_unsigned(std::uint64_t value) {
-    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return too_wide();
-    return number_integer(static_cast<std::int64_t>(value));
+    if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
+    return pass({.kind = JsonEvent::Kind::kUnsigned, .large = value});
   }
   bool number_float(double value, const std::string& spelled) {
     // The parser gives integers over 64 bits as floats.
@@ -134,8 +135,8 @@ class Adapter {
 
  private:
   bool open(JsonEvent::Kind kind) {
-    if (++depth_ > kDeepestValue) {
-      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than ", kDeepestValue));
+    if (++depth_ > deepest_) {
+      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than ", deepest_));
     }
     return pass({.kind = kind});
   }
@@ -156,6 +157,7 @@ class Adapter {
 
   JsonHandler& handler_;
   Characters& characters_;
+  const int deepest_;
   int depth_ = 0;
   std::optional<Error> error_;
 };
@@ -170,6 +172,8 @@ std::string_view name_of(JsonEvent::Kind kind) noexcept {
       return "true or false";
     case JsonEvent::Kind::kInteger:
       return "an integer";
+    case JsonEvent::Kind::kUnsigned:
+      return "an integer over 63 bits";
     case JsonEvent::Kind::kDouble:
       return "a number with point or exponent";
     case JsonEvent::Kind::kString:
@@ -188,10 +192,10 @@ std::string_view name_of(JsonEvent::Kind kind) noexcept {
   return "an event";
 }
 
-Result<void> parse_json(const ByteSource& source, JsonHandler& handler) {
+Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deepest) {
   return without_exceptions([&]() -> Result<void> {
     Characters characters(source);
-    Adapter adapter(handler, characters);
+    Adapter adapter(handler, characters, deepest);
     const bool parsed =
         nlohmann::json::sax_parse(CharacterIterator(characters), CharacterIterator(), &adapter);
     if (parsed && !characters.error()) return {};

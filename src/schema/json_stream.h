@@ -15,8 +15,9 @@ struct JsonEvent {
   enum class Kind {
     kNull,
     kBool,
-    kInteger,  // a number without point or exponent; fits 64 bits signed
-    kDouble,   // any other number
+    kInteger,   // a number without point or exponent; fits 64 bits signed
+    kUnsigned,  // one that only fits 64 bits unsigned
+    kDouble,    // any other number
     kString,
     kKey,
     kBeginObject,
@@ -27,6 +28,7 @@ struct JsonEvent {
   Kind kind = Kind::kNull;
   bool boolean = false;
   std::int64_t integer = 0;
+  std::uint64_t large = 0;  // of kUnsigned
   double number = 0;
   std::string_view string = {};  // of kString and kKey, UTF-8; valid during the call
 };
@@ -45,10 +47,13 @@ class JsonHandler {
   [[nodiscard]] virtual Result<void> on(const JsonEvent& event) = 0;
 };
 
+inline constexpr int kDeepestJson = 64;
+
 /// Parses all of `source`. Memory: 64 KiB and the longest string. Errors: the handler's, with the file's
 /// name and the line put before them; kCorrupt for what is not JSON (RFC 8259, valid UTF-8), nesting
-/// deeper than 64, a string, a number or white space longer than 16 MiB, and integers over 64 bits;
+/// deeper than `deepest`, a string, a number or white space longer than 16 MiB, and integers over 64 bits;
 /// the source's own.
-[[nodiscard]] Result<void> parse_json(const ByteSource& source, JsonHandler& handler);
+[[nodiscard]] Result<void> parse_json(const ByteSource& source, JsonHandler& handler,
+                                      int deepest = kDeepestJson);
 
 }  // namespace etstream

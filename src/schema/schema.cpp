@@ -95,11 +95,40 @@ std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflect
                              : pick(FieldKind::kTable, FieldKind::kTableVector);
 }
 
+bool names_enum(const reflection::Schema& schema, const reflection::Type& type) {
+  return names_union(schema, type) &&
+         !schema.enums()->Get(static_cast<flatbuffers::uoffset_t>(type.index()))->is_union();
+}
+
 /// A struct's size and alignment are what the schema says they are, if they can be.
 bool is_sound_struct(const reflection::Object& object) {
   return object.minalign() > 0 && object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
          is_power_of_two(static_cast<std::uint64_t>(object.minalign())) &&
          object.bytesize() % object.minalign() == 0;
+}
+
+/// Of a field, a struct's member, or a vector's or array's element; none for a struct that can't be.
+std::optional<InlineType> inline_type(const reflection::Schema& schema, const reflection::Type& type) {
+  const bool is_many = type.base_type() == reflection::Vector || type.base_type() == reflection::Array;
+  const auto base = is_many ? type.element() : type.base_type();
+  InlineType out;
+  if (base == reflection::Obj && object_of(schema, type) && object_of(schema, type)->is_struct()) {
+    const auto& declared = *object_of(schema, type);
+    if (!is_sound_struct(declared)) return std::nullopt;
+    out.width = static_cast<std::uint32_t>(declared.bytesize());
+    out.natural_alignment = static_cast<std::uint32_t>(declared.minalign());
+    out.structure = static_cast<std::size_t>(type.index());
+  } else if (is_scalar(base)) {
+    out.width = out.natural_alignment = width_of(base);
+    out.is_float = is_float(base);
+    out.is_bool = base == reflection::Bool;
+    out.is_signed = base == reflection::Byte || base == reflection::Short || base == reflection::Int ||
+                    base == reflection::Long;
+    if (base != reflection::UType && !out.is_float && names_enum(schema, type)) {
+      out.enumeration = static_cast<std::size_t>(type.index());
+    }
+  }
+  return out;
 }
 
 Result<FieldType> convert_field(const reflection::Schema& schema, const reflection::Object& object,
@@ -117,17 +146,9 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   out.required = field.required();
   out.deprecated = field.deprecated();
   out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
-  const bool is_vector = field.type()->base_type() == reflection::Vector;
-  const auto base = is_vector ? field.type()->element() : field.type()->base_type();
-  if (base == reflection::Obj && object_of(schema, *field.type())->is_struct()) {
-    const auto& declared = *object_of(schema, *field.type());
-    if (!is_sound_struct(declared)) return make_error(ErrorCode::kCorrupt, describe(), " is no sound struct");
-    out.width = static_cast<std::uint32_t>(declared.bytesize());
-    out.natural_alignment = static_cast<std::uint32_t>(declared.minalign());
-  } else if (is_scalar(base)) {
-    out.width = out.natural_alignment = width_of(base);
-    out.is_float = is_float(base);
-  }
+  const auto held = inline_type(schema, *field.type());
+  if (!held) return make_error(ErrorCode::kCorrupt, describe(), " is no sound struct");
+  static_cast<InlineType&>(out) = *held;
   if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
     out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
   } else if (*kind == FieldKind::kInlineVector) {
@@ -170,6 +191,74 @@ Result<TableType> convert_table(const reflection::Schema& schema, const reflecti
   return table;
 }
 
+Result<StructType> convert_struct(const reflection::Schema& schema, const reflection::Object& object) {
+  StructType out;
+  if (!object.is_struct()) return out;
+  out.name = without_namespace(object.name()->string_view());
+  for (const auto* field : *object.fields()) {
+    const auto held = inline_type(schema, *field->type());
+    if (!held || held->width == 0) {
+      return make_error(ErrorCode::kUnsupported, "schema: member ", out.name, ".",
+                        field->name()->string_view(),
+                        " is of a type that etstream does not know in a struct");
+    }
+    StructMember member;
+    static_cast<InlineType&>(member) = *held;
+    member.name = field->name()->str();
+    member.offset = field->offset();
+    if (field->type()->base_type() == reflection::Array) member.count = field->type()->fixed_length();
+    out.members.push_back(std::move(member));
+  }
+  std::sort(out.members.begin(), out.members.end(),
+            [](const StructMember& a, const StructMember& b) { return a.offset < b.offset; });
+  std::uint64_t end = 0;
+  for (const StructMember& member : out.members) {
+    const std::uint64_t size = std::uint64_t{member.width} * member.count.value_or(1);
+    if (member.offset < end ||
+        !range_fits(member.offset, size, static_cast<std::uint64_t>(object.bytesize()))) {
+      return make_error(ErrorCode::kCorrupt, "schema: member ", out.name, ".", member.name,
+                        " does not fit its struct");
+    }
+    end = member.offset + size;
+  }
+  return out;
+}
+
+/// Structs hold no struct that holds them, and are nested as deep as tables at most.
+Result<void> check_nesting(const std::vector<StructType>& structs) {
+  std::vector<bool> settled(structs.size());
+  for (int depth = 0; depth < kDeepestTable; ++depth) {
+    const std::vector<bool> before = settled;
+    for (std::size_t i = 0; i < structs.size(); ++i) {
+      const auto& members = structs[i].members;
+      settled[i] = std::all_of(members.begin(), members.end(), [&](const StructMember& member) {
+        return !member.structure || before[*member.structure];
+      });
+    }
+    if (settled == before) break;
+  }
+  const auto unsettled = std::find(settled.begin(), settled.end(), false);
+  if (unsettled == settled.end()) return {};
+  return make_error(ErrorCode::kCorrupt, "schema: struct ",
+                    structs[static_cast<std::size_t>(unsettled - settled.begin())].name,
+                    " is nested in itself, or too deep");
+}
+
+EnumType convert_enum(const reflection::Enum& declared) {
+  EnumType out;
+  out.name = without_namespace(declared.name()->string_view());
+  const auto* attributes = declared.attributes();
+  out.is_flags = attributes && std::any_of(attributes->begin(), attributes->end(), [](const auto* attribute) {
+                   return attribute->key()->string_view() == "bit_flags";
+                 });
+  const std::uint64_t mask =
+      ~std::uint64_t{0} >> (64 - 8 * width_of(declared.underlying_type()->base_type()));
+  for (const auto* value : *declared.values()) {
+    out.values.push_back({value->name()->str(), static_cast<std::uint64_t>(value->value()) & mask});
+  }
+  return out;
+}
+
 Result<UnionType> convert_union(const reflection::Schema& schema, const reflection::Enum& declared) {
   UnionType out;
   out.name = without_namespace(declared.name()->string_view());
@@ -184,15 +273,13 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
                         out.name, " is not a table, a struct or a string, of a number from 1 to 255");
     }
     UnionMember member;
+    if (is_struct) static_cast<InlineType&>(member) = *inline_type(schema, *type);
+    member.name = value->name()->str();
     member.kind = *kind;
     member.type = static_cast<std::size_t>(std::max(type->index(), 0));
-    if (is_struct) {
-      member.width = static_cast<std::uint32_t>(object_of(schema, *type)->bytesize());
-      member.natural_alignment = static_cast<std::uint32_t>(object_of(schema, *type)->minalign());
-    }
     const auto number = static_cast<std::size_t>(value->value());
     if (out.members.size() <= number) out.members.resize(number + 1);
-    out.members[number] = member;
+    out.members[number] = std::move(member);
   }
   return out;
 }
@@ -215,10 +302,13 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
     for (const auto* object : *source.objects()) {
       ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));
       schema.tables_.push_back(std::move(table));
+      ETSTREAM_ASSIGN(StructType structure, convert_struct(source, *object));
+      schema.structs_.push_back(std::move(structure));
       if (object != source.root_table()) continue;
       has_root = true;
       schema.root_ = schema.tables_.size() - 1;
     }
+    ETSTREAM_TRY(check_nesting(schema.structs_));
     if (!has_root) return make_error(ErrorCode::kCorrupt, "schema: its root_type is not one of its tables");
     for (const auto* declared : *source.enums()) {
       UnionType converted;
@@ -226,6 +316,7 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
         ETSTREAM_ASSIGN(converted, convert_union(source, *declared));
       }
       schema.unions_.push_back(std::move(converted));
+      schema.enums_.push_back(declared->is_union() ? EnumType() : convert_enum(*declared));
     }
     if (source.file_ident()) schema.identifier_ = source.file_ident()->str();
     if (!schema.identifier_.empty() && schema.identifier_.size() != 4) {
@@ -233,6 +324,26 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
     }
     return schema;
   });
+}
+
+const EnumValue* EnumType::find(std::uint64_t bits) const {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.bits == bits; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+const EnumValue* EnumType::find(std::string_view name) const {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.name == name; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint8_t> UnionType::number_of(std::string_view member) const {
+  if (member == "NONE") return std::uint8_t{0};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i] && members[i]->name == member) return static_cast<std::uint8_t>(i);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::size_t> Schema::find_table(std::string_view name) const {

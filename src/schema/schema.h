@@ -32,16 +32,24 @@ enum class FieldKind {
   kUnionVector,
 };
 
-struct FieldType {
+/// A scalar or a struct, which lies inline where it is used.
+struct InlineType {
+  std::uint32_t width = 0;              // in bytes; of a scalar 1, 2, 4 or 8
+  std::uint32_t natural_alignment = 1;  // of a scalar its width
+  bool is_float = false;
+  bool is_signed = false;
+  bool is_bool = false;
+  std::optional<std::size_t> enumeration;  // of a scalar: an index in Schema::enums()
+  std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
+};
+
+/// What is inline in it is the field itself, or an inline vector's element.
+struct FieldType : InlineType {
   std::string name;
   std::uint16_t id = 0;  // its place in the vtable
   FieldKind kind = FieldKind::kScalar;
   bool required = false;
   bool deprecated = false;
-  // Of a scalar or struct, or of an inline vector's elements:
-  std::uint32_t width = 0;              // in bytes; of a scalar 1, 2, 4 or 8
-  std::uint32_t natural_alignment = 1;  // of a scalar its width
-  bool is_float = false;
   std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
   // Of an inline vector: at least natural_alignment, more with force_align.
   std::uint32_t alignment = 1;
@@ -49,17 +57,43 @@ struct FieldType {
   std::size_t type = 0;
 };
 
-/// A table, a struct or a string.
-struct UnionMember {
+/// A table, a string, or a struct, which is what is inline in it.
+struct UnionMember : InlineType {
+  std::string name;
   FieldKind kind = FieldKind::kTable;
-  std::size_t type = 0;                 // of a table
-  std::uint32_t width = 0;              // of a struct
-  std::uint32_t natural_alignment = 1;  // of a struct
+  std::size_t type = 0;  // of a table
 };
 
 struct TableType {
   std::string name;               // without namespaces
   std::vector<FieldType> fields;  // fields[i].id == i
+};
+
+/// A scalar, a struct, or a fixed array of either.
+struct StructMember : InlineType {
+  std::string name;
+  std::uint32_t offset = 0;            // in the struct
+  std::optional<std::uint32_t> count;  // of an array's elements
+};
+
+struct StructType {
+  std::string name;
+  std::vector<StructMember> members;  // by offset, which do not overlap
+};
+
+struct EnumValue {
+  std::string name;
+  std::uint64_t bits = 0;  // in the width of the enum's fields, zero-extended
+};
+
+struct EnumType {
+  std::string name;
+  bool is_flags = false;  // each value is one bit, and they are combined
+  std::vector<EnumValue> values;
+
+  /// Null for what has no name.
+  [[nodiscard]] const EnumValue* find(std::uint64_t bits) const;
+  [[nodiscard]] const EnumValue* find(std::string_view name) const;
 };
 
 struct UnionType {
@@ -71,6 +105,8 @@ struct UnionType {
   [[nodiscard]] const UnionMember* member(std::uint64_t number) const {
     return number < members.size() && members[number] ? &*members[number] : nullptr;
   }
+  /// The number of a member; 0 for NONE.
+  [[nodiscard]] std::optional<std::uint8_t> number_of(std::string_view member) const;
 };
 
 /// A value. Const use from several threads is safe.
@@ -83,6 +119,10 @@ class Schema {
 
   [[nodiscard]] const std::vector<TableType>& tables() const noexcept { return tables_; }
   [[nodiscard]] const std::vector<UnionType>& unions() const noexcept { return unions_; }
+  /// At the index of each struct; empty elsewhere.
+  [[nodiscard]] const std::vector<StructType>& structs() const noexcept { return structs_; }
+  /// At the index of each enum that is no union; empty elsewhere.
+  [[nodiscard]] const std::vector<EnumType>& enums() const noexcept { return enums_; }
   [[nodiscard]] const TableType& root() const noexcept { return tables_[root_]; }
   [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
   /// 4 bytes, or none.
@@ -100,6 +140,8 @@ class Schema {
  private:
   std::vector<TableType> tables_;
   std::vector<UnionType> unions_;
+  std::vector<StructType> structs_;
+  std::vector<EnumType> enums_;
   std::size_t root_ = 0;
   std::string identifier_;
 };
