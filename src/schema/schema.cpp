@@ -332,9 +332,9 @@ const EnumValue* EnumType::find(std::uint64_t bits) const {
   return found == values.end() ? nullptr : &*found;
 }
 
-const EnumValue* EnumType::find(std::string_view name) const {
+const EnumValue* EnumType::find(std::string_view value_name) const {
   const auto found =
-      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.name == name; });
+      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.name == value_name; });
   return found == values.end() ? nullptr : &*found;
 }
 

@@ -43,6 +43,11 @@ struct InlineType {
   std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
 };
 
+/// Whether it is a byte that is neither a truth nor a name: a vector of them is bytes.
+[[nodiscard]] inline bool is_byte(const InlineType& type) {
+  return type.width == 1 && !type.is_bool && !type.enumeration && !type.structure;
+}
+
 /// What is inline in it is the field itself, or an inline vector's element.
 struct FieldType : InlineType {
   std::string name;
@@ -93,7 +98,7 @@ struct EnumType {
 
   /// Null for what has no name.
   [[nodiscard]] const EnumValue* find(std::uint64_t bits) const;
-  [[nodiscard]] const EnumValue* find(std::string_view name) const;
+  [[nodiscard]] const EnumValue* find(std::string_view value_name) const;
 };
 
 struct UnionType {
