@@ -11,7 +11,7 @@
 namespace etstream {
 namespace {
 
-using Kind = JsonTape::Kind;
+using TapeKind = JsonTape::Kind;
 
 std::uint64_t highest(const InlineType& type) {
   return std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * type.width + (type.is_signed ? 1 : 0));
@@ -24,9 +24,9 @@ std::int64_t as_signed(std::uint64_t bits, const InlineType& type) {
 
 std::optional<std::uint64_t> integer_bits(const InlineType& type, const JsonTape::Value& value) {
   const std::uint64_t mask = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * type.width);
-  if (value.kind == Kind::kUnsigned)
+  if (value.kind == TapeKind::kUnsigned)
     return value.large <= highest(type) ? std::optional(value.large) : std::nullopt;
-  if (value.kind != Kind::kInteger) return std::nullopt;
+  if (value.kind != TapeKind::kInteger) return std::nullopt;
   const auto bits = static_cast<std::uint64_t>(value.integer);
   if (value.integer >= 0) return bits <= highest(type) ? std::optional(bits) : std::nullopt;
   if (!type.is_signed || ~bits > highest(type)) return std::nullopt;
@@ -36,11 +36,11 @@ std::optional<std::uint64_t> integer_bits(const InlineType& type, const JsonTape
 template <class Float, class Bits>
 std::optional<std::uint64_t> float_bits(const JsonTape::Value& value) {
   Float out = 0;
-  if (value.kind == Kind::kDouble) {
+  if (value.kind == TapeKind::kDouble) {
     out = static_cast<Float>(value.number);
-  } else if (value.kind == Kind::kInteger) {
+  } else if (value.kind == TapeKind::kInteger) {
     out = static_cast<Float>(value.integer);
-  } else if (value.kind == Kind::kUnsigned) {
+  } else if (value.kind == TapeKind::kUnsigned) {
     out = static_cast<Float>(value.large);
   } else {
     return std::nullopt;
@@ -82,12 +82,12 @@ std::optional<std::string> flag_names(const EnumType& type, std::uint64_t bits) 
 std::optional<std::uint64_t> scalar_bits(const Schema& schema, const InlineType& type,
                                          const JsonTape::Value& value) {
   if (type.is_float) {
-    if (value.kind == Kind::kString) return parse_special_float(value.string, type.width);
+    if (value.kind == TapeKind::kString) return parse_special_float(value.string, type.width);
     return type.width == sizeof(float) ? float_bits<float, std::uint32_t>(value)
                                        : float_bits<double, std::uint64_t>(value);
   }
-  if (type.is_bool && value.kind == Kind::kBool) return value.boolean ? 1 : 0;
-  if (type.enumeration && value.kind == Kind::kString) {
+  if (type.is_bool && value.kind == TapeKind::kBool) return value.boolean ? 1 : 0;
+  if (type.enumeration && value.kind == TapeKind::kString) {
     return enum_bits(schema.enums()[*type.enumeration], value.string);
   }
   return integer_bits(type, value);
@@ -105,21 +105,21 @@ std::string expected_scalar(const Schema& schema, const InlineType& type) {
 
 std::string shown(const JsonTape::Value& value) {
   switch (value.kind) {
-    case Kind::kNull:
+    case TapeKind::kNull:
       return "null";
-    case Kind::kBool:
+    case TapeKind::kBool:
       return value.boolean ? "true" : "false";
-    case Kind::kInteger:
+    case TapeKind::kInteger:
       return text(value.integer);
-    case Kind::kUnsigned:
+    case TapeKind::kUnsigned:
       return text(value.large);
-    case Kind::kDouble:
+    case TapeKind::kDouble:
       return json_number(value.number);
-    case Kind::kString:
+    case TapeKind::kString:
       return quote(value.string);
-    case Kind::kObject:
+    case TapeKind::kObject:
       return "an object";
-    case Kind::kArray:
+    case TapeKind::kArray:
       return "an array";
   }
   return "a value";

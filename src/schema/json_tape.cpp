@@ -39,44 +39,44 @@ class JsonTapeWriter final : public JsonHandler {
   explicit JsonTapeWriter(JsonTape& tape, std::optional<Stop> stop = {}) : tape_(tape), stop_(stop) {}
 
   Result<void> on(const JsonEvent& event) override {
-    using Kind = JsonEvent::Kind;
-    if (stop_ && bytes().size() == stop_->place && event.kind != Kind::kEndObject &&
-        event.kind != Kind::kEndArray) {
+    using EventKind = JsonEvent::Kind;
+    if (stop_ && bytes().size() == stop_->place && event.kind != EventKind::kEndObject &&
+        event.kind != EventKind::kEndArray) {
       return stop_->error;
     }
     switch (event.kind) {
-      case Kind::kNull:
+      case EventKind::kNull:
         bytes().push_back(kNullTag);
         break;
-      case Kind::kBool:
+      case EventKind::kBool:
         bytes().push_back(event.boolean ? kTrueTag : kFalseTag);
         break;
-      case Kind::kInteger:
+      case EventKind::kInteger:
         integer(event.integer);
         break;
-      case Kind::kUnsigned:
+      case EventKind::kUnsigned:
         bytes().push_back(kPositiveTag);
         number(event.large);
         break;
-      case Kind::kDouble:
+      case EventKind::kDouble:
         bytes().push_back(kDoubleTag);
         eight_bytes(event.number);
         break;
-      case Kind::kString:
+      case EventKind::kString:
         bytes().push_back(kStringTag);
         string(event.string);
         break;
-      case Kind::kKey:
+      case EventKind::kKey:
         key(event.string);
         break;
-      case Kind::kBeginObject:
-      case Kind::kBeginArray:
-        bytes().push_back(event.kind == Kind::kBeginObject ? kObjectTag : kArrayTag);
+      case EventKind::kBeginObject:
+      case EventKind::kBeginArray:
+        bytes().push_back(event.kind == EventKind::kBeginObject ? kObjectTag : kArrayTag);
         open_.push_back(bytes().size());
         eight_bytes(std::uint64_t{0});
         break;
-      case Kind::kEndObject:
-      case Kind::kEndArray: {
+      case EventKind::kEndObject:
+      case EventKind::kEndArray: {
         const std::uint64_t end = bytes().size();
         std::memcpy(bytes().data() + open_.back(), &end, sizeof(end));
         open_.pop_back();

@@ -23,7 +23,7 @@ std::string digits_of(T value, Base... base) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value, base...).ptr};
 }
 
-std::string with_point(std::string digits) {
+std::string with_point(const std::string& digits) {
   return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
 }
 

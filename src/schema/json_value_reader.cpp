@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-using Kind = JsonTape::Kind;
+using TapeKind = JsonTape::Kind;
 
 constexpr JsonTape::Place kNoPlace = ~JsonTape::Place{0};
 /// Tables in vectors, and structs with arrays, both as deep as they may be.
@@ -140,7 +140,7 @@ Result<std::vector<JsonTape::Place>> JsonValueReader::open_object(Place place, c
                                                                   std::size_t count,
                                                                   std::string_view owner) const {
   const JsonTape::Value object = tape_.at(place);
-  if (object.kind != Kind::kObject) return wrong(place, text("an object, for ", owner));
+  if (object.kind != TapeKind::kObject) return wrong(place, text("an object, for ", owner));
   std::vector<Place> out(count, kNoPlace);
   Place next = object.first;
   while (next != object.end) {
@@ -155,7 +155,7 @@ Result<std::vector<JsonTape::Place>> JsonValueReader::open_object(Place place, c
 }
 
 bool JsonValueReader::is_absent(Place place) const {
-  return place == kNoPlace || tape_.at(place).kind == Kind::kNull;
+  return place == kNoPlace || tape_.at(place).kind == TapeKind::kNull;
 }
 
 JsonTape::Place JsonValueReader::advance(Cursor& cursor, std::uint64_t i) const {
@@ -165,17 +165,17 @@ JsonTape::Place JsonValueReader::advance(Cursor& cursor, std::uint64_t i) const 
 }
 
 Result<FieldValue> JsonValueReader::table_value(Place place) const {
-  if (tape_.at(place).kind != Kind::kObject) return wrong(place, "an object");
+  if (tape_.at(place).kind != TapeKind::kObject) return wrong(place, "an object");
   return FieldValue(TableValue{{nullptr, place}});
 }
 
 Result<FieldValue> JsonValueReader::string_value(Place place) {
   const JsonTape::Value value = tape_.at(place);
-  if (value.kind == Kind::kString) return FieldValue(value.string);
-  if (value.kind != Kind::kObject) return wrong(place, "a string");
+  if (value.kind == TapeKind::kString) return FieldValue(value.string);
+  if (value.kind != TapeKind::kObject) return wrong(place, "a string");
   ETSTREAM_ASSIGN(const auto members, open_object(place, string_members_, kStringMembers.size(), "a string"));
   bytes_.clear();
-  if (members[0] == kNoPlace || tape_.at(members[0]).kind != Kind::kString ||
+  if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString ||
       !decode_base64(tape_.at(members[0]).string, bytes_)) {
     return wrong(place, R"(a string, or {"base64": "..."})");
   }
@@ -184,7 +184,7 @@ Result<FieldValue> JsonValueReader::string_value(Place place) {
 
 Result<FieldValue> JsonValueReader::vector_value(Place place, const FieldType& field, Place types) {
   const JsonTape::Value array = tape_.at(place);
-  if (array.kind != Kind::kArray) return wrong(place, "an array");
+  if (array.kind != TapeKind::kArray) return wrong(place, "an array");
   const auto count = [&](const JsonTape::Value& of) {
     std::uint64_t n = 0;
     for (Place next = of.first; next != of.end; ++n) next = tape_.at(next).end;
@@ -194,7 +194,7 @@ Result<FieldValue> JsonValueReader::vector_value(Place place, const FieldType& f
   Vector given{&field, {array.first, array.first, 0}, {}, nullptr};
   if (types != kNoPlace) {
     const JsonTape::Value type_array = tape_.at(types);
-    if (type_array.kind != Kind::kArray) return wrong(types, "an array of the unions' types");
+    if (type_array.kind != TapeKind::kArray) return wrong(types, "an array of the unions' types");
     if (count(type_array) != n) {
       return invalid(
           types, text("expected ", counted(n, "type"), ", one for each union, found ", count(type_array)));
@@ -227,7 +227,7 @@ Result<FieldValue> JsonValueReader::union_value(const FieldType& field, const Fi
 Result<FieldValue> JsonValueReader::member_value(const UnionType& type, std::uint8_t number, Place place) {
   const UnionMember* member = type.member(number);
   if (!member) {
-    if (tape_.at(place).kind == Kind::kNull) return FieldValue(UnionValue{});
+    if (tape_.at(place).kind == TapeKind::kNull) return FieldValue(UnionValue{});
     return wrong(place, "null, as its type is NONE");
   }
   if (member->kind == FieldKind::kTable) {
@@ -240,9 +240,9 @@ Result<FieldValue> JsonValueReader::member_value(const UnionType& type, std::uin
 
 Result<std::uint8_t> JsonValueReader::union_type(const UnionType& type, Place place) const {
   const JsonTape::Value value = tape_.at(place);
-  if (value.kind == Kind::kString) {
+  if (value.kind == TapeKind::kString) {
     if (const auto number = type.number_of(value.string)) return *number;
-  } else if (value.kind == Kind::kInteger && value.integer >= 0 && value.integer <= 255) {
+  } else if (value.kind == TapeKind::kInteger && value.integer >= 0 && value.integer <= 255) {
     const auto number = static_cast<std::uint8_t>(value.integer);
     if (number == 0 || type.member(number)) return number;
   }
@@ -251,14 +251,14 @@ Result<std::uint8_t> JsonValueReader::union_type(const UnionType& type, Place pl
 
 Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& field) {
   const JsonTape::Value value = tape_.at(place);
-  if (value.kind == Kind::kObject) return file_range(place, field);
+  if (value.kind == TapeKind::kObject) return file_range(place, field);
   bytes_.clear();
-  if (value.kind == Kind::kString && is_byte(field)) {
+  if (value.kind == TapeKind::kString && is_byte(field)) {
     if (!decode_base64(value.string, bytes_)) return wrong(place, "base64");
     return FieldValue(BytesValue(bytes_));
   }
-  if (value.kind != Kind::kArray) return wrong(place, is_byte(field) ? "an array or base64" : "an array");
-  if (value.first != value.end && is_byte(field) && tape_.at(value.first).kind == Kind::kString) {
+  if (value.kind != TapeKind::kArray) return wrong(place, is_byte(field) ? "an array or base64" : "an array");
+  if (value.first != value.end && is_byte(field) && tape_.at(value.first).kind == TapeKind::kString) {
     ETSTREAM_TRY(append_base64_pieces(value));
     return FieldValue(BytesValue(bytes_));
   }
@@ -272,7 +272,7 @@ Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& 
 Result<void> JsonValueReader::append_base64_pieces(const JsonTape::Value& array) {
   for (Place next = array.first; next != array.end;) {
     const JsonTape::Value piece = tape_.at(next);
-    if (piece.kind != Kind::kString || !decode_base64(piece.string, bytes_)) {
+    if (piece.kind != TapeKind::kString || !decode_base64(piece.string, bytes_)) {
       return invalid(next, text("expected base64, as what is before it, found ", shown(piece)));
     }
     next = piece.end;
@@ -283,7 +283,7 @@ Result<void> JsonValueReader::append_base64_pieces(const JsonTape::Value& array)
 Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& field) {
   ETSTREAM_ASSIGN(const auto members,
                   open_object(place, file_members_, kFileMembers.size(), "a range of a file"));
-  if (members[0] == kNoPlace || tape_.at(members[0]).kind != Kind::kString) {
+  if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString) {
     return wrong(members[0] == kNoPlace ? place : members[0], R"({"file": PATH})");
   }
   std::string path(tape_.at(members[0]).string);
@@ -334,7 +334,7 @@ Result<void> JsonValueReader::inline_value(Place place, const InlineType& type,
 Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
                                            std::span<std::byte> out) const {
   const JsonTape::Value value = tape_.at(place);
-  if (value.kind == Kind::kString) {
+  if (value.kind == TapeKind::kString) {
     std::vector<std::byte> bytes;
     if (!decode_base64(value.string, bytes) || bytes.size() != out.size()) {
       return wrong(place, text("an object, or base64 of ", out.size(), " bytes"));
@@ -356,7 +356,7 @@ Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
       continue;
     }
     const JsonTape::Value array = tape_.at(places[i]);
-    if (array.kind != Kind::kArray) return wrong(places[i], "an array");
+    if (array.kind != TapeKind::kArray) return wrong(places[i], "an array");
     Place next = array.first;
     std::uint32_t n = 0;
     for (; next != array.end && n < *member.count; ++n) {

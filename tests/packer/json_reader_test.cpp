@@ -41,8 +41,8 @@ constexpr const char* kSchema = R"(
 )";
 
 const Schema& schema() {
-  static const Schema made = Schema::from_binary(compile_schema(kSchema)).value();
-  return made;
+  static const Schema kMade = Schema::from_binary(compile_schema(kSchema)).value();
+  return kMade;
 }
 
 ByteSource source_of(std::string_view text) {

@@ -90,8 +90,8 @@ TEST_CASE("json of a real file becomes its bytes again") {
     const bool is_bundle = schema.identifier() == "BP08";
     (is_bundle ? bundles : programs) += 1;
     const std::string expected = is_bundle ? file.bytes : packed_again(*view);
-    for (JsonOptions options : {JsonOptions{}, JsonOptions{.compact = true, .defaults = true},
-                                JsonOptions{.references = JsonReferences{file.path, 0, 64}}}) {
+    for (const JsonOptions& options : {JsonOptions{}, JsonOptions{.compact = true, .defaults = true},
+                                       JsonOptions{.references = JsonReferences{file.path, 0, 64}}}) {
       std::vector<std::byte> json;
       REQUIRE(write_json(*view, options, *open_memory_sink(json)));
       CHECK((packed(schema, text_of(json)) == expected));
@@ -171,15 +171,19 @@ TEST_CASE("every float reads back as it was") {
 }
 
 TEST_CASE("base64 is that of RFC 4648") {
-  for (const auto& [plain, encoded] :
-       std::vector<std::pair<std::string, std::string>>{{"", ""},
-                                                        {"f", "Zg=="},
-                                                        {"fo", "Zm8="},
-                                                        {"foo", "Zm9v"},
-                                                        {"foob", "Zm9vYg=="},
-                                                        {"fooba", "Zm9vYmE="},
-                                                        {"foobar", "Zm9vYmFy"},
-                                                        {"\xfb\xff", "+/8="}}) {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"", ""},
+      {"f", "Zg=="},
+      {"fo", "Zm8="},
+      {"foo", "Zm9v"},
+      {"foob", "Zm9vYg=="},
+      {"fooba", "Zm9vYmE="},
+      {"foobar", "Zm9vYmFy"},
+      {"\xfb\xff", "+/8="},
+  };
+  for (const auto& row : rows) {
+    const std::string& plain = row.first;
+    const std::string& encoded = row.second;
     CAPTURE(plain);
     std::string out = "before";
     append_base64(std::as_bytes(std::span(plain)), out);
