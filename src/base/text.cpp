@@ -8,21 +8,25 @@
 namespace etstream {
 namespace {
 
-/// How many bytes the UTF-8 character takes that `rest`, which is not empty, begins with; 0 if there is none,
-/// or it is a control character, those beyond ASCII included.
+/// How many bytes the UTF-8 character takes that `rest`, which is not empty, begins with; 0 if there is none.
 std::size_t character_at(std::string_view rest) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(rest[i]); };
-  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  if (byte(0) < 0x80) return 1;
   const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
   if (byte(0) < 0xc2 || byte(0) > 0xf4 || length > rest.size()) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  const bool is_control = byte(0) == 0xc2 && byte(1) < 0xa0;
   // Longer than it need be, a surrogate, or beyond U+10FFFF.
   const bool is_invalid = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
                           (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
-  return is_control || is_invalid ? 0 : length;
+  return is_invalid ? 0 : length;
+}
+
+/// Whether a character is one, those beyond ASCII included.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
 }
 
 }  // namespace
@@ -36,17 +40,28 @@ std::string printable(std::string_view words) {
     const std::size_t length = character_at(words.substr(next));
     const std::size_t taken = std::max<std::size_t>(length, 1);
     if (next + taken > kLongest) break;
-    if (length > 0) {
+    if (length > 0 && !is_control(words.substr(next, length))) {
       out += words.substr(next, length);
     } else {
-      const auto byte = static_cast<unsigned char>(words[next]);
-      out += "\\x";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
+      for (const char c : words.substr(next, taken)) {
+        const auto byte = static_cast<unsigned char>(c);
+        out += "\\x";
+        out += kHex[byte >> 4];
+        out += kHex[byte & 15];
+      }
     }
     next += taken;
   }
   return next < words.size() ? out + "..." : out;
+}
+
+bool is_utf8(std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t length = character_at(words);
+    if (length == 0) return false;
+    words.remove_prefix(length);
+  }
+  return true;
 }
 
 std::string quote(std::string_view word) { return text("'", printable(word), "'"); }

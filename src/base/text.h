@@ -36,7 +36,9 @@ template <class... Pieces>
 /// from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);
 
-/// The same in single quotes.
+[[nodiscard]] bool is_utf8(std::string_view words);
+
+/// What printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
 /// "1 test case", "2 test cases": for counts in messages.

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
@@ -14,6 +13,7 @@
 #include "format/dimensions.h"
 #include "format/npy.h"
 #include "io/atomic_folder_posix.h"
+#include "schema/json_text.h"
 
 namespace etstream {
 namespace {
@@ -25,27 +25,14 @@ ByteSource owned(std::string_view text) {
   return ByteSource::owned({bytes.begin(), bytes.end()});
 }
 
-Result<std::string> json_string(const std::string& string) {
-  try {
-    return nlohmann::json(string).dump();
-  } catch (const nlohmann::json::type_error&) {
-    return make_error(ErrorCode::kUnsupported, "method name ", quote(string),
-                      " is not UTF-8, as JSON needs it");
-  }
-}
-
 /// A number that reads back as the same double and not as an integer.
 std::string json_double(double value) {
   constexpr auto kNan = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  std::array<char, 32> digits{};
-  if (std::isfinite(value)) {
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-    std::string out(digits.data(), end);
-    return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
-  }
+  if (std::isfinite(value)) return json_number(value);
   if (std::isinf(value)) return value > 0 ? R"({"double": "inf"})" : R"({"double": "-inf"})";
   if (bits == kNan) return R"({"double": "nan"})";
+  std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
   return text(R"({"double_bits": ")", std::string_view(digits.data(), end), "\"}");
 }
@@ -65,8 +52,12 @@ class TestCasesWriter {
         }) == suites.end();
     ETSTREAM_TRY(json->append(owned(as_object ? "{" : "[")));
     for (std::size_t i = 0; i < suites.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::string name, json_string(suites[i].method_name));
-      ETSTREAM_TRY(json->append(owned(text(i == 0 ? "\n" : ",\n", as_object ? "" : "{\"method\": ", name,
+      const auto name = json_string(suites[i].method_name);
+      if (!name) {
+        return make_error(ErrorCode::kUnsupported, "method name ", quote(suites[i].method_name),
+                          " is not UTF-8, as JSON needs it");
+      }
+      ETSTREAM_TRY(json->append(owned(text(i == 0 ? "\n" : ",\n", as_object ? "" : "{\"method\": ", *name,
                                            as_object ? ": [" : ", \"cases\": ["))));
       ETSTREAM_TRY(write_suite(suites[i], i, *json));
       ETSTREAM_TRY(json->append(owned(as_object ? "]" : "]}")));

@@ -7,18 +7,17 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/find_nonzero.h"
+#include "schema/walk_budget.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint64_t kCountSize = 4;  // of a vector or string
-/// How often each byte may be reached on average. ExecuTorch's writers share nothing but vtables.
-constexpr std::uint64_t kMostSharing = 4;
 
 class Verifier {
  public:
   Verifier(const FlatbufferView& view, std::vector<UsedRange> used)
-      : view_(view), used_(std::move(used)), budget_(kMostSharing * view.file().size()) {}
+      : view_(view), used_(std::move(used)), budget_(view) {}
 
   Result<void> run() {
     const std::uint64_t size = view_.file().size();
@@ -35,21 +34,9 @@ class Verifier {
  private:
   void use(std::uint64_t begin, std::uint64_t size) { used_.push_back({begin, begin + size}); }
 
-  /// Counts what is reached against the file's size, so that objects that are shared over and over can't
-  /// make the walk, or those who walk after it, take longer than the file is large.
-  Result<void> spend(std::uint64_t position, std::uint64_t bytes) {
-    if (bytes > budget_) {
-      return view_.corrupt(position,
-                           text("objects that are shared at most ", kMostSharing, " times on average"),
-                           "more sharing");
-    }
-    budget_ -= bytes;
-    return {};
-  }
-
   Result<void> visit(std::uint64_t position, std::uint64_t size) {
     use(position, size);
-    return spend(position, size);
+    return budget_.spend(position, size);
   }
 
   Result<void> verify_table(const TableView& table, std::size_t type, int depth) {
@@ -137,7 +124,7 @@ class Verifier {
       case FieldKind::kInlineVector:
         use(vector->position, kCountSize + count * field.width);
         // Bytes are payloads, which nobody walks through.
-        return spend(vector->position, kCountSize + (field.width == 1 ? 0 : count * field.width));
+        return budget_.spend(vector->position, kCountSize + (field.width == 1 ? 0 : count * field.width));
       default:
         ETSTREAM_TRY(visit(vector->position, kCountSize + count * kOffsetSize));
     }
@@ -186,7 +173,7 @@ class Verifier {
 
   const FlatbufferView& view_;
   std::vector<UsedRange> used_;
-  std::uint64_t budget_;
+  WalkBudget budget_;                          // for those who walk after it, too
   std::unordered_set<std::uint64_t> vtables_;  // that are in used_
 };
 

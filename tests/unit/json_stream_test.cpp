@@ -31,6 +31,9 @@ class SpellingHandler final : public JsonHandler {
       case Kind::kInteger:
         spelled_ += std::to_string(event.integer) + "i";
         break;
+      case Kind::kUnsigned:
+        spelled_ += std::to_string(event.large) + "u";
+        break;
       case Kind::kDouble:
         spelled_ += std::to_string(event.number) + "d";
         break;
@@ -102,6 +105,7 @@ TEST_CASE("JSON comes as its events") {
       {R"({"a": 1, "a": 2})", R"({ "a": 1i "a": 2i })"},
       {"[0, -0, 7, -7, 1234567890123]", "[ 0i 0i 7i -7i 1234567890123i ]"},
       {"[9223372036854775807, -9223372036854775808]", "[ 9223372036854775807i -9223372036854775808i ]"},
+      {"[9223372036854775808, 18446744073709551615]", "[ 9223372036854775808u 18446744073709551615u ]"},
       {"[1.0, -0.0, 1e2, -2.5E-1, 1E+1]", "[ 1.000000d -0.000000d 100.000000d -0.250000d 10.000000d ]"},
       {R"(["", "a b", "\"\\\/\b\f\n\r\t"])", "[ \"\" \"a b\" \"\"\\/\b\f\n\r\t\" ]"},
       {R"(["\u00e9\u6a21\ud83d\ude00", "é模😀"])", R"([ "é模😀" "é模😀" ])"},
@@ -118,6 +122,7 @@ TEST_CASE("every kind of event has a name for messages") {
       {Kind::kNull, "null"},
       {Kind::kBool, "true or false"},
       {Kind::kInteger, "an integer"},
+      {Kind::kUnsigned, "an integer over 63 bits"},
       {Kind::kDouble, "a number with point or exponent"},
       {Kind::kString, "a string"},
       {Kind::kKey, "a key"},
@@ -198,7 +203,7 @@ TEST_CASE("strings that are not UTF-8, or hold control bytes, are corrupt") {
 }
 
 TEST_CASE("an integer over 64 bits is an error, not a rounded number") {
-  for (const std::string integer : {"9223372036854775808", "18446744073709551616", "-9223372036854775809",
+  for (const std::string integer : {"18446744073709551616", "-9223372036854775809",
                                     "123456789012345678901234567890"}) {
     CAPTURE(integer);
     CHECK(error_of(parse("[" + std::string(integer) + "]")) ==
@@ -220,6 +225,10 @@ TEST_CASE("nesting is bounded at 64") {
   std::string objects;
   for (int i = 0; i < 65; ++i) objects += "{\"a\":";
   CHECK(error_of(parse(objects)) == "kCorrupt: memory: line 1: nested deeper than 64");
+  SpellingHandler handler;
+  CHECK(parse_json(source_of(nested(65)), handler, 65));
+  CHECK(error_of(parse_json(source_of(nested(66)), handler, 65)) ==
+        "kCorrupt: memory: line 1: nested deeper than 65");
   std::string siblings = "[[]";
   for (int i = 0; i < 100; ++i) siblings += ",[]";
   CHECK(parse(siblings + "]"));

@@ -290,5 +290,85 @@ TEST_CASE("an alignment out of bounds, or of what has none, is refused and chang
   CHECK(field_of(schema, "Tensor", "sizes").alignment == 4);
 }
 
+constexpr const char* kInlineSchema = R"(
+  namespace n;
+  enum Color : short { RED = -1, NONE, GREEN = 3 }
+  enum Flags : ubyte (bit_flags) { A, B = 7 }
+  struct Inner { value: ushort; }
+  struct Outer { tag: byte; inner: Inner; scale: [float: 3]; color: Color; }
+  union Any { Leaf, Spot: Inner }
+  table Leaf { color: Color; flags: [Flags]; outer: Outer; outers: [Outer]; truth: bool; size: ulong; any: Any; }
+  root_type Leaf;
+)";
+
+TEST_CASE("a schema says what scalars are, and names their values") {
+  const Schema schema = schema_of(compiled(kInlineSchema));
+  const FieldType& color = field_of(schema, "Leaf", "color");
+  CHECK(color.is_signed);
+  REQUIRE(color.enumeration);
+  const EnumType& colors = schema.enums()[*color.enumeration];
+  CHECK(colors.name == "Color");
+  CHECK_FALSE(colors.is_flags);
+  CHECK(colors.find("RED")->bits == 0xffff);
+  CHECK(colors.find(std::uint64_t{3})->name == "GREEN");
+  CHECK(colors.find(std::uint64_t{4}) == nullptr);
+  CHECK(colors.find("BLUE") == nullptr);
+  const EnumType& flags = schema.enums()[field_of(schema, "Leaf", "flags").enumeration.value()];
+  CHECK(flags.is_flags);
+  CHECK(flags.find("B")->bits == 128);
+  CHECK(field_of(schema, "Leaf", "truth").is_bool);
+  CHECK_FALSE(field_of(schema, "Leaf", "size").is_signed);
+  CHECK_FALSE(field_of(schema, "Leaf", "size").enumeration);
+  const UnionType& any = schema.unions()[field_of(schema, "Leaf", "any").type];
+  CHECK(any.number_of("NONE") == 0);
+  CHECK(any.number_of("Leaf") == 1);
+  CHECK(any.number_of("Spot") == 2);
+  CHECK(any.number_of("Inner") == std::nullopt);
+  CHECK(any.member(2)->structure.has_value());
+}
+
+TEST_CASE("a schema says what lies where in a struct") {
+  const Schema schema = schema_of(compiled(kInlineSchema));
+  const FieldType& outer = field_of(schema, "Leaf", "outer");
+  CHECK(outer.structure == field_of(schema, "Leaf", "outers").structure);
+  const StructType& type = schema.structs()[outer.structure.value()];
+  CHECK(type.name == "Outer");
+  std::string members;
+  for (const StructMember& member : type.members) {
+    members += member.name + " " + std::to_string(member.offset) + " " + std::to_string(member.width) + " " +
+               std::to_string(member.count.value_or(0)) + (member.is_float ? " float" : "") + ", ";
+  }
+  CHECK(members == "tag 0 1 0, inner 2 2 0, scale 4 4 3 float, color 16 2 0, ");
+  CHECK(schema.structs()[type.members[1].structure.value()].name == "Inner");
+  CHECK(schema.enums()[type.members[3].enumeration.value()].name == "Color");
+}
+
+TEST_CASE("structs that hold themselves, or members beyond them, are corrupt") {
+  const auto patched = [](const char* member, std::uint16_t offset) {
+    Bytes bfbs = compiled("struct B { z: int; } struct A { x: int; y: B; } table T { a: A; } root_type T;");
+    for (const auto* object : *reflection::GetSchema(bfbs.data())->objects()) {
+      for (const auto* field : *object->fields()) {
+        if (field->name()->str() != member) continue;
+        const void* target = field;
+        auto* table = static_cast<flatbuffers::Table*>(const_cast<void*>(target));
+        REQUIRE(table->SetField<std::uint16_t>(reflection::Field::VT_OFFSET, offset, 0));
+      }
+    }
+    return error_of(Schema::from_binary(bfbs));
+  };
+  CHECK(patched("none", 0) == "no error");
+  CHECK(patched("y", 6) == "kCorrupt: schema: member A.y does not fit its struct");
+  CHECK(patched("y", 2) == "kCorrupt: schema: member A.y does not fit its struct");
+  Bytes bfbs =
+      compiled("struct C { z: int; } struct B { y: C; } struct A { x: B; } table T { a: A; } root_type T;");
+  for (const auto* object : *reflection::GetSchema(bfbs.data())->objects()) {
+    if (object->name()->str() != "B") continue;
+    const void* type = object->fields()->Get(0)->type();
+    auto* table = static_cast<flatbuffers::Table*>(const_cast<void*>(type));
+    REQUIRE(table->SetField<std::int32_t>(reflection::Type::VT_INDEX, 0, -1));  // A, which is first
+  }
+  CHECK(error_of(Schema::from_binary(bfbs)) == "kCorrupt: schema: struct A is nested in itself, or too deep");
+}
+
 }  // namespace
 }  // namespace etstream

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fuzz target: any text as the JSON of a program. What is packed is a sound flatbuffer, and its own JSON is
+// packed to the same bytes.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "etstream/write.h"
+#include "program_bfbs_generated.h"
+#include "schema/flatbuffer_verifier.h"
+#include "schema/json_value_reader.h"
+#include "schema/json_writer.h"
+#include "schema/schema_packer.h"
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 20;
+
+template <class T>
+T require(etstream::Result<T> result) {
+  if (result) return std::move(result).value();
+  std::fprintf(stderr, "FAILED: %s\n", result.error().message.c_str());
+  std::abort();
+}
+
+const etstream::Schema& program_schema() {
+  using Binary = etstream::program::ProgramBinarySchema;
+  static const etstream::Schema schema =
+      require(etstream::Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size()))));
+  return schema;
+}
+
+etstream::Result<etstream::Layout> pack_json(std::span<const std::byte> json) {
+  auto reader = etstream::JsonValueReader::parse(program_schema(), etstream::ByteSource::memory(json), "");
+  if (!reader) return std::move(reader).error();
+  return etstream::pack(program_schema(), **reader);
+}
+
+Bytes written(const etstream::Layout& layout) {
+  Bytes out;
+  require(etstream::write(layout, *etstream::open_memory_sink(out)));
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto layout = pack_json(std::as_bytes(std::span(data, size)));
+  // A range of a file may be of any size.
+  if (!layout || layout->size > kMostWritten) return 0;
+  const Bytes file = written(*layout);
+  const auto view =
+      require(etstream::FlatbufferView::open(program_schema(), etstream::ByteSource::memory(file), "packed"));
+  require(etstream::verify_flatbuffer(view));
+  Bytes json;
+  require(etstream::write_json(view, {}, *etstream::open_memory_sink(json)));
+  if (written(require(pack_json(json))) != file) {
+    std::fprintf(stderr, "FAILED: JSON becomes other bytes\n");
+    std::abort();
+  }
+  return 0;
+}
