@@ -24,7 +24,7 @@ from layouts import PteLayout
 from random_programs import RandomProgram, generate, random_layouts
 
 GROUPS = 10
-PROGRAMS = int(os.environ.get("ETSTREAM_PEER_PROGRAMS", "800"))
+PROGRAMS = int(os.environ.get("ETSTREAM_PEER_PROGRAMS", "500"))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -44,6 +44,26 @@ def test_random_programs_under_any_layout_are_byte_identical(
         assert_same_bytes(again, original, f"{what}, under the same")
         other = etstream.pte(program, out, *second.options())
         assert_same_bytes(other, subject.serialize(second), f"{what}, to {second}")
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [("constant_tensor_alignment", "(constants)"), ("delegate_alignment", "(delegate ")],
+)
+def test_segments_lie_where_executorch_has_them_which_is_not_as_these_options_say(
+    option: str, part: str, etstream: Etstream, tmp_path: Path
+) -> None:
+    program, out = tmp_path / "program.pte", tmp_path / "out.pte"
+    layout = PteLayout(segment_alignment=64, **{option: 4096})
+    starts = []
+    for seed in range(30):
+        subject = replace(generate(seed), named_data=None)
+        program.write_bytes(subject.serialize(PteLayout(extract_delegate_segments=False)))
+        ours = etstream.pte(program, out, *layout.options())
+        assert_same_bytes(ours, subject.serialize(layout), f"generate({seed}), {option}")
+        parts = etstream.inspect(out)["parts"]
+        starts += [each["offset"] for each in parts if part in each["name"]]
+    assert sum(start % 4096 != 0 for start in starts) > 10
 
 
 @pytest.fixture(scope="module")
