@@ -252,7 +252,7 @@ def external_constants() -> Export:
     graph = torch.export.export(module, inputs[0])
 
     def file_of(node: torch.fx.Node) -> str | None:
-        return "weights" if "bias" in node.name else None
+        return "weights" if "weight" in node.name else None
 
     config = ExecutorchBackendConfig(external_constants=file_of)
     return Export(to_edge(graph).to_executorch(config), _forward_cases(module, inputs))

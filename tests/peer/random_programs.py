@@ -245,11 +245,11 @@ def _given(rng: random.Random, _: _Surroundings) -> schema.Tensor:
 
 
 def _external(rng: random.Random, _: _Surroundings) -> schema.Tensor:
-    """One in a .ptd file."""
+    """One in a .ptd file, whose buffers are counted apart from the program's."""
     extra = _extra_info(rng)
     extra.location = schema.TensorDataLocation.EXTERNAL
     extra.fully_qualified_name = f"weight {_text(rng)}"
-    return _tensor(rng, _dtype(rng), _shape(rng), extra=extra)
+    return _tensor(rng, _dtype(rng), _shape(rng), rng.randrange(9), extra=extra)
 
 
 def _dtype(rng: random.Random) -> ScalarType:

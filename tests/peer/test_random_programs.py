@@ -66,6 +66,26 @@ def test_segments_lie_where_executorch_has_them_which_is_not_as_these_options_sa
     assert sum(start % 4096 != 0 for start in starts) > 10
 
 
+def test_the_alignment_of_segments_stays_where_the_gaps_between_them_show_it(
+    etstream: Etstream, tmp_path: Path
+) -> None:
+    program, out = tmp_path / "program.pte", tmp_path / "out.pte"
+    shown = 0
+    for seed in range(100):
+        subject = replace(generate(seed), named_data=None)
+        layout = PteLayout(segment_alignment=512)
+        original = subject.serialize(layout)
+        sizes = [segment.size for segment in _flatbuffer_to_program(original).segments]
+        # A second segment is where 128 would not have it.
+        if len(sizes) < 2 or not 0 < sizes[0] % 512 <= 384 or sizes[1] == 0:
+            continue
+        shown += 1
+        program.write_bytes(original)
+        same = etstream.pte(program, out, "--delegates", "segments")
+        assert_same_bytes(same, original, f"generate({seed}) under {layout}")
+    assert shown > 10
+
+
 @pytest.fixture(scope="module")
 def some_programs() -> list[RandomProgram]:
     return [generate(seed) for seed in range(120)]
