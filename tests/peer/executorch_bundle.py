@@ -164,9 +164,9 @@ class RunnableBundle:
 class LoadedProgram:
     """A program loaded by ExecuTorch's runtime, which reads from the bytes for as long as it is in use."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._module = portable_lib._load_for_executorch_from_buffer(data)
+    def __init__(self, data: bytes, weights: bytes | None = None) -> None:
+        self._data = data, weights
+        self._module = portable_lib._load_for_executorch_from_buffer(data, weights)
 
     def run(self, method: str, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The method's outputs for `inputs`."""

@@ -33,12 +33,17 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from layouts import write_layouts
 from transformers import (
+    DeiTConfig,
+    DeiTForImageClassification,
     LlamaConfig,
     LlamaForCausalLM,
     MobileNetV2Config,
     MobileNetV2ForImageClassification,
+    ResNetConfig,
+    ResNetForImageClassification,
 )
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -90,6 +95,48 @@ class Count(torch.nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         kept = tokens * mask.to(tokens.dtype)
         return kept.sum(dim=1), kept.to(torch.float64).mean(dim=0)
+
+
+class ConvolutionStack(torch.nn.Module):
+    """The one-dimensional convolutions of wav2letter, with fewer channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[torch.nn.Module] = []
+        # Channels in and out, and the kernel's width.
+        for shape in [(64, 64, 48), *[(64, 64, 7)] * 7, (64, 256, 32), (256, 256, 1), (256, 29, 1)]:
+            stride, padding = (2, 23) if shape[2] == 48 else (1, shape[2] // 2)
+            layers += [torch.nn.Conv1d(*shape, stride=stride, padding=padding), torch.nn.ReLU()]
+        self.layers = torch.nn.Sequential(*layers[:-1])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.log_softmax(self.layers(x), dim=1)
+
+
+class Buffers(torch.nn.Module):
+    """Keeps a tensor that it was given, and counts from a state that it begins with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(3, 5))
+        self.register_buffer("count", torch.arange(1, 16, dtype=torch.float32).reshape(3, 5))
+        self.weight = torch.nn.Parameter(torch.randn(5))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.last.copy_(x)
+        self.count.add_(1)
+        return self.last * self.weight, self.count * 2
+
+
+class Doubled(torch.nn.Module):
+    """Another method of a module, with the same weights."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.module(x) * 2
 
 
 def mobilenet_v2() -> Export:
@@ -148,10 +195,89 @@ def example() -> Export:
     return Export(make_example.compile_model(model, *inputs[0]), _forward_cases(model, inputs))
 
 
-MODELS: dict[str, Callable[[], Export]] = {
-    model.__name__: model
-    for model in (mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, example)
-}
+def resnet50() -> Export:
+    """Without test cases: ExecuTorch's portable kernels would take half a minute for one."""
+    model = Logits(ResNetForImageClassification(ResNetConfig(num_labels=1000))).eval()
+    graph = torch.export.export(model, (torch.randn(1, 3, 224, 224),))
+    return Export(to_edge(graph).to_executorch(), {})
+
+
+def deit_tiny() -> Export:
+    config = DeiTConfig(
+        hidden_size=192, num_attention_heads=3, intermediate_size=768, num_labels=1000
+    )
+    model = Logits(DeiTForImageClassification(config)).eval()
+    inputs = [(torch.randn(1, 3, 224, 224),)]
+    graph = torch.export.export(model, inputs[0])
+    return Export(to_edge(graph).to_executorch(), _forward_cases(model, inputs))
+
+
+def convolution_stack() -> Export:
+    model, inputs = ConvolutionStack().eval(), [(torch.randn(1, 64, 128),)]
+    graph = torch.export.export(model, inputs[0])
+    return Export(to_edge(graph).to_executorch(), _forward_cases(model, inputs))
+
+
+def mutable_buffers() -> Export:
+    """With nothing of what they begin with, so that there is no telling what it counts to."""
+    graph = torch.export.export(Buffers(), (torch.randn(3, 5),))
+    return Export(to_edge(graph).to_executorch(), {})
+
+
+def initialized_buffers() -> Export:
+    """With a segment of what one begins with; what is in the other at first doesn't matter."""
+    model, inputs = Buffers(), [(torch.randn(3, 5),)]
+    graph = torch.export.export(model, inputs[0])
+    config = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(["count"])])
+    return Export(to_edge(graph).to_executorch(config), _forward_cases(model, inputs))
+
+
+def shared_named_data() -> Export:
+    """Two methods, both delegated to XNNPACK, with the same weights as named data."""
+    module = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    methods = {"plain": module.eval(), "doubled": Doubled(module).eval()}
+    inputs = [(torch.randn(2, 32),)]
+    lowered = to_edge_transform_and_lower(
+        {name: torch.export.export(method, inputs[0]) for name, method in methods.items()},
+        partitioner={name: [XnnpackPartitioner()] for name in methods},
+    )
+    cases = {name: _eager_cases(method, inputs) for name, method in methods.items()}
+    return Export(lowered.to_executorch(), cases)
+
+
+def external_constants() -> Export:
+    """With some of its constants in a .ptd file."""
+    module = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8)).eval()
+    inputs = [(torch.randn(2, 16),)]
+    graph = torch.export.export(module, inputs[0])
+
+    def file_of(node: torch.fx.Node) -> str | None:
+        return "weights" if "weight" in node.name else None
+
+    config = ExecutorchBackendConfig(external_constants=file_of)
+    return Export(to_edge(graph).to_executorch(config), _forward_cases(module, inputs))
+
+
+def _by_name(*models: Callable[[], Export]) -> dict[str, Callable[[], Export]]:
+    return {model.__name__: model for model in models}
+
+
+# Those that are bundled.
+MODELS = _by_name(mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, example)
+
+# Those whose programs are laid out again: as exporting takes long, bundles of the others are not made.
+PROGRAMS = MODELS | _by_name(
+    resnet50,
+    deit_tiny,
+    convolution_stack,
+    mutable_buffers,
+    initialized_buffers,
+    shared_named_data,
+    external_constants,
+)
+
+# Those of so many bytes or tables that they are laid out in fewer ways.
+LARGE_PROGRAMS = ("resnet50", "deit_tiny")
 
 
 def _mobilenet_v2() -> tuple[Logits, list[tuple[torch.Tensor]]]:
@@ -180,7 +306,7 @@ def _eager_outputs(model: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[tor
 def export(name: str) -> Export:
     """Export a model; the same program and cases each time."""
     torch.manual_seed(0)
-    return MODELS[name]()
+    return PROGRAMS[name]()
 
 
 def executorch_bundle(exported: Export) -> bytes:
@@ -225,6 +351,11 @@ class CachedModel:
     def program(self) -> Path:
         return self.folder / "model.pte"
 
+    def weights(self) -> bytes | None:
+        """The .ptd file of those that are not in the program."""
+        file = self.folder / "weights.ptd"
+        return file.read_bytes() if file.exists() else None
+
     def expected_bundle(self) -> bytes:
         return (self.folder / "expected.bpte").read_bytes()
 
@@ -239,7 +370,7 @@ class CachedModel:
 def cached(name: str, cache: Path) -> CachedModel:
     """The model from `cache`, exported and put there if it isn't in it."""
     folder = cache / f"{name}-{_cache_key()}"
-    make_once(folder, lambda fresh: _save(export(name), fresh))
+    make_once(folder, lambda fresh: _save(name, fresh))
     return CachedModel(folder)
 
 
@@ -255,10 +386,13 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
         fresh.rename(folder)
 
 
-def _save(exported: Export, folder: Path) -> None:
-    (folder / "model.pte").write_bytes(exported.manager.buffer)
-    (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
-    write_layouts(exported.manager, folder)
+def _save(name: str, folder: Path) -> None:
+    exported = export(name)
+    if name in MODELS:
+        (folder / "model.pte").write_bytes(exported.manager.buffer)
+        (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
+    exported.manager.write_tensor_data_to_file(str(folder))
+    write_layouts(exported.manager, folder, few=name in LARGE_PROGRAMS)
     saved = {
         method: [(case.inputs, case.outputs) for case in group]
         for method, group in exported.cases.items()

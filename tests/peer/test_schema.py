@@ -23,32 +23,36 @@ EXECUTORCH_SCHEMAS = {
 }
 """By the name of ours."""
 
+# What stands in ExecuTorch's schema, what is put there, and what has changed then.
 BUNDLE_CHANGES = [
-    ('"BP08"', '"BP09"'),
-    ("root_type BundledProgram", "root_type Value"),
-    ("force_align: 32", "force_align: 16"),
-    ("[ubyte] (force_align: 16)", "[ubyte]"),
-    ("version:uint;", "version:ulong;"),
-    ("version:uint;", "version:uint = 2;"),
-    ("double_val:double;", "double_val:double = 1;"),
-    ("int_val:long;", "int_val:long = null;"),
-    ("method_name: string;", "method_name: string (required);"),
-    ("method_name: string;", "name: string;"),
-    ("inputs: [Value];", "inputs: [Tensor];"),
-    ("sizes: [int];", "first:int; sizes: [int];"),
-    ("  Int,\n  Bool,\n", "  Bool,\n  Int,\n"),
+    ('"BP08"', '"BP09"', "identifier"),
+    ("root_type BundledProgram", "root_type Value", "root"),
+    ("force_align: 32", "force_align: 16", "BundledProgram.program"),
+    ("[ubyte] (force_align: 16)", "[ubyte]", "Tensor.data"),
+    ("version:uint;", "version:ulong;", "BundledProgram.version"),
+    ("version:uint;", "version:uint = 2;", "BundledProgram.version"),
+    ("double_val:double;", "double_val:double = 1;", "Double.double_val"),
+    ("int_val:long;", "int_val:long = null;", "Int.int_val"),
+    ("method_name: string;", "method_name: string (required);", "BundledMethodTestSuite.method_name"),
+    ("method_name: string;", "name: string;", "BundledMethodTestSuite.name"),
+    ("method_name: string;", "name: string;", "BundledMethodTestSuite.method_name"),
+    ("inputs: [Value];", "inputs: [Tensor];", "BundledMethodTestCase.inputs"),
+    ("sizes: [int];", "first:int; sizes: [int];", "Tensor.first"),
+    ("  Int,\n  Bool,\n", "  Bool,\n  Int,\n", "ValueUnion.Int"),
 ]
 PROGRAM_CHANGES = [
-    ('"ET12"', '"ET13"'),
-    ("root_type Program", "root_type ExecutionPlan"),
-    ("[ubyte] (force_align: 16)", "[ubyte]"),
-    ("storage: [ubyte] (force_align: 16)", "storage: [ubyte]"),
-    ("DYNAMIC_BOUND = 1", "DYNAMIC_BOUND = 3"),
+    ('"ET12"', '"ET13"', "identifier"),
+    ("root_type Program", "root_type ExecutionPlan", "root"),
+    ("[ubyte] (force_align: 16)", "[ubyte]", "Buffer.storage"),
+    ("storage: [ubyte] (force_align: 16)", "storage: [ubyte]", "Buffer.storage"),
+    ("DYNAMIC_BOUND = 1", "DYNAMIC_BOUND = 3", "TensorShapeDynamism.DYNAMIC_BOUND"),
+    ("table Null {}", "table Null {}\ntable Nothing {}", "table Nothing"),
+    ("enum DeviceType : byte", "enum DeviceType : short", "enum DeviceType"),
 ]
 FLAT_TENSOR_CHANGES = [
-    ('"FT01"', '"FT02"'),
-    ("segment_index: uint32", "segment_index: uint64"),
-    ("  // Schema version.\n  version: uint32;", "  // None."),
+    ('"FT01"', '"FT02"', "identifier"),
+    ("segment_index: uint32", "segment_index: uint64", "NamedData.segment_index"),
+    ("  // Schema version.\n  version: uint32;", "  // None.", "FlatTensor.version"),
 ]
 
 
@@ -114,23 +118,49 @@ def bare(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
+def by_name(schema: dict[str, Any]) -> dict[str, str]:
+    """What a schema says of each table, field and enum, each by its name; nothing is left out."""
+    said = {"identifier": str(schema["identifier"]), "root": str(schema["root"])}
+    for table, fields in schema["tables"].items():
+        said[f"table {table}"] = "declared"
+        said |= {f"{table}.{field['name']}": str(field) for field in fields}
+    for enum, described in schema["enums"].items():
+        said |= {f"{enum}.{name}": str(value) for name, value in described["values"].items()}
+        said[f"enum {enum}"] = str({**described, "values": list(described["values"])})
+    return said
+
+
+def drift(ours: dict[str, Any], executorchs: dict[str, Any]) -> list[str]:
+    """A line for each thing that one schema says and the other does not, or says otherwise."""
+    left, right = by_name(ours), by_name(executorchs)
+    return [
+        f"{name}: ours {left.get(name, 'has none')}; ExecuTorch's {right.get(name, 'has none')}"
+        for name in sorted(left.keys() | right.keys())
+        if left.get(name) != right.get(name)
+    ]
+
+
 @pytest.mark.parametrize("name", EXECUTORCH_SCHEMAS)
 def test_schema_is_executorchs(name: str, tmp_path: Path) -> None:
     ours = load(OUR_SCHEMAS / f"{name}.fbs", tmp_path)
-    assert ours == load(EXECUTORCH_SCHEMAS[name], tmp_path)
+    lines = drift(ours, load(EXECUTORCH_SCHEMAS[name], tmp_path))
+    assert not lines, "\n".join([f"{name}.fbs has drifted from ExecuTorch's:", *lines])
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "changed"),
+    ("name", "text", "changed", "named"),
     [("bundled_program", *change) for change in BUNDLE_CHANGES]
     + [("program", *change) for change in PROGRAM_CHANGES]
     + [("flat_tensor", *change) for change in FLAT_TENSOR_CHANGES],
 )
-def test_comparison_sees_a_change(name: str, text: str, changed: str, tmp_path: Path) -> None:
+def test_comparison_names_a_change(
+    name: str, text: str, changed: str, named: str, tmp_path: Path
+) -> None:
     schema = EXECUTORCH_SCHEMAS[name]
     original = schema.read_text()
     assert original.count(text) >= 1
     scalar_types = schema.with_name("scalar_type.fbs").read_text()
     (tmp_path / "scalar_type.fbs").write_text(scalar_types)
     (tmp_path / "changed.fbs").write_text(original.replace(text, changed))
-    assert load(tmp_path / "changed.fbs", tmp_path) != load(schema, tmp_path)
+    lines = drift(load(tmp_path / "changed.fbs", tmp_path), load(schema, tmp_path))
+    assert any(line.startswith(f"{named}: ours ") for line in lines), lines
