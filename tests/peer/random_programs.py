@@ -145,7 +145,9 @@ def _enum(of: Any) -> Callable[[random.Random], Any]:
 
 
 def _buffers(rng: random.Random) -> list[schema.Buffer]:
-    """The one that stands for no data, and more."""
+    """None at all, or the one that stands for no data, and more."""
+    if rng.random() < 0.1:
+        return []
     return [schema.Buffer(b""), *(schema.Buffer(_data(rng)) for _ in range(rng.choice((0, 1, 3, 8))))]
 
 
