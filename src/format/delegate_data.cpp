@@ -68,6 +68,7 @@ void leave_out(ProgramDraft& draft, const std::set<std::uint32_t>& segments) {
 }  // namespace
 
 void move_delegates_inline(ProgramDraft& draft) {
+  if (used_by(draft.delegates, true).empty()) return;
   leave_out(draft, own_segments(draft, draft.delegates));
   std::vector<ProgramDraft::InlineData> entries;
   std::map<std::pair<bool, std::uint32_t>, std::uint32_t> numbers;  // by where the data was

@@ -75,8 +75,10 @@ Result<void> note_delegates(const TableReader& root, std::vector<SegmentInfo>& s
 Result<void> note_data(const TableReader& root, std::vector<SegmentInfo>& segments) {
   ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
   if (constants) {
+    ETSTREAM_ASSIGN(const auto offsets, constants->vector("offsets"));
     ETSTREAM_ASSIGN(const auto index, constants->scalar<std::uint32_t>("segment_index"));
-    note_use(segments, index, "constants");
+    // Without offsets the table is there for form's sake, and what it names is another's.
+    if (offsets && offsets->count > 0) note_use(segments, index, "constants");
   }
   for (const auto& [list, use] :
        {std::pair{"mutable_data_segments", "mutable data"}, std::pair{"named_data", "named data"}}) {

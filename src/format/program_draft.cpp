@@ -36,8 +36,8 @@ Result<Subsegments> read_subsegments(const TableReader& table, std::size_t count
   out.position = table.position();
   ETSTREAM_ASSIGN(out.offsets, read_offsets(table));
   ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
-  // With no constants, segment 0 need not be there.
-  if (index == 0 && count == 0) return out;
+  // With no constants, segment 0 need not be there, or is another's.
+  if (out.offsets.empty() || (index == 0 && count == 0)) return out;
   ETSTREAM_ASSIGN(out.segment, read_segment_index(table, count));
   return out;
 }
