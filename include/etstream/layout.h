@@ -60,6 +60,10 @@ struct Layout {
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory() const noexcept;
 };
 
+/// The file that writing `layout` gives, to be read before it is written or instead. Errors: kUnsupported for
+/// a layout with a trailer, whose bytes only writing tells; kTooLarge over 2^64 - 1 bytes.
+[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> source_of(const Layout& layout);
+
 /// The plan of a file that holds what `source` holds, as it is.
 [[nodiscard]] ETSTREAM_EXPORT Layout plan_copy(ByteSource source, std::string label);
 

@@ -16,6 +16,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
+#include "etstream/program_schema.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 
@@ -59,8 +60,10 @@ class ETSTREAM_EXPORT ProgramFile {
  public:
   /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
   /// them. `file` is all of the program and nothing else; `name` is what messages call it, by default what
-  /// they call the file. Memory while it does: 16 bytes an object.
-  [[nodiscard]] static Result<ProgramFile> open(ByteSource file, std::string name = {});
+  /// they call the file. What `schema` does not have of it is not seen. Memory while it does: 16 bytes an
+  /// object.
+  [[nodiscard]] static Result<ProgramFile> open(ByteSource file, std::string name = {},
+                                                const ProgramSchema& schema = {});
 
   ProgramFile(ProgramFile&&) noexcept;
   ProgramFile& operator=(ProgramFile&&) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program (.pte) written again with other content, without exporting it again: methods left out, stack traces
-// left out, constants moved to a file of weights (.ptd) or in from one.
+// A program (.pte) written again with other content, without exporting it again: methods left out, stack
+// traces left out, constants moved to a file of weights (.ptd) or in from one.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -29,10 +29,10 @@ namespace etstream {
 
 /// Where constants get their keys from in a file of weights.
 struct ConstantsOut {
-  /// A constant's key, by the SHA-256 of its bytes (64 hexadecimal digits, lower case) or by its number in the
-  /// program's constants (decimal). One that is not in it goes by its tensor's fully qualified name where it
-  /// has one, otherwise by its SHA-256. Where tensors of several layouts share the bytes, all but the first
-  /// go by "KEY:TYPE[SIZES]".
+  /// A constant's key, by the SHA-256 of its bytes (64 hexadecimal digits, lower case) or by its number in
+  /// the program's constants (decimal). One that is not in it goes by its tensor's fully qualified name where
+  /// it has one, otherwise by its SHA-256. Where tensors of several layouts share the bytes, all but the
+  /// first go by "KEY:TYPE[SIZES]".
   std::map<std::string, std::string> keys;
 };
 
@@ -48,6 +48,10 @@ struct ProgramChanges {
   /// Moves the tensors that the program has outside, and named data, in from these files, which outlive the
   /// call alone. What none of them has stays outside.
   std::vector<const TensorDataFile*> constants_in;
+
+  [[nodiscard]] bool empty() const noexcept {
+    return drop_methods.empty() && !drop_stack_traces && !constants_out && constants_in.empty();
+  }
 };
 
 struct ProgramPlan {
@@ -56,8 +60,8 @@ struct ProgramPlan {
 };
 
 /// The plan of the program with these changes, under these options. Constants are read where their SHA-256 is
-/// asked for. Errors: those of plan(ProgramFile, ProgramLayoutOptions); kNotFound for a method that the program
-/// does not have, kInvalidArgument for dropping all, for a key that two constants would have, and for
+/// asked for. Errors: those of plan(ProgramFile, ProgramLayoutOptions); kNotFound for a method that the
+/// program does not have, kInvalidArgument for dropping all, for a key that two constants would have, and for
 /// constants moved both ways.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramFile& program,
                                                        const ProgramChanges& changes,

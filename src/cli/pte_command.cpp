@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream pte MODEL.pte -o OUT.pte [changes and layout options]
+// etstream pte MODEL.(pte|json) -o OUT.pte [changes and layout options]
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -17,6 +22,7 @@
 #include "cli/plan_report.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
+#include "etstream/program_description.h"
 
 namespace etstream::cli {
 namespace {
@@ -32,6 +38,8 @@ struct PteArguments : OutputOptions {
   std::string constants_to;
   std::string keys;
   std::vector<std::string> constants_from;
+  std::string schema;
+  std::string segments_from;
   ProgramLayoutOptions layout;
   ProgramChanges changes;
 };
@@ -76,11 +84,60 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
   return {};
 }
 
-Result<void> pte_command(PteArguments& arguments) {
+/// Whether a file is JSON: nothing else that programs are made from begins so.
+Result<bool> is_json(const ByteSource& file) {
+  std::array<char, 64> begin{};
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
+  const std::string_view text_of(begin.data(), n);
+  const auto first = text_of.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text_of[first] == '{';
+}
+
+struct OpenedProgram {
+  ProgramFile program;
+  std::optional<Layout> layout;  // where it is only planned
+};
+
+/// The program that a description in JSON is of: its plan, which is a program before it is written.
+Result<OpenedProgram> open_json(const ByteSource& json, const ProgramSchema& schema,
+                                const PteArguments& arguments, const ProgramLayoutOptions& layout_options) {
+  ProgramJsonOptions options;
+  options.folder = std::filesystem::path(arguments.file).parent_path().string();
+  options.schema = schema;
+  std::optional<ProgramFile> segments_from;
+  if (!arguments.segments_from.empty()) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.segments_from));
+    ETSTREAM_ASSIGN(segments_from, ProgramFile::open(file, {}, schema));
+    options.segments_from = &*segments_from;
+  }
+  ETSTREAM_ASSIGN(const ProgramDescription described, read_program_json(json, options));
+  ETSTREAM_ASSIGN(Layout layout, plan(described, layout_options));
+  ETSTREAM_ASSIGN(ByteSource planned, source_of(layout));
+  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(std::move(planned), arguments.file, schema));
+  return OpenedProgram{std::move(program), std::move(layout)};
+}
+
+Result<OpenedProgram> open_program(PteArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const auto program, ProgramFile::open(file));
+  ProgramSchema schema;
+  if (!arguments.schema.empty()) {
+    ETSTREAM_ASSIGN(schema, ProgramSchema::load(arguments.schema));
+  }
+  ETSTREAM_ASSIGN(const bool is_described, is_json(file));
+  if (is_described) return open_json(file, schema, arguments, std::exchange(arguments.layout, {}));
+  if (!arguments.segments_from.empty()) {
+    return make_error(ErrorCode::kInvalidArgument, arguments.file,
+                      ": is a program, which has its segments; --segments-from goes with JSON");
+  }
+  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(file, {}, schema));
+  return OpenedProgram{std::move(program), std::nullopt};
+}
+
+Result<void> pte_command(PteArguments& arguments) {
+  ETSTREAM_ASSIGN(OpenedProgram opened, open_program(arguments));
   Findings findings;
-  ETSTREAM_TRY(program.verify(findings));
+  ETSTREAM_TRY(opened.program.verify(findings));
   ETSTREAM_TRY(require_sound(arguments.file, findings));
   ETSTREAM_ASSIGN(const auto weights, open_weights(arguments.constants_from, arguments.changes));
   if (!arguments.constants_to.empty()) {
@@ -89,7 +146,12 @@ Result<void> pte_command(PteArguments& arguments) {
       ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_key_map(arguments.keys));
     }
   }
-  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(program, arguments.changes, arguments.layout));
+  ProgramPlan planned;
+  if (opened.layout && arguments.changes.empty()) {
+    planned.program = std::move(*opened.layout);
+  } else {
+    ETSTREAM_ASSIGN(planned, plan(opened.program, arguments.changes, arguments.layout));
+  }
   if (!arguments.dry_run) return write_plan(planned, arguments);
   print_plan(planned.program, arguments.json);
   return {};
@@ -125,10 +187,10 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
 }  // namespace
 
 void add_pte_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("pte", "Write a program again, under another layout or with other content");
+  CLI::App* command = app.add_subcommand(
+      "pte", "Write a program from JSON, or again under another layout or with other content");
   auto arguments = std::make_shared<PteArguments>();
-  command->add_option("FILE", arguments->file, "A program (.pte)")->required();
+  command->add_option("FILE", arguments->file, "A program (.pte), or its description in JSON")->required();
   add_output_path(*command, *arguments, "The program", "OUT.pte");
   auto* segments = command
                        ->add_option("--segment-alignment", arguments->segment_alignment,
@@ -152,6 +214,14 @@ void add_pte_command(CLI::App& app, Run& run) {
   command->add_flag("--strict-alignment", arguments->layout.strict_alignment,
                     "Have both alignments hold in segments too, where ExecuTorch lets them go");
   add_changes(*command, *arguments);
+  command
+      ->add_option("--schema", arguments->schema,
+                   "The schema of programs, where it has more than that of ExecuTorch 1.5.1")
+      ->type_name("PROGRAM.fbs");
+  command
+      ->add_option("--segments-from", arguments->segments_from,
+                   "Take the data of segments that the JSON has none of from this program")
+      ->type_name("MODEL.pte");
   add_output_flags(*command, *arguments);
   command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
     check_output(*command, *arguments);

@@ -4,11 +4,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "format/data_segments.h"
-#include "format/delegate_references.h"
 #include "format/extended_header.h"
 #include "format/program_parts.h"
-#include "program_bfbs_generated.h"
-#include "schema/embedded_schema.h"
+#include "format/segment_uses.h"
 #include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
 
@@ -59,39 +57,6 @@ Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_
   return out;
 }
 
-/// Says of the segment at `index` what it is used for; the first use stays.
-void note_use(std::vector<SegmentInfo>& segments, std::uint64_t index, std::string_view use) {
-  if (index < segments.size() && segments[index].use.empty()) segments[index].use = use;
-}
-
-Result<void> note_delegates(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
-  for (const DelegateReference& reference : references) {
-    if (reference.in_segment) note_use(segments, reference.index, text("delegate ", reference.backend));
-  }
-  return {};
-}
-
-Result<void> note_data(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
-  if (constants) {
-    ETSTREAM_ASSIGN(const auto offsets, constants->vector("offsets"));
-    ETSTREAM_ASSIGN(const auto index, constants->scalar<std::uint32_t>("segment_index"));
-    // Without offsets the table is there for form's sake, and what it names is another's.
-    if (offsets && offsets->count > 0) note_use(segments, index, "constants");
-  }
-  for (const auto& [list, use] :
-       {std::pair{"mutable_data_segments", "mutable data"}, std::pair{"named_data", "named data"}}) {
-    ETSTREAM_ASSIGN(const TableList tables, root.tables(list));
-    for (std::uint32_t i = 0; i < tables.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, tables.at(i));
-      ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
-      note_use(segments, index, use);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 ProgramFile::ProgramFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -99,17 +64,18 @@ ProgramFile::ProgramFile(ProgramFile&&) noexcept = default;
 ProgramFile& ProgramFile::operator=(ProgramFile&&) noexcept = default;
 ProgramFile::~ProgramFile() = default;
 
-Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name) {
+Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const ProgramSchema& schema) {
   return without_exceptions([&]() -> Result<ProgramFile> {
-    ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<program::ProgramBinarySchema>());
+    ETSTREAM_ASSIGN(auto tables, schema.schema());
     if (name.empty()) name = file.name();
     ETSTREAM_ASSIGN(const ExtendedHeader header, read_extended_header(file, name));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.program_size));
     ETSTREAM_ASSIGN(FlatbufferView view,
-                    FlatbufferView::open(*schema, std::move(flatbuffer), std::move(name)));
+                    FlatbufferView::open(*tables, std::move(flatbuffer), std::move(name)));
     const std::uint64_t position = ExtendedHeader::kPosition;
     ETSTREAM_TRY(verify_flatbuffer(view, {{position, position + header.length}}));
-    return ProgramFile(std::make_unique<const Parts>(Parts{std::move(file), header, std::move(view)}));
+    return ProgramFile(
+        std::make_unique<const Parts>(Parts{std::move(tables), std::move(file), header, std::move(view)}));
   });
 }
 
@@ -148,8 +114,7 @@ Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
   return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
     ETSTREAM_ASSIGN(auto segments, read_segments(root, parts_->file, parts_->header.segment_base_offset));
-    ETSTREAM_TRY(note_data(root, segments));
-    ETSTREAM_TRY(note_delegates(root, segments));
+    ETSTREAM_TRY(note_uses(root, segments));
     return segments;
   });
 }

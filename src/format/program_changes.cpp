@@ -8,20 +8,11 @@
 #include "format/program_planner.h"
 
 namespace etstream {
-namespace {
-
-bool has_changes(const ProgramChanges& changes) {
-  return !changes.drop_methods.empty() || changes.drop_stack_traces || changes.constants_out ||
-         !changes.constants_in.empty();
-}
-
-}  // namespace
-
 Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& changes,
                          const ProgramLayoutOptions& options) {
   return without_exceptions([&]() -> Result<ProgramPlan> {
     ProgramPlan out;
-    if (!has_changes(changes)) {
+    if (changes.empty()) {
       ETSTREAM_ASSIGN(out.program, plan(program, options));
       return out;
     }

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "format/data_segments.h"
 #include "format/program_parts.h"
+#include "format/segment_uses.h"
 #include "schema/struct_reader.h"
 
 namespace etstream {
@@ -143,7 +144,7 @@ class ValueSetter {
     std::vector<ValueNode> tables;
     for (const ProgramDraft::InlineData& entry : draft_.inline_delegates) {
       const ValueNode table = tables.emplace_back(node(entry.position));
-      if (!entry.position) values_.set(table, "BackendDelegateInlineData", "data", entry.data);
+      values_.set(table, "BackendDelegateInlineData", "data", entry.data);
     }
     set_list("backend_delegate_data", std::move(tables));
   }
@@ -204,8 +205,7 @@ Result<void> remove_stack_traces(const ProgramDraft& draft, EditedValues& values
 
 }  // namespace
 
-Result<ProgramDraft> read_draft(const ProgramFile& program) {
-  const FlatbufferView& view = program.parts().view;
+Result<ProgramDraft> read_draft(const FlatbufferView& view, const std::vector<DraftSource>& sources) {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
   ProgramDraft draft(view, root);
   ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
@@ -213,21 +213,30 @@ Result<ProgramDraft> read_draft(const ProgramFile& program) {
     ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
     draft.methods.push_back(plan.position());
   }
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  std::vector<SegmentInfo> uses(sources.size());
+  ETSTREAM_TRY(note_uses(root, uses));
   ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
-  for (std::uint32_t i = 0; i < segments.size(); ++i) {
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
-    ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>("offset"));
-    ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segments[i].offset, segments[i].size));
-    const std::string& use = segments[i].use;
-    draft.segments.push_back(
-        {std::move(source), use.empty() ? "segment" : use, 1, segment.position(), offset});
+    const std::string& use = uses[i].use;
+    draft.segments.push_back({sources[i].source, use.empty() ? "segment" : use, sources[i].alignment,
+                              segment.position(), sources[i].offset});
     draft.order.push_back(i);
   }
   ETSTREAM_TRY(read_tensor_data(root, draft));
   ETSTREAM_TRY(read_named_data(root, draft));
   ETSTREAM_TRY(read_delegates(root, draft));
   return draft;
+}
+
+Result<ProgramDraft> read_draft(const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  std::vector<DraftSource> sources;
+  for (const SegmentInfo& segment : segments) {
+    ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
+    sources.push_back({std::move(source), 1, segment.offset - program.segment_base_offset()});
+  }
+  return read_draft(program.parts().view, sources);
 }
 
 Result<void> set_values(const ProgramDraft& draft, const std::vector<PlacedSegment>& placed,

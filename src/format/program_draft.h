@@ -73,8 +73,17 @@ struct ProgramDraft {
   bool has_same_inline_delegates = true;
 };
 
-/// The draft of a program as it is. Errors: kCorrupt for an index that leads nowhere; those of
-/// FlatbufferView.
+/// Where a segment's bytes are.
+struct DraftSource {
+  ByteSource source;
+  std::uint32_t alignment = 1;          // see ProgramDraft::Segment
+  std::optional<std::uint64_t> offset;  // there too
+};
+
+/// The draft of a program as it is; `sources` has an entry for each of its segments. Errors: kCorrupt for an
+/// index that leads nowhere; those of FlatbufferView.
+[[nodiscard]] Result<ProgramDraft> read_draft(const FlatbufferView& view,
+                                              const std::vector<DraftSource>& sources);
 [[nodiscard]] Result<ProgramDraft> read_draft(const ProgramFile& program);
 
 /// Where segments lie, from the first one on; in the order of the draft.

@@ -3,6 +3,8 @@
 // What a ProgramFile is made of, for the files that implement it.
 #pragma once
 
+#include <memory>
+
 #include "etstream/program.h"
 #include "format/extended_header.h"
 #include "schema/flatbuffer_view.h"
@@ -10,6 +12,7 @@
 namespace etstream {
 
 struct ProgramFile::Parts {
+  std::shared_ptr<const Schema> schema;
   ByteSource file;
   ExtendedHeader header;
   FlatbufferView view;  // of the flatbuffer alone

@@ -360,6 +360,17 @@ std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_vie
   return std::nullopt;
 }
 
+Result<void> Schema::add_field(std::string_view table, FieldType field) {
+  const auto index = find_table(table);
+  if (!index || find_field(*index, field.name)) {
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no table ", table, " without a field ",
+                      field.name);
+  }
+  field.id = static_cast<std::uint16_t>(tables_[*index].fields.size());
+  tables_[*index].fields.push_back(std::move(field));
+  return {};
+}
+
 Result<void> Schema::set_alignment(std::string_view table, std::string_view field, std::uint64_t alignment) {
   const auto table_index = find_table(table);
   const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;

@@ -137,6 +137,10 @@ class Schema {
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find_field(std::size_t table, std::string_view name) const;
 
+  /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument where
+  /// the table is not there, or has a field of that name.
+  [[nodiscard]] Result<void> add_field(std::string_view table, FieldType field);
+
   /// Overrides the alignment of an inline vector, for this schema alone. Error: kInvalidArgument unless
   /// `alignment` is a power of two, at least the elements' own and at most 2^16.
   [[nodiscard]] Result<void> set_alignment(std::string_view table, std::string_view field,
