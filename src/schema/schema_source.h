@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Schemas as people write them, made binary: what Schema::from_binary reads.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "etstream/result.h"
+
+namespace flatbuffers {
+class Parser;
+}
+
+namespace etstream {
+
+/// No schema, its includes aside, is longer.
+inline constexpr std::size_t kLargestSchema = std::size_t{16} << 20;
+
+/// The binary form, with builtins, of the schema in a .fbs file. What it includes is looked for next to the
+/// file that includes it, then in `include_folders`, then next to `path`. A binary schema (.bfbs) is given as
+/// it is. Errors: kCorrupt for what is no schema, with file and line; kTooLarge; the file's own.
+[[nodiscard]] Result<std::vector<std::byte>> compile_schema(
+    const std::string& path, const std::vector<std::string>& include_folders = {});
+
+/// The last error of `parser`, which has no_warnings, as ours: "FILE: line N: WHAT", where FILE is the one
+/// that it was in.
+[[nodiscard]] Error parser_error(const flatbuffers::Parser& parser);
+
+}  // namespace etstream
