@@ -15,7 +15,7 @@ namespace etstream::cli {
 namespace {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                          const std::vector<std::string>& inputs) {
+                                          const std::vector<std::string>& inputs, bool is_text) {
   const bool to_standard_output = is_standard_output(path);
   for (const std::string& input : inputs) {
     std::error_code ignored;
@@ -25,7 +25,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
     }
   }
   if (to_standard_output) {
-    if (standard_output_is_a_terminal()) {
+    if (!is_text && standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
                    "the output is binary and not for a terminal; send it to a file or into a pipe"};
     }
@@ -68,10 +68,10 @@ Progress interruptible_progress() {
 }
 
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                          const std::vector<std::string>& inputs) {
+                          const std::vector<std::string>& inputs, bool is_text) {
   // The progress outlives the sink, which on an interrupt has a temporary file to remove.
   const Progress progress = is_stream(path) ? plain_progress() : interruptible_progress();
-  ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs));
+  ETSTREAM_ASSIGN(const auto sink, open_output(path, sync, inputs, is_text));
   return write(layout, *sink, progress);
 }
 

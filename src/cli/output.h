@@ -18,9 +18,9 @@ namespace etstream::cli {
 [[nodiscard]] bool is_standard_output(std::string_view path);
 
 /// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
-/// that the command reads, is refused as the output: it is likely a slip.
+/// that the command reads, is refused as the output: it is likely a slip. So is a terminal, but for text.
 [[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                                        const std::vector<std::string>& inputs);
+                                        const std::vector<std::string>& inputs, bool is_text = false);
 
 /// A progress function with a bar that stops where the process is interrupted, and that catches interrupts
 /// for as long as it lives: before a temporary file is made, until it is gone.
