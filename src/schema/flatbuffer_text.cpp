@@ -17,20 +17,20 @@
 namespace etstream {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
 constexpr std::size_t kIdentifierSize = 4;
 constexpr std::size_t kPrefixSize = 4;
 
 /// A flatbuffer without the size before it. Nothing moves, as that would change how it is aligned: the offset
 /// to the root comes where the size was, and the identifier behind it.
-Result<Bytes> without_prefix(std::span<const std::byte> prefixed, const std::string& name) {
+Result<ByteVector> without_prefix(std::span<const std::byte> prefixed, const std::string& name) {
   constexpr std::size_t kHeader = kPrefixSize + kOffsetSize + kIdentifierSize;
   if (prefixed.size() < kHeader) {
     return make_error(ErrorCode::kCorrupt, name, ": expected a flatbuffer with its size before it, found ",
                       counted(prefixed.size(), "byte"));
   }
-  Bytes out(prefixed.begin(), prefixed.end());
+  ByteVector out(prefixed.begin(), prefixed.end());
   std::uint32_t root = 0;
   std::memcpy(&root, out.data() + kPrefixSize, sizeof(root));
   if (root > out.size()) {
@@ -58,7 +58,7 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
   return without_exceptions([&]() -> Result<FlatbufferText> {
     auto state = std::make_shared<State>();
     state->path = schema;
-    ETSTREAM_ASSIGN(Bytes binary, compile_schema(schema, include_folders));
+    ETSTREAM_ASSIGN(ByteVector binary, compile_schema(schema, include_folders));
     auto loaded = Schema::from_binary(binary);
     if (!loaded) return make_error(loaded.error().code, schema, ": ", loaded.error().message);
     state->schema = std::move(loaded).value();
@@ -74,8 +74,8 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
   });
 }
 
-Result<Bytes> FlatbufferText::compile(std::string_view json, const std::string& name) const {
-  return without_exceptions([&]() -> Result<Bytes> {
+Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::string& name) const {
+  return without_exceptions([&]() -> Result<ByteVector> {
     if (json.size() > kLargestJson) {
       return make_error(ErrorCode::kTooLarge, name, ": ", readable_size(json.size()), " of JSON, at most ",
                         readable_size(kLargestJson), " can be compiled");
@@ -87,7 +87,7 @@ Result<Bytes> FlatbufferText::compile(std::string_view json, const std::string& 
     if (!parser->ParseJson(std::string(json).c_str(), name.c_str())) return parser_error(*parser);
     const auto built =
         std::as_bytes(std::span(parser->builder_.GetBufferPointer(), parser->builder_.GetSize()));
-    Bytes out(built.begin(), built.end());
+    ByteVector out(built.begin(), built.end());
     state_->parsers->give_back(std::move(parser));
     if (!state_->raises_alignments) return out;
     return raise_alignments(std::move(out), state_->schema, kLargestParserAlignment, name);
@@ -108,7 +108,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
                         " has no file_identifier to look for; --raw-binary does without");
     }
     // A copy, so that what was checked is what is read.
-    Bytes bytes;
+    ByteVector bytes;
     if (options.size_prefixed) {
       ETSTREAM_ASSIGN(bytes, without_prefix(flatbuffer, name));
     } else {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -39,8 +40,10 @@ std::string exact(double number) {
   return {digits.begin(), end};
 }
 
-/// The parser reads defaults from a binary schema as signed integers and with 16 digits behind the point.
-void restore_default(const reflection::Field& field, flatbuffers::FieldDef& parsed) {
+/// From a binary schema the parser reads defaults as signed integers and with 16 digits behind the point, and
+/// not what is deprecated.
+void restore(const reflection::Field& field, flatbuffers::FieldDef& parsed) {
+  parsed.deprecated = field.deprecated();
   switch (field.type()->base_type()) {
     case reflection::ULong:
       parsed.value.constant = std::to_string(static_cast<std::uint64_t>(field.default_integer()));
@@ -52,6 +55,12 @@ void restore_default(const reflection::Field& field, flatbuffers::FieldDef& pars
     default:
       break;
   }
+}
+
+/// Whether the default is the largest signed integer: what a binary schema has for all that are larger.
+bool may_have_lost_default(const reflection::Field& field) {
+  return field.type()->base_type() == reflection::ULong &&
+         field.default_integer() == std::numeric_limits<std::int64_t>::max();
 }
 
 void lower_alignment(flatbuffers::FieldDef& field) {
@@ -103,8 +112,12 @@ Result<std::unique_ptr<flatbuffers::Parser>> ParserPool::make_parser() const {
   for (const reflection::Object* object : *schema.objects()) {
     const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
     for (const reflection::Field* field : *object->fields()) {
+      if (may_have_lost_default(*field)) {
+        return make_error(ErrorCode::kUnsupported, path_, ": ", table.name, ".", field->name()->string_view(),
+                          " has a default of 2^63 - 1 or over");
+      }
       flatbuffers::FieldDef& parsed = *table.fields.Lookup(field->name()->str());
-      restore_default(*field, parsed);
+      restore(*field, parsed);
       lower_alignment(parsed);
     }
   }

@@ -15,15 +15,15 @@
 namespace etstream {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
-Result<Bytes> content_of_schema(const std::string& path) {
+Result<ByteVector> content_of_schema(const std::string& path) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > kLargestSchema) {
     return make_error(ErrorCode::kTooLarge, path, ": ", readable_size(source.size()),
                       ", a schema has at most ", readable_size(kLargestSchema));
   }
-  Bytes out(source.size());
+  ByteVector out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));
   return out;
 }
@@ -34,7 +34,7 @@ bool is_binary(std::span<const std::byte> schema) {
          flatbuffers::BufferHasIdentifier(schema.data(), reflection::SchemaIdentifier());
 }
 
-flatbuffers::IDLOptions options() {
+flatbuffers::IDLOptions schema_options() {
   flatbuffers::IDLOptions out;
   out.no_warnings = true;
   out.binary_schema_builtins = true;                        // force_align
@@ -44,9 +44,9 @@ flatbuffers::IDLOptions options() {
 
 }  // namespace
 
-Result<Bytes> compile_schema(const std::string& path, const std::vector<std::string>& include_folders) {
-  return without_exceptions([&]() -> Result<Bytes> {
-    ETSTREAM_ASSIGN(Bytes source, content_of_schema(path));
+Result<ByteVector> compile_schema(const std::string& path, const std::vector<std::string>& include_folders) {
+  return without_exceptions([&]() -> Result<ByteVector> {
+    ETSTREAM_ASSIGN(ByteVector source, content_of_schema(path));
     if (is_binary(source)) return source;
     const std::string words(reinterpret_cast<const char*>(source.data()), source.size());
     if (const std::size_t zero = words.find('\0'); zero != std::string::npos) {
@@ -59,12 +59,12 @@ Result<Bytes> compile_schema(const std::string& path, const std::vector<std::str
     folders.push_back(own_folder.c_str());
     folders.push_back(nullptr);
 
-    flatbuffers::Parser parser(options());
+    flatbuffers::Parser parser(schema_options());
     if (!parser.Parse(words.c_str(), folders.data(), path.c_str())) return parser_error(parser);
     parser.Serialize();
     const auto bytes =
         std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
-    return Bytes(bytes.begin(), bytes.end());
+    return ByteVector(bytes.begin(), bytes.end());
   });
 }
 
