@@ -43,9 +43,9 @@ struct DecompileOptions {
 class ETSTREAM_EXPORT FlatbufferText {
  public:
   /// Loads a schema: a .fbs file, which may include others that are next to it or in `include_folders`, or a
-  /// .bfbs file. Errors: kCorrupt, with file and line; kUnsupported (no root_type; a ulong with a default
-  /// over 2^63 - 2; a struct with force_align over 32; a vector with one over 32 next to nested_flatbuffer);
-  /// kTooLarge over 16 MiB; the file's own.
+  /// .bfbs file. Errors: kCorrupt, with file and line; kUnsupported (no root_type; a default over 2^63 - 1; a
+  /// struct with force_align over 32; a vector with one over 32 next to nested_flatbuffer); kTooLarge over 16
+  /// MiB; the file's own.
   [[nodiscard]] static Result<FlatbufferText> open(const std::string& schema,
                                                    const std::vector<std::string>& include_folders = {});
 

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -55,12 +54,6 @@ void restore(const reflection::Field& field, flatbuffers::FieldDef& parsed) {
     default:
       break;
   }
-}
-
-/// Whether the default is the largest signed integer: what a binary schema has for all that are larger.
-bool may_have_lost_default(const reflection::Field& field) {
-  return field.type()->base_type() == reflection::ULong &&
-         field.default_integer() == std::numeric_limits<std::int64_t>::max();
 }
 
 void lower_alignment(flatbuffers::FieldDef& field) {
@@ -112,10 +105,6 @@ Result<std::unique_ptr<flatbuffers::Parser>> ParserPool::make_parser() const {
   for (const reflection::Object* object : *schema.objects()) {
     const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
     for (const reflection::Field* field : *object->fields()) {
-      if (may_have_lost_default(*field)) {
-        return make_error(ErrorCode::kUnsupported, path_, ": ", table.name, ".", field->name()->string_view(),
-                          " has a default of 2^63 - 1 or over");
-      }
       flatbuffers::FieldDef& parsed = *table.fields.Lookup(field->name()->str());
       restore(*field, parsed);
       lower_alignment(parsed);

@@ -5,6 +5,8 @@
 #include <flatbuffers/reflection_generated.h>
 #include <flatbuffers/util.h>
 
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -42,6 +44,22 @@ flatbuffers::IDLOptions schema_options() {
   return out;
 }
 
+/// What a binary schema can't say: it has defaults as signed integers.
+Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string& path) {
+  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
+    for (const flatbuffers::FieldDef* field : table->fields.vec) {
+      std::uint64_t number = 0;
+      if (field->value.type.base_type == flatbuffers::BASE_TYPE_ULONG &&
+          flatbuffers::StringToNumber(field->value.constant.c_str(), &number) &&
+          number > std::numeric_limits<std::int64_t>::max()) {
+        return make_error(ErrorCode::kUnsupported, path, ": ", table->name, ".", field->name,
+                          " has a default over 2^63 - 1");
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ByteVector> compile_schema(const std::string& path, const std::vector<std::string>& include_folders) {
@@ -61,6 +79,7 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
 
     flatbuffers::Parser parser(schema_options());
     if (!parser.Parse(words.c_str(), folders.data(), path.c_str())) return parser_error(parser);
+    ETSTREAM_TRY(check_defaults(parser, path));
     parser.Serialize();
     const auto bytes =
         std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));

@@ -33,7 +33,6 @@ printf '{\n"nothing": 1}' >wrong.json
 try etstream compile -I included model.fbs wrong.json -o out
 try etstream decompile -I included --size-prefixed model.fbs out/a.mdl -o -
 try etstream decompile -I included model.fbs model.pte -o -
-try etstream decompile -I included --raw-binary model.fbs model.pte -o -
 try etstream decompile -I included model.fbs none.mdl -o -
 try etstream compile model.fbs
 ls out
