@@ -73,6 +73,7 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
     }
     const std::string own_folder = flatbuffers::StripFileName(path);
     std::vector<const char*> folders;
+    folders.reserve(include_folders.size() + 2);
     for (const std::string& folder : include_folders) folders.push_back(folder.c_str());
     folders.push_back(own_folder.c_str());
     folders.push_back(nullptr);

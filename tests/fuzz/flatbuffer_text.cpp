@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a flatbuffer that is made JSON, and as JSON that is made a flatbuffer. What is made JSON
-// may not be JSON again (nan), but what was compiled can be shown.
+// Fuzz target: any bytes as a flatbuffer that is made JSON, and as JSON that is made a flatbuffer. What was
+// compiled can be shown.
 #include <cstdint>
 #include <cstdlib>
 #include <span>
