@@ -2,9 +2,6 @@
 """XNNPACK's graphs of an operator and of a MobileNetV2, from JSON and to JSON: etstream against a process of flatc a
 graph.
 
-A call of the library is what a graph more takes the command, which loads the schema once; reading the graph and
-writing what becomes of it are in it.
-
     python flatc.py FOLDER [--quick]
 """
 
@@ -12,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import measure
@@ -24,14 +20,13 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import to_edge_transform_and_lower
 from executorch.exir._serialize import _flatbuffer
 from inputs import MODELS
-from measure import Time
 from table import show_limit
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "peer"))
 from flatc_calls import XNNPACK, recorded  # noqa: E402
 
 ETSTREAM = os.environ["ETSTREAM"]
-GRAPHS = 1000
+ROOT = Path(__file__).resolve().parents[1]
 LONGEST_CALL = 200e-6
 MODES = {"compile": ["--binary"], "decompile": ["--json", "--defaults-json", "--strict-json"]}
 SUFFIXES = {"compile": ".json", "decompile": ".bin"}
@@ -47,32 +42,27 @@ def make_graph(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], folder:
     return {mode: largest.folder / f"schema{suffix}" for mode, suffix in SUFFIXES.items()}
 
 
-def compare(mode: str, graph: Path, folder: Path, rounds: int, longest: float | None) -> bool:
-    copies = [folder / f"{i}{graph.suffix}" for i in range(GRAPHS)]
-    for copy in copies:
-        shutil.copy(graph, copy)
-    flatc = [_flatbuffer._get_flatc_path(), *MODES[mode]]
-    ours = [ETSTREAM, mode, "--no-sync", *MODES[mode]]
+def build(program: Path) -> None:
+    """Against the library beside the command."""
+    library = Path(ETSTREAM).parents[1]
+    compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{library}/include"]
+    source = ROOT / "perf" / "flatc_call.cpp"
+    subprocess.run([*compiler, source, library / "src" / "libetstream.a", "-lflatbuffers", "-o", program], check=True)
 
-    def timed(command: list[str], files: list[Path]) -> Callable[[], Time]:
-        arguments = [*command, "-o", str(folder / "out"), str(XNNPACK), "--", *map(str, files)]
-        if mode == "compile" and command is flatc:
-            arguments.remove("--")  # which flatc has before binary files alone
-        return lambda: measure.timed(arguments)
 
-    (folder / "out").mkdir()
-    contenders = {
-        "etstream": timed(ours, copies[:1]),
-        "flatc": timed(flatc, copies[:1]),
-        "etstream, all": timed(ours, copies),
-    }
-    times = measure.rounds(rounds, contenders)
-    seconds = {tool: measure.median(runs).wall for tool, runs in times.items()}
-    call = (seconds["etstream, all"] - seconds["etstream"]) / (GRAPHS - 1)
-    low, mid, high = measure.ratios(times["flatc"], times["etstream"])
+def compare(mode: str, graph: Path, folder: Path, program: Path, rounds: int, longest: float | None) -> bool:
+    arguments = [*MODES[mode], "-o", str(folder), str(XNNPACK), *(["--"] if mode == "decompile" else []), str(graph)]
+    times = measure.rounds(
+        rounds,
+        {
+            "flatc": lambda: measure.timed([_flatbuffer._get_flatc_path(), *arguments]),
+            "etstream": lambda: measure.timed([ETSTREAM, mode, "--no-sync", *arguments]),
+        },
+    )
+    call = 1e-6 * float(subprocess.check_output([program, mode, XNNPACK, graph]))
+    flatc, etstream = (measure.median(times[tool]).wall for tool in ("flatc", "etstream"))
     print(f"\n{mode} a graph of {graph.stat().st_size / 1024:.0f} KiB ({graph.suffix})")
-    print(f"a process of flatc {1e3 * seconds['flatc']:.1f} ms, of etstream {1e3 * seconds['etstream']:.1f} ms: "
-          f"{mid:.2f} ({low:.2f} to {high:.2f}) of its time; {seconds['flatc'] / call:.0f} calls")
+    print(f"a process of flatc {1e3 * flatc:.1f} ms, of etstream {1e3 * etstream:.1f} ms; {flatc / call:.0f} calls")
     what = f"a call of the library to {mode}"
     if longest is None:
         print(f"{what}: {1e6 * call:.0f} us")
@@ -86,8 +76,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="three rounds")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    reached = True
+    reached, rounds = True, 3 if arguments.quick else 11
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
+        program = Path(scratch) / "flatc_call"
+        build(program)
         models = {
             "operator": (torch.nn.Linear(64, 64), (torch.randn(1, 64),), LONGEST_CALL),
             "MobileNetV2": (*MODELS["MobileNetV2"](), None),
@@ -96,7 +88,7 @@ def main() -> int:
             for mode, graph in make_graph(model, inputs, Path(scratch) / f"{name}-calls").items():
                 folder = Path(scratch) / f"{name}-{mode}"
                 folder.mkdir()
-                reached = compare(mode, graph, folder, 3 if arguments.quick else 11, longest) and reached
+                reached = compare(mode, graph, folder, program, rounds, longest) and reached
     return 0 if reached else 1
 
 
