@@ -11,7 +11,9 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
   app->require_subcommand(0, 1);
   add_bundle_command(*app, run);
+  add_compile_command(*app, run);
   add_convert_command(*app, run);
+  add_decompile_command(*app, run);
   add_extract_command(*app, run);
   add_inspect_command(*app, run);
   add_pte_command(*app, run);

@@ -25,7 +25,9 @@ inline constexpr const char* kName = "NAME";
 inline constexpr const char* kFolder = "DIR";
 
 void add_bundle_command(CLI::App& app, Run& run);
+void add_compile_command(CLI::App& app, Run& run);
 void add_convert_command(CLI::App& app, Run& run);
+void add_decompile_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);

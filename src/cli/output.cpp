@@ -17,7 +17,7 @@ namespace etstream::cli {
 namespace {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                          const std::vector<std::string>& inputs) {
+                                          const std::vector<std::string>& inputs, bool is_text) {
   const bool to_standard_output = is_standard_output(path);
   for (const std::string& input : inputs) {
     std::error_code ignored;
@@ -27,7 +27,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
     }
   }
   if (to_standard_output) {
-    if (standard_output_is_a_terminal()) {
+    if (!is_text && standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
                    "the output is binary and not for a terminal; send it to a file or into a pipe"};
     }
@@ -108,7 +108,7 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
   const Progress progress = is_plain ? plain_progress() : interruptible_progress();
   std::vector<std::unique_ptr<Uncommitted>> written;
   for (const Output& output : outputs) {
-    ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, inputs));
+    ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, inputs, output.is_text));
     written.push_back(std::make_unique<Uncommitted>(std::move(sink)));
     ETSTREAM_TRY(write(*output.layout, *written.back(), progress));
   }
@@ -117,8 +117,8 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
 }
 
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                          const std::vector<std::string>& inputs) {
-  return write_outputs({{&layout, path}}, sync, inputs);
+                          const std::vector<std::string>& inputs, bool is_text) {
+  return write_outputs({{&layout, path, is_text}}, sync, inputs);
 }
 
 Result<void> require_sound(const std::string& path, const Findings& findings) {

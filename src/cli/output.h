@@ -18,14 +18,15 @@ namespace etstream::cli {
 [[nodiscard]] bool is_standard_output(std::string_view path);
 
 /// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
-/// that the command reads, is refused as the output: it is likely a slip.
+/// that the command reads, is refused as the output: it is likely a slip. So is a terminal, but for text.
 [[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                                        const std::vector<std::string>& inputs);
+                                        const std::vector<std::string>& inputs, bool is_text = false);
 
 /// What goes where.
 struct Output {
   const Layout* layout = nullptr;
   std::string path;
+  bool is_text = false;  // which may go to a terminal
 };
 
 /// The same for several files, none of which is there before all are written; then they come in this order.

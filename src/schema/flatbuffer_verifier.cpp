@@ -16,19 +16,19 @@ constexpr std::uint64_t kCountSize = 4;  // of a vector or string
 
 class Verifier {
  public:
-  Verifier(const FlatbufferView& view, std::vector<UsedRange> used)
-      : view_(view), used_(std::move(used)), budget_(view) {}
+  Verifier(const FlatbufferView& view, std::vector<UsedRange> used, const FlatbufferChecks& checks)
+      : view_(view), checks_(checks), used_(std::move(used)), budget_(view) {}
 
   Result<void> run() {
     const std::uint64_t size = view_.file().size();
-    if (size % kOffsetSize != 0) {
+    if (checks_.between_objects && size % kOffsetSize != 0) {
       return view_.corrupt(size, text("an end at a multiple of ", kOffsetSize, ", as builders align it"),
                            counted(size, "byte"));
     }
     use(0, kOffsetSize + view_.schema().identifier().size());
     ETSTREAM_ASSIGN(const TableView root, view_.root());
     ETSTREAM_TRY(verify_table(root, view_.schema().root_index(), 1));
-    return verify_gaps();
+    return checks_.between_objects ? verify_gaps() : Result<void>();
   }
 
  private:
@@ -123,8 +123,9 @@ class Verifier {
         return visit(vector->position, kCountSize + count);
       case FieldKind::kInlineVector:
         use(vector->position, kCountSize + count * field.width);
-        // Bytes are payloads, which nobody walks through.
-        return budget_.spend(vector->position, kCountSize + (field.width == 1 ? 0 : count * field.width));
+        // Bytes are payloads, which hardly anybody walks through.
+        return budget_.spend(vector->position,
+                             kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : count * field.width));
       default:
         ETSTREAM_TRY(visit(vector->position, kCountSize + count * kOffsetSize));
     }
@@ -172,6 +173,7 @@ class Verifier {
   }
 
   const FlatbufferView& view_;
+  const FlatbufferChecks checks_;
   std::vector<UsedRange> used_;
   WalkBudget budget_;                          // for those who walk after it, too
   std::unordered_set<std::uint64_t> vtables_;  // that are in used_
@@ -179,8 +181,9 @@ class Verifier {
 
 }  // namespace
 
-Result<void> verify_flatbuffer(const FlatbufferView& view, const std::vector<UsedRange>& also_used) {
-  return without_exceptions([&] { return Verifier(view, also_used).run(); });
+Result<void> verify_flatbuffer(const FlatbufferView& view, const std::vector<UsedRange>& also_used,
+                               const FlatbufferChecks& checks) {
+  return without_exceptions([&] { return Verifier(view, also_used, checks).run(); });
 }
 
 }  // namespace etstream

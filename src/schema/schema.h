@@ -132,6 +132,8 @@ class Schema {
   [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
   /// 4 bytes, or none.
   [[nodiscard]] const std::string& identifier() const noexcept { return identifier_; }
+  /// Takes files with any identifier, or none, from now on.
+  void clear_identifier() noexcept { identifier_.clear(); }
 
   /// The index of a table, or of a field in it, by name.
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;

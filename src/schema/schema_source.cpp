@@ -5,6 +5,8 @@
 #include <flatbuffers/reflection_generated.h>
 #include <flatbuffers/util.h>
 
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -15,15 +17,15 @@
 namespace etstream {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
-Result<Bytes> content_of_schema(const std::string& path) {
+Result<ByteVector> content_of_schema(const std::string& path) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > kLargestSchema) {
     return make_error(ErrorCode::kTooLarge, path, ": ", readable_size(source.size()),
                       ", a schema has at most ", readable_size(kLargestSchema));
   }
-  Bytes out(source.size());
+  ByteVector out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));
   return out;
 }
@@ -34,7 +36,7 @@ bool is_binary(std::span<const std::byte> schema) {
          flatbuffers::BufferHasIdentifier(schema.data(), reflection::SchemaIdentifier());
 }
 
-flatbuffers::IDLOptions options() {
+flatbuffers::IDLOptions schema_options() {
   flatbuffers::IDLOptions out;
   out.no_warnings = true;
   out.binary_schema_builtins = true;                        // force_align
@@ -42,11 +44,27 @@ flatbuffers::IDLOptions options() {
   return out;
 }
 
+/// What a binary schema can't say: it has defaults as signed integers.
+Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string& path) {
+  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
+    for (const flatbuffers::FieldDef* field : table->fields.vec) {
+      std::uint64_t number = 0;
+      if (field->value.type.base_type == flatbuffers::BASE_TYPE_ULONG &&
+          flatbuffers::StringToNumber(field->value.constant.c_str(), &number) &&
+          number > std::numeric_limits<std::int64_t>::max()) {
+        return make_error(ErrorCode::kUnsupported, path, ": ", table->name, ".", field->name,
+                          " has a default over 2^63 - 1");
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<Bytes> compile_schema(const std::string& path, const std::vector<std::string>& include_folders) {
-  return without_exceptions([&]() -> Result<Bytes> {
-    ETSTREAM_ASSIGN(Bytes source, content_of_schema(path));
+Result<ByteVector> compile_schema(const std::string& path, const std::vector<std::string>& include_folders) {
+  return without_exceptions([&]() -> Result<ByteVector> {
+    ETSTREAM_ASSIGN(ByteVector source, content_of_schema(path));
     if (is_binary(source)) return source;
     const std::string words(reinterpret_cast<const char*>(source.data()), source.size());
     if (const std::size_t zero = words.find('\0'); zero != std::string::npos) {
@@ -55,16 +73,18 @@ Result<Bytes> compile_schema(const std::string& path, const std::vector<std::str
     }
     const std::string own_folder = flatbuffers::StripFileName(path);
     std::vector<const char*> folders;
+    folders.reserve(include_folders.size() + 2);
     for (const std::string& folder : include_folders) folders.push_back(folder.c_str());
     folders.push_back(own_folder.c_str());
     folders.push_back(nullptr);
 
-    flatbuffers::Parser parser(options());
+    flatbuffers::Parser parser(schema_options());
     if (!parser.Parse(words.c_str(), folders.data(), path.c_str())) return parser_error(parser);
+    ETSTREAM_TRY(check_defaults(parser, path));
     parser.Serialize();
     const auto bytes =
         std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
-    return Bytes(bytes.begin(), bytes.end());
+    return ByteVector(bytes.begin(), bytes.end());
   });
 }
 

@@ -77,6 +77,10 @@ class Etstream:
         """The data of this name in a file of named data."""
         return self._run("extract", file, "--tensor", key, "-o", "-")
 
+    def flatc(self, command: str, *arguments: str | Path) -> None:
+        """Have `compile` or `decompile` do what flatc does with these arguments."""
+        self._run(command, "--no-sync", *arguments)
+
     def inspect(self, file: Path) -> Any:
         """What `inspect` shows, as JSON."""
         return json.loads(self._run("inspect", file, "--json"))

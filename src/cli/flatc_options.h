@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What `compile` and `decompile` have in common: flatc's arguments, as ExecuTorch gives them, and its names
+// of files.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "etstream/result.h"
+
+namespace etstream::cli {
+
+struct FlatcOptions {
+  std::string schema;
+  std::vector<std::string> include_folders;
+  std::vector<std::string> inputs;
+  std::string output;
+  bool no_sync = false;
+};
+
+/// `input` is what the files to be read are called, and `what` tells of them.
+void add_flatc_options(CLI::App& command, FlatcOptions& options, const std::string& input,
+                       const std::string& what);
+/// A flag that tells flatc what the command does anyhow.
+void add_told_flag(CLI::App& command, const std::string& name);
+/// Throws CLI11's errors where the output is no folder and there are several inputs.
+void check_flatc_options(const FlatcOptions& options);
+
+/// All of a file. Error: kTooLarge over `limit` bytes.
+[[nodiscard]] Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit);
+
+/// Writes what `input`, one of the inputs, has become: to the output, or to FOLDER/STEM.EXTENSION where that
+/// is a folder. `is_text` is fit for a terminal.
+[[nodiscard]] Result<void> write_next_to(const FlatcOptions& options, const std::string& input,
+                                         const std::string& extension, std::vector<std::byte> content,
+                                         bool is_text);
+
+}  // namespace etstream::cli
