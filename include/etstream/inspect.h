@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/program.h"
+#include "etstream/program_summary.h"
 #include "etstream/result.h"
+#include "etstream/tensor_data_file.h"
 
 namespace etstream {
 
@@ -31,10 +34,12 @@ struct FilePart {
 struct FileInspection {
   std::string format;  // "program", "bundled_program", "segmented_bundle" or "tensor_data"
   std::uint64_t size = 0;
-  std::uint32_t version = 0;        // of the outermost schema
-  std::vector<FilePart> parts;      // payloads in file order, a shared one once; they don't overlap
-  std::uint64_t metadata_size = 0;  // all that is in no part: tables, padding
-  std::vector<MethodInfo> methods;  // of the program
+  std::uint32_t version = 0;              // of the outermost schema
+  std::vector<FilePart> parts;            // payloads in file order, a shared one once; they don't overlap
+  std::uint64_t metadata_size = 0;        // all that is in no part: tables, padding
+  std::vector<MethodInfo> methods;        // of the program
+  std::optional<ProgramSummary> program;  // offsets in it are from the program's start
+  std::vector<NamedTensorData> named_data;
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;  // from the file, to find out
 };

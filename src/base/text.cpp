@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 
 namespace etstream {
@@ -65,6 +66,12 @@ bool is_utf8(std::string_view words) {
 }
 
 std::string quote(std::string_view word) { return text("'", printable(word), "'"); }
+
+std::string exact_text(double number) {
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
+  return {buffer.data(), end};
+}
 
 std::string counted(std::uint64_t n, std::string_view noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
 

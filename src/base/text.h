@@ -41,6 +41,9 @@ template <class... Pieces>
 /// What printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
+/// The shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
+[[nodiscard]] std::string exact_text(double number);
+
 /// "1 test case", "2 test cases": for counts in messages.
 [[nodiscard]] std::string counted(std::uint64_t n, std::string_view noun);
 

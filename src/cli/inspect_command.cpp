@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream inspect FILE
+// etstream inspect FILE [--graph METHOD] [--duplicates]
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/graph_report.h"
 #include "cli/json_report.h"
+#include "cli/summary_report.h"
+#include "etstream/duplicates.h"
 #include "etstream/inspect.h"
+#include "etstream/program_graph.h"
 
 namespace etstream::cli {
 namespace {
@@ -22,6 +27,9 @@ constexpr std::size_t kMostParts = 60;
 
 struct InspectArguments {
   std::string file;
+  std::optional<std::string> graph;
+  std::string graph_format = "dot";
+  bool duplicates = false;
   bool json = false;
 };
 
@@ -36,6 +44,43 @@ std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
   return out;
+}
+
+nlohmann::ordered_json named_data_to_json(const std::vector<NamedTensorData>& entries) {
+  auto out = nlohmann::ordered_json::array();
+  for (const NamedTensorData& entry : entries) {
+    out.push_back({{"key", entry.key}});
+    if (entry.layout) {
+      out.back()["dtype"] = name_of(entry.layout->scalar_type);
+      out.back()["sizes"] = entry.layout->sizes;
+      out.back()["dim_order"] = entry.layout->dim_order;
+    }
+    out.back()["segment"] = entry.segment;
+    out.back()["offset"] = entry.offset;
+    out.back()["size"] = entry.data.size();
+  }
+  return out;
+}
+
+nlohmann::ordered_json duplicates_to_json(const std::vector<Duplicates>& duplicates) {
+  auto out = nlohmann::ordered_json::array();
+  for (const Duplicates& group : duplicates) {
+    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}});
+  }
+  return out;
+}
+
+void print_duplicates(const std::vector<Duplicates>& duplicates) {
+  std::uint64_t wasted = 0;
+  for (const Duplicates& group : duplicates) wasted += group.wasted();
+  std::printf("\nduplicate bytes: %" PRIu64 "\n", wasted);
+  const std::size_t rows = std::min(kMostParts, duplicates.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::printf("%14" PRIu64 "  %s\n", duplicates[i].size, joined(duplicates[i].names).c_str());
+  }
+  if (rows < duplicates.size()) {
+    std::printf("%14s and %s; --json lists all\n", "...", counted(duplicates.size() - rows, "more").c_str());
+  }
 }
 
 nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found) {
@@ -60,6 +105,8 @@ nlohmann::ordered_json inspection_to_json(const std::string& file, const FileIns
   for (const auto& suite : found.suites) {
     out["suites"].push_back({{"method", suite.method_name}, {"test_cases", suite.test_cases}});
   }
+  if (found.program) out["program"] = summary_to_json(*found.program);
+  if (!found.named_data.empty()) out["named_data"] = named_data_to_json(found.named_data);
   return out;
 }
 
@@ -93,10 +140,13 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   std::printf(
       "%14s %14" PRIu64 " %6s %5.1f%%  tables around them and padding\n", "", found.metadata_size, "",
       found.size == 0 ? 0 : 100 * static_cast<double>(found.metadata_size) / static_cast<double>(found.size));
-  for (const MethodInfo& method : found.methods) {
-    std::printf("\nmethod %s\n  inputs:  %s\n  outputs: %s\n", method.name.c_str(),
+  for (std::size_t i = 0; i < found.methods.size(); ++i) {
+    const MethodInfo& method = found.methods[i];
+    std::printf("\nmethod %s\n  inputs:  %s\n  outputs: %s\n", printable(method.name).c_str(),
                 joined(described(method.inputs)).c_str(), joined(described(method.outputs)).c_str());
+    print_method(found.program->methods[i]);
   }
+  if (found.program) print_totals(*found.program);
   if (!found.suites.empty()) std::printf("\n");
   for (const auto& suite : found.suites) {
     std::printf("test suite of %s: %s\n", suite.method_name.c_str(),
@@ -104,13 +154,40 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   }
 }
 
+/// The program that a file is, or that is in it.
+Result<ProgramFile> open_program_in(const ByteSource& file) {
+  auto program = ProgramFile::open(file);
+  if (program) return program;
+  const auto bundle = BundledProgramFile::open(file);
+  return bundle ? bundle->open_program() : std::move(program);
+}
+
+Result<void> show_graph(const InspectArguments& arguments, const ByteSource& file) {
+  ETSTREAM_ASSIGN(const ProgramFile program, open_program_in(file));
+  ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
+  if (arguments.json || arguments.graph_format == "json") {
+    print_graph_json(graph);
+  } else {
+    print_dot(graph);
+  }
+  return {};
+}
+
 Result<void> inspect_command(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
+  if (arguments.graph) return show_graph(arguments, file);
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file));
+  std::vector<Duplicates> duplicates;
+  if (arguments.duplicates) {
+    ETSTREAM_ASSIGN(duplicates, find_duplicates(file));
+  }
   if (arguments.json) {
-    print_json(inspection_to_json(arguments.file, found));
+    auto out = inspection_to_json(arguments.file, found);
+    if (arguments.duplicates) out["duplicates"] = duplicates_to_json(duplicates);
+    print_json(out);
   } else {
     print_inspection(arguments.file, found);
+    if (arguments.duplicates) print_duplicates(duplicates);
   }
   return {};
 }
@@ -122,6 +199,16 @@ void add_inspect_command(CLI::App& app, Run& run) {
       app.add_subcommand("inspect", "Show what a program, a bundle or a .ptd file consists of");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
+  auto* graph = command->add_option("--graph", arguments->graph, "Show this method of the program as a graph")
+                    ->type_name(kName);
+  command->add_option("--format", arguments->graph_format, "Of the graph: for Graphviz, or JSON")
+      ->check(CLI::IsMember({"dot", "json"}).description(""))
+      ->type_name("dot|json")
+      ->capture_default_str()
+      ->needs(graph);
+  command
+      ->add_flag("--duplicates", arguments->duplicates, "Also find what is in the file twice, which reads it")
+      ->excludes(graph);
   command->add_flag("--json", arguments->json, "Show it as JSON");
   command->callback([arguments, &run] { run = [arguments] { return inspect_command(*arguments); }; });
 }

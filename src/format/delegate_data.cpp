@@ -9,7 +9,7 @@
 
 #include "base/content_hash.h"
 #include "base/try.h"
-#include "io/read_pieces.h"
+#include "io/hash_source.h"
 #include "layout/same_bytes.h"
 
 namespace etstream {
@@ -34,12 +34,6 @@ class EqualSources {
   }
 
  private:
-  static Result<ContentHash> hash_of(const ByteSource& source) {
-    ContentHasher hasher;
-    ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { hasher.update(bytes); }));
-    return hasher.hash();
-  }
-
   std::vector<ByteSource> all_;
   std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
 };

@@ -58,6 +58,7 @@ void add_segments(const std::vector<SegmentInfo>& segments, std::string_view pre
 Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
                          FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.methods, program.methods());
+  ETSTREAM_ASSIGN(inspection.program, summarize(program));
   add_part(inspection, text(prefix, "flatbuffer"), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);
@@ -98,6 +99,7 @@ Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspec
 
 Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
+  ETSTREAM_ASSIGN(inspection.named_data, file.entries());
   add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, file.segments());
   add_segments(segments, "", 0, inspection);
@@ -165,7 +167,7 @@ std::string describe(const ValueInfo& info) {
     }
     std::string operator()(std::int64_t value) const { return text("integer ", value); }
     std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-    std::string operator()(double value) const { return text("double ", value); }
+    std::string operator()(double value) const { return text("double ", exact_text(value)); }
     std::string operator()(const OtherInfo& other) const { return other.kind; }
   };
   return std::visit(Visitor{}, info);

@@ -7,40 +7,12 @@
 #include "format/extended_header.h"
 #include "format/program_parts.h"
 #include "format/segment_uses.h"
+#include "format/value_info.h"
 #include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
 
 namespace etstream {
 namespace {
-
-Result<ValueInfo> read_tensor(const TableReader& tensor) {
-  TensorInfo info;
-  ETSTREAM_ASSIGN(info.scalar_type, tensor.scalar<ScalarType>("scalar_type"));
-  ETSTREAM_ASSIGN(info.sizes, tensor.values<std::int32_t>("sizes"));
-  ETSTREAM_ASSIGN(info.dim_order, tensor.values<std::uint8_t>("dim_order"));
-  ETSTREAM_ASSIGN(info.dynamism, tensor.scalar<ShapeDynamism>("shape_dynamism"));
-  return ValueInfo(std::move(info));
-}
-
-Result<ValueInfo> read_value(const TableReader& value) {
-  ETSTREAM_ASSIGN(const auto held, value.member("val"));
-  if (!held) return ValueInfo(OtherInfo{"NONE"});
-  const std::string& kind = held->type_name();
-  if (kind == "Tensor") return read_tensor(*held);
-  if (kind == "Int") {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>("int_val"));
-    return ValueInfo(scalar);
-  }
-  if (kind == "Bool") {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>("bool_val"));
-    return ValueInfo(scalar != 0);
-  }
-  if (kind == "Double") {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>("double_val"));
-    return ValueInfo(scalar);
-  }
-  return ValueInfo(OtherInfo{kind});
-}
 
 Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_view which) {
   ETSTREAM_ASSIGN(const TableList values, plan.tables("values"));
@@ -51,7 +23,8 @@ Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_
       return plan.corrupt(text("indices below ", values.size(), " in ExecutionPlan.", which), text(index));
     }
     ETSTREAM_ASSIGN(const TableReader value, values.at(static_cast<std::uint64_t>(index)));
-    ETSTREAM_ASSIGN(ValueInfo info, read_value(value));
+    ETSTREAM_ASSIGN(const auto held, value.member("val"));
+    ETSTREAM_ASSIGN(ValueInfo info, read_value_info(held));
     out.push_back(std::move(info));
   }
   return out;

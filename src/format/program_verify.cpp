@@ -12,6 +12,7 @@
 #include "format/data_segments.h"
 #include "format/lost_alignment.h"
 #include "format/program_parts.h"
+#include "format/program_payloads.h"
 #include "format/tensor_shape.h"
 #include "format/test_case_check.h"
 #include "schema/table_reader.h"
@@ -32,6 +33,7 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
     if (version != kProgramVersion) warning(0, text("schema version ", kProgramVersion), text(version));
     ETSTREAM_ASSIGN(segments_, program_.segments());
+    ETSTREAM_ASSIGN(payloads_, ProgramPayloads::read(program_));
     ETSTREAM_TRY(verify_segments());
     ETSTREAM_TRY(verify_data(root));
     ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
@@ -70,19 +72,14 @@ class ProgramVerifier {
 
   /// Constants, mutable data and named data.
   Result<void> verify_data(const TableReader& root) {
-    ETSTREAM_ASSIGN(const TableList inline_constants, root.tables("constant_buffer"));
     ETSTREAM_ASSIGN(const TableList inline_delegates, root.tables("backend_delegate_data"));
     inline_delegates_ = inline_delegates.size();
-    inline_constants_ = inline_constants.size();
     ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
-    if (constants) {
-      ETSTREAM_ASSIGN(constants_, verify_subsegments(*constants));
-    }
+    if (constants) ETSTREAM_TRY(verify_subsegments(*constants));
     ETSTREAM_ASSIGN(const TableList mutable_data, root.tables("mutable_data_segments"));
     for (std::uint32_t i = 0; i < mutable_data.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader data, mutable_data.at(i));
-      ETSTREAM_ASSIGN(const Subsegments subsegments, verify_subsegments(data));
-      mutable_data_.push_back(subsegments);
+      ETSTREAM_TRY(verify_subsegments(data));
     }
     ETSTREAM_ASSIGN(const TableList named_data, root.tables("named_data"));
     std::set<std::string> keys;
@@ -97,34 +94,21 @@ class ProgramVerifier {
     return {};
   }
 
-  /// Pieces of a segment: where their offsets are in the file, how many, and how long the segment is.
-  struct Subsegments {
-    std::uint64_t offsets = 0;
-    std::uint64_t count = 0;
-    std::uint64_t segment_size = 0;
-  };
-
-  Result<std::uint64_t> offset_of(const Subsegments& subsegments, std::uint64_t index) {
+  /// Pieces of a segment.
+  Result<void> verify_subsegments(const TableReader& table) {
     constexpr unsigned kWidth = 8;
-    return parts_.view.read_bits(subsegments.offsets + kWidth * index, kWidth);
-  }
-
-  Result<Subsegments> verify_subsegments(const TableReader& table) {
     ETSTREAM_ASSIGN(const auto offsets, table.vector("offsets"));
     ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
-    Subsegments out;
-    if (!offsets) return out;
-    out = {offsets->elements(), offsets->count, 0};
-    if (out.count <= 1) return out;  // the placeholder alone: the segment is not used
+    if (!offsets || offsets->count <= 1) return {};  // the placeholder alone: the segment is not used
     check_index(table, "SubsegmentOffsets.segment_index", index, segments_.size());
-    if (index >= segments_.size()) return out;
-    out.segment_size = segments_[index].size;
+    if (index >= segments_.size()) return {};
+    const std::uint64_t size = segments_[index].size;
     std::uint64_t weak = 0;
-    for (std::uint64_t i = 1; i < out.count; ++i) {
-      ETSTREAM_ASSIGN(const std::uint64_t offset, offset_of(out, i));
-      if (offset > out.segment_size) {
-        error(table.position(), text("offsets inside the ", out.segment_size, " bytes of segment ", index),
-              text(offset));
+    for (std::uint64_t i = 1; i < offsets->count; ++i) {
+      ETSTREAM_ASSIGN(const std::uint64_t offset,
+                      parts_.view.read_bits(offsets->elements() + kWidth * i, kWidth));
+      if (offset > size) {
+        error(table.position(), text("offsets inside the ", size, " bytes of segment ", index), text(offset));
       }
       weak += offset % kWeakAlignment != 0 ? 1 : 0;
     }
@@ -132,7 +116,7 @@ class ProgramVerifier {
       warning(table.position(), text("tensors at multiples of ", kWeakAlignment, " in segment ", index),
               text(weak, " that are not"));
     }
-    return out;
+    return {};
   }
 
   Result<void> verify_plan(const TableReader& plan) {
@@ -228,28 +212,11 @@ class ProgramVerifier {
       }
     }
     if (buffer == 0) return {};
-    if (!allocation && constants_.count == 0) {
-      check_index(tensor, "Tensor.data_buffer_idx of an inline constant", buffer, inline_constants_);
-      return {};
-    }
-    if (!allocation) return verify_place(tensor, constants_, buffer, bytes);
-    if (mutable_index < mutable_data_.size()) {
-      return verify_place(tensor, mutable_data_[static_cast<std::size_t>(mutable_index)], buffer, bytes);
-    }
-    error(tensor.position(), text("an index below ", mutable_data_.size(), " in mutable_data_segments"),
-          text(mutable_index));
-    return {};
-  }
-
-  Result<void> verify_place(const TableReader& tensor, const Subsegments& subsegments, std::uint64_t index,
-                            std::uint64_t bytes) {
-    check_index(tensor, "Tensor.data_buffer_idx", static_cast<std::int64_t>(index), subsegments.count);
-    if (index >= subsegments.count) return {};
-    ETSTREAM_ASSIGN(const std::uint64_t offset, offset_of(subsegments, index));
-    if (range_fits(offset, bytes, subsegments.segment_size)) return {};
-    error(tensor.position(),
-          text("a tensor's ", bytes, " bytes inside its segment's ", subsegments.segment_size),
-          text("them at ", offset));
+    const auto data = allocation ? payloads_->mutable_data(tensor, mutable_index, buffer, bytes)
+                                 : payloads_->constant(tensor, buffer, bytes);
+    if (data) return {};
+    if (data.error().code != ErrorCode::kCorrupt) return data.error();
+    add_error(findings_, data.error().message);
     return {};
   }
 
@@ -326,9 +293,7 @@ class ProgramVerifier {
   const ProgramFile::Parts& parts_;
   Findings& findings_;
   std::vector<SegmentInfo> segments_;
-  Subsegments constants_;
-  std::vector<Subsegments> mutable_data_;
-  std::uint64_t inline_constants_ = 0;
+  std::optional<ProgramPayloads> payloads_;
   std::uint64_t inline_delegates_ = 0;
   VectorView memories_;  // the sizes of the planned memories of the method that is being verified
 };

@@ -3,3 +3,4 @@ try etstream inspect model.pte
 try etstream inspect out.bpte
 try etstream inspect out.bpte --json
 try etstream inspect cases.json
+try etstream inspect model.pte --duplicates | tail -2

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a file has more than once.
+//
+//   const auto found = etstream::find_duplicates(etstream::ByteSource::file("model.pte").value());
+//   if (!found) return found.error();
+//   for (const auto& group : *found) std::printf("%s\n", group.names.front().c_str());
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Payloads of equal bytes at different places.
+struct Duplicates {
+  std::uint64_t size = 0;  // of each, in bytes
+  std::vector<std::string>
+      names;  // "segment 2 (delegate XnnpackBackend)", "forward: constant 'linear.weight'"
+
+  [[nodiscard]] std::uint64_t wasted() const noexcept { return size * (names.size() - 1); }
+};
+
+/// Of the segments, constants, mutable data, delegates and test tensors of a .pte, a .ptd or a .bpte; those
+/// that waste most first. Reads the payloads of which several have one size, in 256 KiB of memory, and
+/// compares their hashes (XXH3-128). Errors: those of inspect() and of ProgramGraph::read.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file);
+
+}  // namespace etstream

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which arguments a call writes. ProgramGraph says by which rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "etstream/program_graph.h"
+
+namespace etstream {
+
+/// What is in the values of a graph between two calls.
+class ValueContents {
+ public:
+  /// Before the first call. All values of `graph`, which outlives this, are there.
+  explicit ValueContents(const ProgramGraph& graph);
+
+  void write(std::uint32_t value);
+  [[nodiscard]] bool is_written(std::uint32_t value) const { return written_[value]; }
+  /// The value that was last written into the place in planned memory that `value`, which was not written,
+  /// has; none unless it is as large.
+  [[nodiscard]] std::optional<std::uint32_t> shown_by(std::uint32_t value) const;
+
+ private:
+  void hold(std::uint32_t value);
+
+  const ProgramGraph& graph_;
+  std::vector<bool> written_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> holders_;  // by memory and offset
+};
+
+/// Sets the inputs and outputs of `call`, a kernel's or a delegate's, whose args are in range.
+void split_arguments(const ProgramGraph& graph, const ValueContents& contents, GraphCall& call);
+
+}  // namespace etstream
