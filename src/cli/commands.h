@@ -7,13 +7,25 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "etstream/result.h"
 
 namespace etstream::cli {
 
-/// What the chosen subcommand does, once the command line has been read.
-using Run = std::function<Result<void>()>;
+/// What the chosen subcommand does, once the command line has been read, and the exit codes that it ends
+/// with.
+struct Run {
+  std::function<Result<void>()> work;
+  int done = 0;
+  int failed = 1;
+
+  template <class Work>
+  Run& operator=(Work chosen) {
+    work = std::move(chosen);
+    return *this;
+  }
+};
 
 /// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
@@ -28,6 +40,7 @@ void add_bundle_command(CLI::App& app, Run& run);
 void add_compile_command(CLI::App& app, Run& run);
 void add_convert_command(CLI::App& app, Run& run);
 void add_decompile_command(CLI::App& app, Run& run);
+void add_diff_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line.
+// The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line. Of
+// diff 0: the same; 1: different; 2: an error or a wrong command line.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -16,10 +17,10 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
-int report(const std::string& command, const Error& error) {
+int report(const std::string& command, const Error& error, int failed) {
   std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), error.message.c_str());
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
-  return kFailed;
+  return failed;
 }
 
 /// Whether all that was printed has gone where standard output goes.
@@ -46,10 +47,10 @@ int run_command(int argc, char** argv) {
     return kWrongCommandLine;
   }
   const std::string command = app->get_subcommands().front()->get_name();
-  const auto done = run();
-  if (!done) return report(command, done.error());
+  const auto done = run.work();
+  if (!done) return report(command, done.error(), run.failed);
   const auto told = close_standard_output();
-  return told ? 0 : report(command, told.error());
+  return told ? run.done : report(command, told.error(), run.failed);
 }
 
 }  // namespace

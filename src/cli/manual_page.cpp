@@ -40,13 +40,19 @@ Where a method comes twice, a list [{"method": "forward", "cases": [...]}] takes
 .B 0
 It is done; for
 .BR verify ,
-the file is sound.
+the file is sound; for
+.BR diff ,
+both are the same.
 .TP
 .B 1
-An error, told on standard error.
+An error, told on standard error; for
+.BR diff ,
+they differ.
 .TP
 .B 2
-A wrong command line.
+A wrong command line; for
+.BR diff ,
+also an error.
 .PP
 An interrupt (SIGINT, SIGTERM, SIGHUP) ends the command by that signal once it has cleaned up.
 .SH EXAMPLES

@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// Reads all of `source` through 256 KiB of memory. Errors: those of reading.
+/// Reads all of `source` through 1 MiB of memory. Errors: those of reading.
 [[nodiscard]] Result<ContentHash> hash_of(const ByteSource& source);
 
 }  // namespace etstream

@@ -2,24 +2,36 @@
 #include "layout/same_bytes.h"
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/try.h"
 
 namespace etstream {
 
-Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {
-  if (a.size() != b.size()) return false;
-  std::array<std::byte, 4096> left{};
-  std::array<std::byte, 4096> right{};
-  for (std::uint64_t at = 0; at < a.size();) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), a.size() - at));
+Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b) {
+  const std::uint64_t common = std::min(a.size(), b.size());
+  std::vector<std::byte> left(std::min<std::uint64_t>(common, std::uint64_t{1} << 18));
+  std::vector<std::byte> right(left.size());
+  for (std::uint64_t at = 0; at < common;) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), common - at));
     ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
     ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
-    if (!std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(n), right.begin())) return false;
+    a.forget(at, n);
+    b.forget(at, n);
+    const auto end = left.begin() + static_cast<std::ptrdiff_t>(n);
+    const auto different = std::mismatch(left.begin(), end, right.begin()).first;
+    if (different != end) {
+      return std::optional(at + static_cast<std::uint64_t>(different - left.begin()));
+    }
     at += n;
   }
-  return true;
+  return a.size() == b.size() ? std::nullopt : std::optional(common);
+}
+
+Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {
+  if (a.size() != b.size()) return false;
+  ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
+  return !different.has_value();
 }
 
 Result<bool> gives_same_bytes(const Layout& layout, const ByteSource& file) {

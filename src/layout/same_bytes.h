@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether a layout gives a file that there is.
+// Whether bytes at two places are the same, or those of a layout and of a file.
 #pragma once
+
+#include <cstdint>
+#include <optional>
 
 #include "etstream/layout.h"
 #include "etstream/result.h"
 
 namespace etstream {
+
+/// Where the bytes of both differ first, or the shorter one ends; none where they are the same. Errors: those
+/// of reading.
+[[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b);
 
 /// Whether both have the same bytes. Errors: those of reading.
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);

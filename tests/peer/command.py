@@ -85,6 +85,20 @@ class Etstream:
         """What `inspect` shows, as JSON."""
         return json.loads(self._run("inspect", file, "--json"))
 
+    def graph(self, file: Path, method: str) -> Any:
+        """A method as a graph."""
+        return json.loads(self._run("inspect", file, "--graph", method, "--json"))
+
+    def dot(self, file: Path, method: str) -> str:
+        """The same for Graphviz."""
+        return self._run("inspect", file, "--graph", method).decode()
+
+    def diff(self, a: Path, b: Path) -> tuple[int, Any]:
+        """The exit code, and what differs."""
+        outcome = self.attempt("diff", a, b, "--json")
+        assert outcome.code in (0, 1), outcome
+        return outcome.code, json.loads(outcome.stdout)
+
     def verify(self, file: Path) -> Findings:
         """What `verify` finds; its exit code has to agree."""
         outcome = self.attempt("verify", file, "--json")

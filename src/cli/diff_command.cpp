@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream diff A B [--ignore-layout]
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/json_report.h"
+#include "etstream/diff.h"
+
+namespace etstream::cli {
+namespace {
+
+/// A person reads no more; --json has all.
+constexpr std::size_t kMostDifferences = 60;
+
+constexpr int kDifferent = 1;
+constexpr int kTrouble = 2;
+
+struct DiffArguments {
+  std::string a;
+  std::string b;
+  bool ignore_layout = false;
+  bool json = false;
+};
+
+nlohmann::ordered_json differences_to_json(const DiffArguments& arguments, const FileDiff& found) {
+  auto differences = nlohmann::ordered_json::array();
+  for (const DiffEntry& one : found.differences) {
+    differences.push_back({{"kind", one.kind == DiffEntry::Kind::kContent ? "content" : "layout"},
+                           {"subject", one.subject},
+                           {"a", one.in_a},
+                           {"b", one.in_b}});
+  }
+  return {{"a", arguments.a},
+          {"b", arguments.b},
+          {"same_bytes", found.same_bytes},
+          {"same_content", found.same_content},
+          {"differences", std::move(differences)}};
+}
+
+void print_differences(const FileDiff& found) {
+  if (found.same_bytes) {
+    std::puts("same bytes");
+    return;
+  }
+  std::puts(found.same_content ? "same content, other layout" : "other content");
+  const std::size_t rows = std::min(kMostDifferences, found.differences.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const DiffEntry& one = found.differences[i];
+    std::printf("%s\n  a: %s\n  b: %s\n", one.subject.c_str(), one.in_a.empty() ? "-" : one.in_a.c_str(),
+                one.in_b.empty() ? "-" : one.in_b.c_str());
+  }
+  if (rows < found.differences.size()) {
+    std::printf("... and %s; --json lists all\n",
+                counted(found.differences.size() - rows, "more difference").c_str());
+  }
+}
+
+Result<bool> diff_command(const DiffArguments& arguments) {
+  ETSTREAM_ASSIGN(const ByteSource a, ByteSource::file(arguments.a));
+  ETSTREAM_ASSIGN(const ByteSource b, ByteSource::file(arguments.b));
+  ETSTREAM_ASSIGN(FileDiff found, diff(a, b));
+  if (arguments.ignore_layout) {
+    std::erase_if(found.differences,
+                  [](const DiffEntry& one) { return one.kind == DiffEntry::Kind::kLayout; });
+  }
+  if (arguments.json) {
+    print_json(differences_to_json(arguments, found));
+  } else {
+    print_differences(found);
+  }
+  return found.same_bytes || (arguments.ignore_layout && found.same_content);
+}
+
+}  // namespace
+
+void add_diff_command(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand("diff", "Say what differs between two files of one kind");
+  command->footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
+  auto arguments = std::make_shared<DiffArguments>();
+  command->add_option("A", arguments->a, "A program, a bundle or named data (.pte, .bpte, .ptd)")->required();
+  command->add_option("B", arguments->b, "Another of the same kind")->required();
+  command->add_flag("--ignore-layout", arguments->ignore_layout,
+                    "Take files for the same that only have the same content in other places");
+  command->add_flag("--json", arguments->json, "Report as JSON");
+  command->callback([arguments, &run] {
+    run.failed = kTrouble;
+    run = [arguments, &run]() -> Result<void> {
+      ETSTREAM_ASSIGN(const bool same, diff_command(*arguments));
+      run.done = same ? 0 : kDifferent;
+      return {};
+    };
+  });
+}
+
+}  // namespace etstream::cli

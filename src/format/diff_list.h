@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// DiffList: the differences that are found, and the files' formats that find them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/diff.h"
+#include "etstream/program.h"
+#include "etstream/tensor_data_file.h"
+#include "layout/same_bytes.h"
+
+namespace etstream {
+
+class DiffList {
+ public:
+  /// `prefix` goes before each subject.
+  explicit DiffList(std::vector<DiffEntry>& out, std::string prefix = {})
+      : out_(out), begin_(out.size()), prefix_(std::move(prefix)) {}
+
+  /// Whether the content differs in any of what was added since this list was made.
+  [[nodiscard]] bool has_content() const;
+
+  [[nodiscard]] DiffList within(std::string_view subject) const {
+    return DiffList(out_, text(prefix_, subject, ": "));
+  }
+  /// Adds a difference unless both are the same.
+  void compare(std::string_view subject, const std::string& a, const std::string& b,
+               DiffEntry::Kind kind = DiffEntry::Kind::kContent) {
+    constexpr std::size_t kMost = 1000;
+    if (a != b && out_.size() < kMost) out_.push_back({kind, text(prefix_, subject), a, b});
+  }
+  void compare_layout(std::string_view subject, const std::string& a, const std::string& b) {
+    compare(subject, a, b, DiffEntry::Kind::kLayout);
+  }
+  /// Compares what two sources hold; `what` says what that is.
+  [[nodiscard]] Result<void> compare_bytes(std::string_view subject, const std::string& what,
+                                           const ByteSource& a, const ByteSource& b,
+                                           DiffEntry::Kind kind = DiffEntry::Kind::kContent) {
+    ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
+    if (!different) return {};
+    const auto told = [&](const ByteSource& source) {
+      return text(what, what.empty() ? "" : ", ", counted(source.size(), "byte"));
+    };
+    compare(subject, text(told(a), ", which differ from byte ", *different, " on"), told(b), kind);
+    return {};
+  }
+
+ private:
+  std::vector<DiffEntry>& out_;
+  std::size_t begin_;
+  std::string prefix_;
+};
+
+/// Entries of both by their keys, null where one has none.
+template <class T>
+[[nodiscard]] std::map<std::string, std::pair<const T*, const T*>> by_key(
+    const std::vector<T>& a, const std::vector<T>& b, const std::function<std::string(const T&)>& key) {
+  std::map<std::string, std::pair<const T*, const T*>> out;
+  // A key that comes again is numbered.
+  const auto place = [&](const T& entry, auto member) {
+    std::string name = key(entry);
+    for (int i = 2; out[name].*member != nullptr; ++i) name = text(key(entry), " (", i, ")");
+    out[name].*member = &entry;
+  };
+  using Pair = std::pair<const T*, const T*>;
+  for (const T& entry : a) place(entry, &Pair::first);
+  for (const T& entry : b) place(entry, &Pair::second);
+  return out;
+}
+
+// Whether both files have the same content is in the result.
+[[nodiscard]] Result<bool> diff_programs(const ProgramFile& a, const ProgramFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_tensor_data(const TensorDataFile& a, const TensorDataFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_bundles(const BundledProgramFile& a, const BundledProgramFile& b,
+                                        DiffList list);
+/// Segments by index: where they are, how long and of what use, and in which bytes those of one size differ.
+/// All but the first is of `kind`.
+[[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,
+                                         const ByteSource& b, const std::vector<SegmentInfo>& in_b,
+                                         DiffEntry::Kind kind, DiffList& list);
+
+}  // namespace etstream

@@ -1,0 +1,14 @@
+etstream pte model.pte -o aligned.pte --segment-alignment 4096 >/dev/null
+try etstream diff model.pte model.pte
+try etstream diff model.pte aligned.pte
+try etstream diff model.pte aligned.pte --ignore-layout
+cp model.pte changed.pte
+printf '\001' | dd of=changed.pte bs=1 seek=5000 conv=notrunc status=none
+try etstream diff aligned.pte changed.pte --ignore-layout
+try etstream diff model.pte changed.pte --json
+etstream bundle model.pte --cases cases.json -o a.bpte >/dev/null
+etstream bundle changed.pte --cases cases.json -o b.bpte --format segmented >/dev/null
+try etstream diff a.bpte b.bpte
+try etstream diff model.pte a.bpte
+try etstream diff model.pte missing.pte
+try etstream diff model.pte
