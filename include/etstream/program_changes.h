@@ -39,15 +39,15 @@ struct ConstantsOut {
 struct ProgramChanges {
   /// Names of methods to leave out, with the constants, mutable data and delegates' data that only they use,
   /// and named data whose key the data of their delegates holds and no other does.
-  std::vector<std::string> drop_methods;
+  std::vector<std::string> drop_methods = {};
   /// Leaves out where instructions come from in the model's source.
   bool drop_stack_traces = false;
   /// Moves all constants and named data into a file of weights, which the program then can't be loaded
   /// without. ExecuTorch loads it by `Module(program, weights)`.
-  std::optional<ConstantsOut> constants_out;
+  std::optional<ConstantsOut> constants_out = std::nullopt;
   /// Moves the tensors that the program has outside, and named data, in from these files, which outlive the
   /// call alone. What none of them has stays outside.
-  std::vector<const TensorDataFile*> constants_in;
+  std::vector<const TensorDataFile*> constants_in = {};
 
   [[nodiscard]] bool empty() const noexcept {
     return drop_methods.empty() && !drop_stack_traces && !constants_out && constants_in.empty();

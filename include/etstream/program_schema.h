@@ -34,7 +34,7 @@ class ETSTREAM_EXPORT ProgramSchema {
                                                   const std::vector<std::string>& include_folders = {});
 
   /// The library's own form of it. Error: kCorrupt, which the built-in one is not.
-  [[nodiscard]] ETSTREAM_HIDDEN Result<std::shared_ptr<const Schema>> schema() const;
+  [[nodiscard]] Result<std::shared_ptr<const Schema>> schema() const;
 
  private:
   std::shared_ptr<const Schema> schema_;  // null for the built-in one

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "etstream/export.h"
 #include "etstream/scalar_type.h"
 
 namespace etstream {
@@ -21,5 +23,8 @@ struct TensorLayout {
 
   bool operator==(const TensorLayout&) const = default;
 };
+
+/// For people: "float32 [2, 3]".
+[[nodiscard]] ETSTREAM_EXPORT std::string describe(const TensorLayout& layout);
 
 }  // namespace etstream

@@ -34,8 +34,9 @@ Result<TensorLayout> layout_of(const FlatbufferView& view, const ProgramTensor& 
   return layout;
 }
 
-std::string described(const TensorLayout& layout) {
-  return text(name_of(layout.scalar_type), list_text(layout.sizes));
+/// What follows a key that tensors of several layouts share.
+std::string key_suffix(const TensorLayout& layout) {
+  return text(":", name_of(layout.scalar_type), list_text(layout.sizes));
 }
 
 /// Takes a draft's constants out, one tensor after another.
@@ -92,7 +93,7 @@ class ConstantMover {
     if (is_new) out_.buffers.push_back({(*draft_.constants->pieces)[tensor.buffer]});
     // As ExecuTorch's emitter has it.
     tensor.buffer = number->second;
-    for (const std::string& name : {key, text(key, ":", described(layout))}) {
+    for (const std::string& name : {key, key + key_suffix(layout)}) {
       tensor.name = name;
       const auto [there, added] = entries_.try_emplace(name, out_.entries.size());
       if (added) {
@@ -163,8 +164,8 @@ Result<void> move_tensor_in(ProgramDraft& draft, const EntriesByKey& entries, st
   const NamedTensorData& data = entry->second;
   if (data.layout != layout) {
     return make_error(ErrorCode::kInvalidArgument, data.data.name(), ": key ", quote(data.key), ": expected ",
-                      described(layout), " as the program's tensor is, found ",
-                      data.layout ? described(*data.layout) : "data without a layout");
+                      describe(layout), " as the program's tensor is, found ",
+                      data.layout ? describe(*data.layout) : "data without a layout");
   }
   ETSTREAM_TRY(split_constants(draft));
   std::vector<ByteSource>& pieces = *draft.constants->pieces;

@@ -74,8 +74,7 @@ Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry)
   if (!bytes) return make_error(bytes.error().code, name, ": ", bytes.error().message);
   const std::uint64_t size = data.buffers[entry.buffer].data.size();
   if (*bytes != size) {
-    return invalid(name, ": expected the ", *bytes, " bytes of ", name_of(layout.scalar_type), " ",
-                   list_text(layout.sizes), ", found ", size);
+    return invalid(name, ": expected the ", *bytes, " bytes of ", describe(layout), ", found ", size);
   }
   if (!is_permutation(layout.dim_order, layout.sizes.size())) {
     return invalid(name, ": expected each of its ", layout.sizes.size(),

@@ -7,7 +7,6 @@
 #include "base/try.h"
 #include "flat_tensor_bfbs_generated.h"
 #include "format/data_segments.h"
-#include "format/dimensions.h"
 #include "format/tensor_data_header.h"
 #include "format/tensor_shape.h"
 #include "format/test_case_check.h"
@@ -37,8 +36,7 @@ Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
 
 std::string use_of(const NamedTensorData& entry) {
   if (!entry.layout) return quote(entry.key);
-  return text(quote(entry.key), ": ", name_of(entry.layout->scalar_type), " ",
-              list_text(entry.layout->sizes));
+  return text(quote(entry.key), ": ", describe(*entry.layout));
 }
 
 }  // namespace
