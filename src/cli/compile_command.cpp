@@ -1,24 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream compile [-I DIR]... SCHEMA DATA.json... -o OUT
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/flatc_options.h"
+#include "cli/output.h"
+#include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
 
 namespace etstream::cli {
 namespace {
 
-Result<void> compile_command(const FlatcOptions& options) {
-  ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(options.schema, options.include_folders));
-  for (const std::string& input : options.inputs) {
+struct CompileArguments : FlatcOptions {
+  bool exact = false;
+  bool python_order = false;
+};
+
+/// `extension` is of files in a folder.
+Result<void> compile_exactly(const CompileArguments& arguments, const std::string& extension) {
+  ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
+  const auto order = arguments.python_order ? FlatbufferOrder::kPython : FlatbufferOrder::kFlatc;
+  for (const std::string& input : arguments.inputs) {
+    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(input));
+    const std::string folder = std::filesystem::path(input).parent_path().string();
+    ETSTREAM_ASSIGN(const Layout layout, schema.compile(json, folder, order));
+    ETSTREAM_ASSIGN(const std::string path, output_path(arguments, input, extension));
+    ETSTREAM_TRY(write_output(layout, path, !arguments.no_sync, {arguments.schema, input}));
+  }
+  return {};
+}
+
+Result<void> compile_command(const CompileArguments& arguments) {
+  ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
+  if (arguments.exact) return compile_exactly(arguments, schema.file_extension());
+  for (const std::string& input : arguments.inputs) {
     ETSTREAM_ASSIGN(const auto json, content_of(input, kLargestJson));
     const std::string_view words(reinterpret_cast<const char*>(json.data()), json.size());
     ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, input));
-    ETSTREAM_TRY(write_next_to(options, input, schema.file_extension(), std::move(flatbuffer), false));
+    ETSTREAM_TRY(write_next_to(arguments, input, schema.file_extension(), std::move(flatbuffer), false));
   }
   return {};
 }
@@ -27,12 +50,19 @@ Result<void> compile_command(const FlatcOptions& options) {
 
 void add_compile_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("compile", "Make flatbuffers from JSON, as flatc --binary does");
-  auto options = std::make_shared<FlatcOptions>();
-  add_flatc_options(*command, *options, "DATA.json", "JSON that fits the schema's root_type");
+  auto arguments = std::make_shared<CompileArguments>();
+  add_flatc_options(*command, *arguments, "DATA.json", "JSON that fits the schema's root_type");
   add_told_flag(*command, "-b,--binary");
-  command->callback([options, &run] {
-    check_flatc_options(*options);
-    run = [options] { return compile_command(*options); };
+  auto* exact =
+      command->add_flag("--exact", arguments->exact,
+                        "Take the JSON that decompile --exact writes, with data that lies in files");
+  command
+      ->add_flag("--python-order", arguments->python_order,
+                 "Have objects in the order of .pte and .bpte files, not in flatc's")
+      ->needs(exact);
+  command->callback([arguments, &run] {
+    check_flatc_options(*arguments);
+    run = [arguments] { return compile_command(*arguments); };
   });
 }
 

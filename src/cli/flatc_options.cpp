@@ -61,18 +61,24 @@ Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t
   return out;
 }
 
+Result<std::string> output_path(const FlatcOptions& options, const std::string& input,
+                                const std::string& extension) {
+  if (!is_folder(options.output)) return options.output;
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (error) {
+    return make_error(ErrorCode::kIo, "cannot make the folder ", quote(options.output), ": ",
+                      error.message());
+  }
+  const std::filesystem::path folder(options.output);
+  return (folder / std::filesystem::path(input).stem()).string() + '.' + extension;
+}
+
 Result<void> write_next_to(const FlatcOptions& options, const std::string& input,
                            const std::string& extension, std::vector<std::byte> content, bool is_text) {
-  std::string path = options.output;
-  if (is_folder(path)) {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error)
-      return make_error(ErrorCode::kIo, "cannot make the folder ", quote(path), ": ", error.message());
-    path = (std::filesystem::path(path) / std::filesystem::path(input).stem()).string() + '.' + extension;
-  }
+  ETSTREAM_ASSIGN(const std::string path, output_path(options, input, extension));
   const Layout layout = plan_copy(ByteSource::owned(std::move(content)), input);
-  return write_output(layout, path, !options.no_sync, {options.schema, input}, is_text);
+  return write_outputs({{&layout, path, is_text}}, !options.no_sync, {options.schema, input});
 }
 
 }  // namespace etstream::cli

@@ -33,8 +33,12 @@ void check_flatc_options(const FlatcOptions& options);
 /// All of a file. Error: kTooLarge over `limit` bytes.
 [[nodiscard]] Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit);
 
-/// Writes what `input`, one of the inputs, has become: to the output, or to FOLDER/STEM.EXTENSION where that
-/// is a folder. `is_text` is fit for a terminal.
+/// Where what `input`, one of the inputs, has become goes: to the output, or to FOLDER/STEM.EXTENSION where
+/// that is a folder, which is made. Error: kIo.
+[[nodiscard]] Result<std::string> output_path(const FlatcOptions& options, const std::string& input,
+                                              const std::string& extension);
+
+/// Writes what `input` has become to where it goes. `is_text` is fit for a terminal.
 [[nodiscard]] Result<void> write_next_to(const FlatcOptions& options, const std::string& input,
                                          const std::string& extension, std::vector<std::byte> content,
                                          bool is_text);

@@ -16,26 +16,6 @@
 namespace etstream::cli {
 namespace {
 
-Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                          const std::vector<std::string>& inputs, bool is_text) {
-  const bool to_standard_output = is_standard_output(path);
-  for (const std::string& input : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(input, to_standard_output ? "/dev/stdout" : path, ignored)) {
-      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
-                        quote(input), "; give the output another name");
-    }
-  }
-  if (to_standard_output) {
-    if (!is_text && standard_output_is_a_terminal()) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "the output is binary and not for a terminal; send it to a file or into a pipe"};
-    }
-    return open_descriptor_sink(kStandardOutput, "standard output");
-  }
-  return open_file_sink(path, {.sync = sync});
-}
-
 /// Passes all on to a sink, but leaves its commit for later.
 class Uncommitted final : public Sink {
  public:
@@ -88,6 +68,26 @@ bool is_standard_output(std::string_view path) {
   return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
 }
 
+Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
+                                          const std::vector<std::string>& inputs, bool is_text) {
+  const bool to_standard_output = is_standard_output(path);
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, to_standard_output ? "/dev/stdout" : path, ignored)) {
+      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
+                        quote(input), "; give the output another name");
+    }
+  }
+  if (to_standard_output) {
+    if (!is_text && standard_output_is_a_terminal()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the output is binary and not for a terminal; send it to a file or into a pipe"};
+    }
+    return open_descriptor_sink(kStandardOutput, "standard output");
+  }
+  return open_file_sink(path, {.sync = sync});
+}
+
 Progress interruptible_progress() {
   struct State {
     const CaughtInterrupts caught;
@@ -117,8 +117,8 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
 }
 
 Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                          const std::vector<std::string>& inputs, bool is_text) {
-  return write_outputs({{&layout, path, is_text}}, sync, inputs);
+                          const std::vector<std::string>& inputs) {
+  return write_outputs({{&layout, path}}, sync, inputs);
 }
 
 Result<void> require_sound(const std::string& path, const Findings& findings) {

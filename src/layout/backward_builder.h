@@ -61,6 +61,9 @@ class BackwardBuilder {
   /// A struct as an object of its own, as a union holds it. Its size is a multiple of `alignment`.
   Ref add_struct(std::span<const std::byte> bytes, std::uint32_t alignment);
 
+  /// Brings size() to a multiple of `alignment`, a power of two.
+  void pad(std::uint32_t alignment) { align(alignment, 0); }
+
   /// A table is begun, gets its fields, and is ended; in between nothing else is added. A field's `id`
   /// is its place in the vtable, and each is added at most once.
   void begin_table();

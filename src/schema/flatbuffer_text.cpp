@@ -3,8 +3,6 @@
 
 #include <flatbuffers/idl.h>
 
-#include <cstring>
-
 #include "base/text.h"
 #include "base/try.h"
 #include "schema/flatbuffer_verifier.h"
@@ -12,36 +10,13 @@
 #include "schema/parser_pool.h"
 #include "schema/schema.h"
 #include "schema/schema_source.h"
+#include "schema/size_prefix.h"
 #include "schema/vector_alignment.h"
 
 namespace etstream {
 namespace {
 
 using ByteVector = std::vector<std::byte>;
-
-constexpr std::size_t kIdentifierSize = 4;
-constexpr std::size_t kPrefixSize = 4;
-
-/// A flatbuffer without the size before it. Nothing moves, as that would change how it is aligned: the offset
-/// to the root comes where the size was, and the identifier behind it.
-Result<ByteVector> without_prefix(std::span<const std::byte> prefixed, const std::string& name) {
-  constexpr std::size_t kHeader = kPrefixSize + kOffsetSize + kIdentifierSize;
-  if (prefixed.size() < kHeader) {
-    return make_error(ErrorCode::kCorrupt, name, ": expected a flatbuffer with its size before it, found ",
-                      counted(prefixed.size(), "byte"));
-  }
-  ByteVector out(prefixed.begin(), prefixed.end());
-  std::uint32_t root = 0;
-  std::memcpy(&root, out.data() + kPrefixSize, sizeof(root));
-  if (root > out.size()) {
-    return make_error(ErrorCode::kCorrupt, name, ": offset ", kPrefixSize,
-                      ": expected an offset to a table inside the file, found ", root);
-  }
-  root += kPrefixSize;
-  std::memcpy(out.data(), &root, sizeof(root));
-  std::memcpy(out.data() + kOffsetSize, prefixed.data() + kPrefixSize + kOffsetSize, kIdentifierSize);
-  return out;
-}
 
 }  // namespace
 
@@ -109,10 +84,10 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     }
     // A copy, so that what was checked is what is read.
     ByteVector bytes;
+    bytes.assign(flatbuffer.begin(), flatbuffer.end());
     if (options.size_prefixed) {
-      ETSTREAM_ASSIGN(bytes, without_prefix(flatbuffer, name));
-    } else {
-      bytes.assign(flatbuffer.begin(), flatbuffer.end());
+      ETSTREAM_ASSIGN(const ByteSource plain, without_size_prefix(ByteSource::memory(flatbuffer), name));
+      ETSTREAM_TRY(plain.read_at(0, bytes));
     }
     const Schema& schema = options.identifier ? state.schema : state.without_identifier;
     ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(bytes), name));

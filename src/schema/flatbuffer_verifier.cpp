@@ -124,8 +124,9 @@ class Verifier {
       case FieldKind::kInlineVector:
         use(vector->position, kCountSize + count * field.width);
         // Bytes are payloads, which hardly anybody walks through.
-        return budget_.spend(vector->position,
-                             kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : count * field.width));
+        return budget_.spend(
+            vector->position,
+            kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : count * field.width));
       default:
         ETSTREAM_TRY(visit(vector->position, kCountSize + count * kOffsetSize));
     }

@@ -92,6 +92,11 @@ class Packer {
     }
   }
 
+  /// flatc makes a struct where it reads it, and takes it away again for later, but not what aligned it.
+  void pad_for_struct(const InlineType& type) {
+    if (order_ == ObjectOrder::kFlatc && type.structure) builder_.pad(type.natural_alignment);
+  }
+
   /// By which flatc sorts: a struct counts as an offset.
   static std::uint32_t inline_width(const FieldType& field) {
     const bool is_scalar = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
@@ -116,6 +121,7 @@ class Packer {
       const auto* bytes = std::get_if<BytesValue>(&value);
       if (!bytes || bytes->size() != field.width)
         return mismatch(table, field, "is not a struct of its size");
+      pad_for_struct(field);
       slots_[first_slot + index] = {Slot::Kind::kStruct, structs_.size(), {}};
       structs_.insert(structs_.end(), bytes->begin(), bytes->end());
       return {};
@@ -177,6 +183,7 @@ class Packer {
     }
     if (const auto* bytes = std::get_if<BytesValue>(&held);
         bytes && member->kind == FieldKind::kStruct && bytes->size() == member->width) {
+      pad_for_struct(*member);
       return builder_.add_struct(*bytes, member->natural_alignment);
     }
     return mismatch(table, field, kWrongKind);
@@ -196,6 +203,7 @@ class Packer {
   }
 
   Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
+    if (is_filled(value)) pad_for_struct(field);
     if (const auto* small = std::get_if<BytesValue>(&value); small && whole(small->size(), field)) {
       return builder_.add_vector(*small, field.width, field.alignment);
     }
@@ -203,6 +211,11 @@ class Packer {
       return builder_.add_vector(*large, field.width, field.alignment, text(table.name, ".", field.name));
     }
     return mismatch(table, field, "is not a whole number of elements");
+  }
+
+  static bool is_filled(const FieldValue& value) {
+    const auto* small = std::get_if<BytesValue>(&value);
+    return small ? !small->empty() : std::holds_alternative<ByteSource>(value);
   }
 
   static bool whole(std::uint64_t bytes, const FieldType& field) { return bytes % field.width == 0; }

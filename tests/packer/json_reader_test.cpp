@@ -334,7 +334,8 @@ TEST_CASE("json_is_indented_by_two_spaces_and_scalars_stay_on_their_line") {
 TEST_CASE("absent_scalars_are_written_on_request_with_their_defaults") {
   const std::string json =
       json_of(bytes_of(pack_json("{}").value()), {.compact = true, .defaults = true, .references = {}});
-  CHECK(json == R"({"i8":0,"u8":0,"i64":0,"u64":0,"f32":0.0,"f64":0.0,"truth":false,"color":"NONE","flags":0})");
+  CHECK(json ==
+        R"({"i8":0,"u8":0,"i64":0,"u64":0,"f32":0.0,"f64":0.0,"truth":false,"color":"NONE","flags":0})");
 }
 
 TEST_CASE("what_is_shared_over_and_over_is_not_written_over_and_over") {

@@ -203,8 +203,8 @@ TEST_CASE("strings that are not UTF-8, or hold control bytes, are corrupt") {
 }
 
 TEST_CASE("an integer over 64 bits is an error, not a rounded number") {
-  for (const std::string integer : {"18446744073709551616", "-9223372036854775809",
-                                    "123456789012345678901234567890"}) {
+  for (const std::string integer :
+       {"18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"}) {
     CAPTURE(integer);
     CHECK(error_of(parse("[" + std::string(integer) + "]")) ==
           "kCorrupt: memory: line 1: an integer does not fit 64 bits");
