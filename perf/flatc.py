@@ -47,7 +47,7 @@ def build(program: Path) -> None:
     library = Path(ETSTREAM).parents[1]
     compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{library}/include"]
     source = ROOT / "perf" / "flatc_call.cpp"
-    subprocess.run([*compiler, source, library / "src" / "libetstream.a", "-lflatbuffers", "-o", program], check=True)
+    subprocess.run([*compiler, source, library / "src" / "libetstream.a", "-lflatbuffers", "-lcrypto", "-o", program], check=True)
 
 
 def compare(mode: str, graph: Path, folder: Path, program: Path, rounds: int, longest: float | None) -> bool:

@@ -61,12 +61,17 @@ void print_table(const Layout& layout) {
 
 }  // namespace
 
-void print_plan(const Layout& layout, bool as_json) {
+void print_plan(const Layout& layout, bool as_json, const Layout* weights) {
   if (as_json) {
-    print_json(plan_to_json(layout));
-  } else {
-    print_table(layout);
+    nlohmann::ordered_json plan = plan_to_json(layout);
+    if (weights) plan["weights"] = plan_to_json(*weights);
+    print_json(plan);
+    return;
   }
+  print_table(layout);
+  if (!weights) return;
+  std::printf("\nthe weights:\n");
+  print_table(*weights);
 }
 
 }  // namespace etstream::cli

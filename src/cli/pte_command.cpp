@@ -59,13 +59,17 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& 
   return files;
 }
 
-/// Weights first: a program that needs them is not there before they are.
+/// Or shows the plan. Weights first: a program that needs them is not there before they are.
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
   Layout weights;
   std::vector<Output> outputs;
   if (planned.weights) {
     ETSTREAM_ASSIGN(weights, plan(*planned.weights));
     outputs.push_back({&weights, arguments.constants_to});
+  }
+  if (arguments.dry_run) {
+    print_plan(planned.program, arguments.json, planned.weights ? &weights : nullptr);
+    return {};
   }
   outputs.push_back({&planned.program, arguments.output});
   std::vector<std::string> inputs = arguments.constants_from;
@@ -152,9 +156,7 @@ Result<void> pte_command(PteArguments& arguments) {
   } else {
     ETSTREAM_ASSIGN(planned, plan(opened.program, arguments.changes, arguments.layout));
   }
-  if (!arguments.dry_run) return write_plan(planned, arguments);
-  print_plan(planned.program, arguments.json);
-  return {};
+  return write_plan(planned, arguments);
 }
 
 void add_changes(CLI::App& command, PteArguments& arguments) {

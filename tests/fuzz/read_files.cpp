@@ -12,6 +12,7 @@
 #include "etstream/diff.h"
 #include "etstream/duplicates.h"
 #include "etstream/inspect.h"
+#include "etstream/program_changes.h"
 #include "etstream/program_layout.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/verify.h"
@@ -33,6 +34,36 @@ template <class Verify>
 bool flatbuffers_accepts(std::span<const std::uint8_t> bytes, Verify verify) {
   flatbuffers::Verifier verifier(bytes.data(), bytes.size());
   return verify(verifier);
+}
+
+/// A plan can be written, and what is written is a program, which is returned; none where it is too large.
+std::vector<std::byte> written(const etstream::Layout& layout) {
+  std::vector<std::byte> out;
+  if (layout.size > kMostWritten) return out;
+  require(etstream::write(layout, *etstream::open_memory_sink(out)).has_value(), "a plan can be written");
+  require(etstream::ProgramFile::open(etstream::ByteSource::memory(out)).has_value(),
+          "what is written is a program");
+  return out;
+}
+
+void change(const etstream::ProgramFile& program) {
+  const auto methods = program.methods();
+  const std::string first = methods && !methods->empty() ? methods->front().name : "";
+  for (const etstream::ProgramChanges& changes :
+       {etstream::ProgramChanges{.drop_methods = {first}},
+        etstream::ProgramChanges{.drop_stack_traces = true},
+        etstream::ProgramChanges{.constants_out = etstream::ConstantsOut()}}) {
+    const auto planned = etstream::plan(program, changes, {.strict_alignment = true});
+    if (!planned) continue;
+    const auto bytes = written(planned->program);
+    const auto weights = planned->weights ? etstream::plan(*planned->weights) : etstream::Layout();
+    if (bytes.empty() || !planned->weights || !weights) continue;
+    const auto file = etstream::TensorDataFile::open(etstream::source_of(*weights).value());
+    require(file.has_value(), "weights that are written can be read");
+    const auto smaller = etstream::ProgramFile::open(etstream::ByteSource::memory(bytes));
+    const auto back = etstream::plan(*smaller, etstream::ProgramChanges{.constants_in = {&*file}});
+    if (back) written(back->program);
+  }
 }
 
 }  // namespace
@@ -57,16 +88,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             "a program that is accepted is one for FlatBuffers");
     for (const auto delegates : {etstream::DelegateData::kInline, etstream::DelegateData::kInSegments}) {
       const auto layout = etstream::plan(*program, {.segment_alignment = 64, .delegates = delegates});
-      if (!layout || layout->size > kMostWritten) continue;
-      std::vector<std::byte> again;
-      require(etstream::write(*layout, *etstream::open_memory_sink(again)).has_value(),
-              "a plan can be written");
-      const auto written = etstream::ByteSource::memory(again);
-      require(etstream::ProgramFile::open(written).has_value(), "what is written is a program");
-      if (const auto difference = etstream::diff(file, written)) {
+      const auto again = layout ? written(*layout) : std::vector<std::byte>();
+      if (again.empty()) continue;
+      if (const auto difference = etstream::diff(file, etstream::ByteSource::memory(again))) {
         require(difference->same_bytes || !difference->differences.empty(), "what differs is said");
       }
     }
+    change(*program);
   }
   if (const auto bundle = etstream::BundledProgramFile::open(file)) {
     const bool is_bp08 = bundle->format() == etstream::BundleFormat::kBp08;
