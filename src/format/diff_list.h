@@ -88,4 +88,15 @@ template <class T>
                                          const ByteSource& b, const std::vector<SegmentInfo>& in_b,
                                          DiffEntry::Kind kind, DiffList& list);
 
+/// Where things are in two programs, or in two files of named data, whose content is the same or not.
+template <class File>
+[[nodiscard]] Result<void> diff_places(const File& a, const File& b, bool same, DiffList& list) {
+  list.compare_layout("flatbuffer", counted(a.flatbuffer_size(), "byte"),
+                      counted(b.flatbuffer_size(), "byte"));
+  ETSTREAM_ASSIGN(const auto in_a, a.segments());
+  ETSTREAM_ASSIGN(const auto in_b, b.segments());
+  const auto kind = same ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
+  return diff_segments(a.file(), in_a, b.file(), in_b, kind, list);
+}
+
 }  // namespace etstream

@@ -266,12 +266,7 @@ Result<bool> diff_programs(const ProgramFile& a, const ProgramFile& b, DiffList 
       list.compare("what is not shown here", "compile specs, stack traces, container types...", "others");
     }
   }
-  list.compare_layout("flatbuffer", counted(a.flatbuffer_size(), "byte"),
-                      counted(b.flatbuffer_size(), "byte"));
-  ETSTREAM_ASSIGN(const auto segments_a, a.segments());
-  ETSTREAM_ASSIGN(const auto segments_b, b.segments());
-  const auto kind = same ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
-  ETSTREAM_TRY(diff_segments(a.file(), segments_a, b.file(), segments_b, kind, list));
+  ETSTREAM_TRY(diff_places(a, b, same, list));
   return same;
 }
 

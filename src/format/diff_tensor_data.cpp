@@ -29,12 +29,7 @@ Result<bool> diff_tensor_data(const TensorDataFile& a, const TensorDataFile& b, 
                         text("in segment ", both.second->segment));
   }
   const bool same = !list.has_content();
-  list.compare_layout("flatbuffer", counted(a.flatbuffer_size(), "byte"),
-                      counted(b.flatbuffer_size(), "byte"));
-  ETSTREAM_ASSIGN(const auto segments_a, a.segments());
-  ETSTREAM_ASSIGN(const auto segments_b, b.segments());
-  const auto kind = same ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
-  ETSTREAM_TRY(diff_segments(a.file(), segments_a, b.file(), segments_b, kind, list));
+  ETSTREAM_TRY(diff_places(a, b, same, list));
   return same;
 }
 

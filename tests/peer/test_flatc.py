@@ -102,6 +102,24 @@ def test_each_call_of_executorchs_gives_what_flatc_gave(executorchs: Recorded, e
     assert sum(not call.is_compile for call in executorchs.calls) >= 4
 
 
+def test_exact_json_gives_the_same_flatbuffers_again(
+    executorchs: Recorded, etstream: Etstream, tmp_path: Path
+) -> None:
+    """Also from the JSON that ExecuTorch writes, and with what is long left out."""
+    binary, shown, again = tmp_path / "a.bin", tmp_path / "a.json", tmp_path / "again.bin"
+    compiled = [call for call in executorchs.calls if call.is_compile and "--size-prefixed" not in call.arguments]
+    for call in compiled:
+        schema, json_file = [word for word in call.arguments if word.endswith((".fbs", ".json"))]
+        etstream.flatc("compile", "--exact", schema, json_file, "-o", again)
+        assert_same_bytes(again.read_bytes(), call.output, json_file)
+        binary.write_bytes(call.output)
+        for options in ([], ["--leave-out", "8"], ["--defaults-json"]):
+            etstream.flatc("decompile", "--exact", "--raw-binary", *options, schema, binary, "-o", shown)
+            etstream.flatc("compile", "--exact", schema, shown, "-o", again)
+            assert_same_bytes(again.read_bytes(), call.output, f"{json_file} {options}")
+    assert len(compiled) >= 15
+
+
 def mobilenet_graph(model: ModelByName) -> bytes:
     """What XNNPACK's delegate of a MobileNetV2 has before its weights."""
     program = (model("mobilenet_v2_xnnpack_inline").folder / "model.pte").read_bytes()

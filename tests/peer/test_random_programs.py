@@ -24,7 +24,7 @@ from layouts import PteLayout
 from random_programs import RandomProgram, generate, random_layouts
 
 GROUPS = 10
-PROGRAMS = int(os.environ.get("ETSTREAM_PEER_PROGRAMS", "500"))
+PROGRAMS = int(os.environ.get("ETSTREAM_PEER_PROGRAMS", "300"))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
