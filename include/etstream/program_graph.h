@@ -85,8 +85,7 @@ struct GraphCall {
 /// - A kernel with one `out` argument has it twice, last and before. One with several has them followed by a
 ///   list of them, one with a list of tensors two lists of the same. These are its outputs.
 /// - executorch_prim::et_copy_index writes into its first argument, other prims into their last. So do
-/// operators
-///   that work in place, whose last argument may come before too, as an input.
+///   operators that work in place; their last argument may come before as well, as an input.
 /// - Any other kernel, and a delegate, has its outputs last: values that come one after another in the method
 ///   too, and that nothing can have been in before, as they are no inputs of the method, have no data in a
 ///   file, are not written by a call before and show no value that was written and not read since. Of kernels

@@ -29,10 +29,9 @@ struct JsonOptions {
 
 /// Appends to `sink`, and does not commit it: fields in the order of their ids, those that are present;
 /// deprecated ones are left out, as the packer does. Doubles and floats are as short as reads back as the
-/// same; "nan", "inf",
-/// "-inf", and "nan:BITS" for other NaNs. Enums go by name where they have one. Vectors of bytes are base64;
-/// those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of all its bytes, a
-/// string that is not UTF-8 {"base64": "..."}.
+/// same; "nan", "inf", "-inf", and "nan:BITS" for other NaNs. Enums go by name where they have one. Vectors
+/// of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of
+/// all its bytes, a string that is not UTF-8 {"base64": "..."}.
 ///
 /// What the flatbuffer shares is written anew for each use; a file that verify_flatbuffer() accepts can still
 /// be refused for sharing, as vectors of bytes count here. Memory: 128 KiB, and the longest string. Errors:
