@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "format/external_constants.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "etstream/tensor_layout.h"
 #include "format/constant_segment.h"
 #include "format/dimensions.h"
+#include "format/tensor_shape.h"
 #include "io/read_pieces.h"
 
 namespace etstream {
@@ -25,13 +27,17 @@ Result<std::string> sha256_of(const ByteSource& source) {
   return hasher.hex();
 }
 
+/// Whether `name` begins with the SHA-256 of `source`, which is read only if it can.
+Result<bool> begins_with_sha256(const std::string& name, const ByteSource& source) {
+  constexpr std::size_t kDigits = 64;
+  if (std::min(name.find_first_not_of("0123456789abcdef"), name.size()) < kDigits) return false;
+  ETSTREAM_ASSIGN(const std::string hash, sha256_of(source));
+  return name.starts_with(hash);
+}
+
 Result<TensorLayout> layout_of(const FlatbufferView& view, const ProgramTensor& tensor) {
   ETSTREAM_ASSIGN(const TableReader table, table_of(view, tensor));
-  TensorLayout layout;
-  ETSTREAM_ASSIGN(layout.scalar_type, table.scalar<ScalarType>("scalar_type"));
-  ETSTREAM_ASSIGN(layout.sizes, table.values<std::int32_t>("sizes"));
-  ETSTREAM_ASSIGN(layout.dim_order, table.values<std::uint8_t>("dim_order"));
-  return layout;
+  return read_tensor_layout(table);
 }
 
 /// What follows a key that tensors of several layouts share.
@@ -176,8 +182,8 @@ Result<void> move_tensor_in(ProgramDraft& draft, const EntriesByKey& entries, st
   tensor.buffer = number->second;
   tensor.is_external = false;
   draft.changed_tensors.insert(i);
-  ETSTREAM_ASSIGN(const std::string hash, sha256_of(data.data));
-  if (tensor.name.starts_with(hash)) tensor.name.clear();
+  ETSTREAM_ASSIGN(const bool is_hash, begins_with_sha256(tensor.name, data.data));
+  if (is_hash) tensor.name.clear();
   return {};
 }
 

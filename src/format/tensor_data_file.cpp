@@ -27,10 +27,7 @@ namespace {
 Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
   ETSTREAM_ASSIGN(const auto table, named.child("tensor_layout"));
   if (!table) return std::optional<TensorLayout>();
-  TensorLayout layout;
-  ETSTREAM_ASSIGN(layout.scalar_type, table->scalar<ScalarType>("scalar_type"));
-  ETSTREAM_ASSIGN(layout.sizes, table->values<std::int32_t>("sizes"));
-  ETSTREAM_ASSIGN(layout.dim_order, table->values<std::uint8_t>("dim_order"));
+  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*table));
   return std::optional(std::move(layout));
 }
 

@@ -10,6 +10,14 @@
 
 namespace etstream {
 
+Result<TensorLayout> read_tensor_layout(const TableReader& tensor) {
+  TensorLayout layout;
+  ETSTREAM_ASSIGN(layout.scalar_type, tensor.scalar<ScalarType>("scalar_type"));
+  ETSTREAM_ASSIGN(layout.sizes, tensor.values<std::int32_t>("sizes"));
+  ETSTREAM_ASSIGN(layout.dim_order, tensor.values<std::uint8_t>("dim_order"));
+  return layout;
+}
+
 Result<std::optional<std::uint64_t>> check_shape(const FlatbufferView& view, const TableReader& tensor,
                                                  Findings& findings) {
   const auto error = [&](std::string_view expected, std::string_view found) {

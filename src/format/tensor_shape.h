@@ -7,9 +7,13 @@
 #include <optional>
 
 #include "etstream/findings.h"
+#include "etstream/tensor_layout.h"
 #include "schema/table_reader.h"
 
 namespace etstream {
+
+/// What such a table says. Errors: those of FlatbufferView.
+[[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor);
 
 /// Adds to `findings` what is wrong with the shape of a table with scalar_type, sizes and dim_order, and
 /// gives the bytes that its data takes; none where they can't be told.
