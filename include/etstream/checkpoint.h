@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A checkpoint: the tensors of a model by name, in files of any kind that people keep weights in, read where
+// they lie.
+//
+//   auto weights = etstream::open_checkpoint("model.safetensors.index.json");
+//   if (!weights) return weights.error();
+//   for (const etstream::CheckpointTensor& tensor : weights->tensors) std::puts(tensor.name.c_str());
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/result.h"
+#include "etstream/tensor_layout.h"
+
+namespace etstream {
+
+struct CheckpointTensor {
+  std::string name;
+  /// As the file spells it: "BF16", "Q4_0"; "" for data that a backend knows, which has no type.
+  std::string type;
+  /// None for such data, and for types that ExecuTorch has no tensors of, such as quantised blocks. Otherwise
+  /// `data` is as long as the layout says.
+  std::optional<TensorLayout> layout;
+  ByteSource data;
+};
+
+struct Checkpoint {
+  std::vector<std::string> files;         // the paths of all that was opened
+  std::vector<CheckpointTensor> tensors;  // in the order in which their bytes lie in the files
+};
+
+/// Opens the file at `path`, told by its content: safetensors; the index of a sharded one
+/// (model.safetensors.index.json), whose shards lie beside it; GGUF; a program (.pte), whose constants and
+/// named data are the tensors; named data (.ptd). No tensor's bytes are read, but those of a program's
+/// constants that have no name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another
+/// kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1.
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(const std::string& path);
+
+}  // namespace etstream
