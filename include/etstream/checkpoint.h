@@ -8,13 +8,17 @@
 //   for (const etstream::CheckpointTensor& tensor : weights->tensors) std::puts(tensor.name.c_str());
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
+#include "etstream/scalar_type.h"
+#include "etstream/tensor_data.h"
 #include "etstream/tensor_layout.h"
 
 namespace etstream {
@@ -40,5 +44,29 @@ struct Checkpoint {
 /// constants that have no name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another
 /// kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(const std::string& path);
+
+/// Leaves those tensors whose name matches one of `globs`, in which * stands for any run of characters and ?
+/// for any one. Error: kNotFound for one that matches no tensor.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> select(Checkpoint& checkpoint,
+                                                  const std::vector<std::string>& globs);
+
+/// All tensors in one checkpoint, in the order given. A name that several have comes once; their bytes are
+/// compared. Errors: kInvalidArgument, naming both, where those differ or their layouts do; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> merge(std::vector<Checkpoint> checkpoints);
+
+struct TensorDataOptions {
+  /// Stores equal bytes once, under all names that have them, which takes reading tensors of the same size:
+  /// some bytes of each, and all of those that agree in these.
+  bool share_equal = true;
+  /// Takes tensors of types that ExecuTorch has none of, quantised blocks for one, as data without a layout,
+  /// which a backend asks for by name.
+  bool allow_opaque = false;
+  std::uint32_t segment_alignment = 128;  // see TensorData
+};
+
+/// The .ptd file of the tensors, in their order, described to be planned. Errors: kUnsupported for a type
+/// that ExecuTorch has none of, unless it is allowed; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<TensorData> describe_tensor_data(Checkpoint checkpoint,
+                                                                      const TensorDataOptions& options = {});
 
 }  // namespace etstream

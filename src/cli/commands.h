@@ -43,6 +43,7 @@ void add_decompile_command(CLI::App& app, Run& run);
 void add_diff_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
+void add_ptd_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);
 void add_verify_command(CLI::App& app, Run& run);
 

@@ -7,36 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/content_hash.h"
 #include "base/try.h"
-#include "io/hash_source.h"
-#include "layout/same_bytes.h"
+#include "layout/equal_sources.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::string_view kDelegate = "delegate ";  // how the use of segments of delegates begins
-
-/// Finds sources of equal bytes.
-class EqualSources {
- public:
-  /// The number of the first source that was given with these bytes, and whether this is it.
-  Result<std::pair<std::uint32_t, bool>> number_of(const ByteSource& source) {
-    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
-    std::vector<std::uint32_t>& candidates = by_hash_[hash];
-    for (const std::uint32_t candidate : candidates) {
-      ETSTREAM_ASSIGN(const bool same, same_bytes(all_[candidate], source));
-      if (same) return std::pair(candidate, false);
-    }
-    candidates.push_back(static_cast<std::uint32_t>(all_.size()));
-    all_.push_back(source);
-    return std::pair(candidates.back(), true);
-  }
-
- private:
-  std::vector<ByteSource> all_;
-  std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
-};
 
 /// The segments, or the entries in the flatbuffer, that delegates refer to.
 std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates, bool in_segment) {

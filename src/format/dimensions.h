@@ -5,8 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "etstream/bundled_program.h"
+#include "etstream/tensor_layout.h"
 
 namespace etstream {
 
@@ -26,6 +32,19 @@ template <class Integers>
     seen[dimension] = true;
   }
   return order.size() == dimensions;
+}
+
+/// That of a contiguous tensor; none for more dimensions, or a larger one, than ExecuTorch's tensors have.
+[[nodiscard]] inline std::optional<TensorLayout> contiguous_layout(ScalarType type,
+                                                                   std::span<const std::uint64_t> shape) {
+  if (shape.size() > kMostDimensions) return std::nullopt;
+  TensorLayout out{type, {}, contiguous_dim_order(shape.size())};
+  out.sizes.reserve(shape.size());
+  for (const std::uint64_t size : shape) {
+    if (size > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+    out.sizes.push_back(static_cast<std::int32_t>(size));
+  }
+  return out;
 }
 
 }  // namespace etstream

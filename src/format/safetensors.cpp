@@ -6,39 +6,39 @@
 #include <string_view>
 
 #include "base/checked.h"
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/dimensions.h"
 #include "schema/json_stream.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::uint64_t kLengthSize = 8;
-constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;
 
 struct SafetensorsType {
   std::string_view name;
   ScalarType type;
 };
 
+/// In the order of the reference implementation, by which writers sort.
 constexpr std::array kSafetensorsTypes = {
     SafetensorsType{"BOOL", ScalarType::kBool},
     SafetensorsType{"U8", ScalarType::kUInt8},
     SafetensorsType{"I8", ScalarType::kInt8},
-    SafetensorsType{"U16", ScalarType::kUInt16},
-    SafetensorsType{"I16", ScalarType::kInt16},
-    SafetensorsType{"U32", ScalarType::kUInt32},
-    SafetensorsType{"I32", ScalarType::kInt32},
-    SafetensorsType{"U64", ScalarType::kUInt64},
-    SafetensorsType{"I64", ScalarType::kInt64},
-    SafetensorsType{"F16", ScalarType::kFloat16},
-    SafetensorsType{"BF16", ScalarType::kBFloat16},
-    SafetensorsType{"F32", ScalarType::kFloat32},
-    SafetensorsType{"F64", ScalarType::kFloat64},
     SafetensorsType{"F8_E5M2", ScalarType::kFloat8E5M2},
     SafetensorsType{"F8_E4M3", ScalarType::kFloat8E4M3FN},
-    SafetensorsType{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
     SafetensorsType{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ},
+    SafetensorsType{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
+    SafetensorsType{"I16", ScalarType::kInt16},
+    SafetensorsType{"U16", ScalarType::kUInt16},
+    SafetensorsType{"F16", ScalarType::kFloat16},
+    SafetensorsType{"BF16", ScalarType::kBFloat16},
+    SafetensorsType{"I32", ScalarType::kInt32},
+    SafetensorsType{"U32", ScalarType::kUInt32},
+    SafetensorsType{"F32", ScalarType::kFloat32},
+    SafetensorsType{"F64", ScalarType::kFloat64},
+    SafetensorsType{"I64", ScalarType::kInt64},
+    SafetensorsType{"U64", ScalarType::kUInt64},
 };
 
 std::optional<ScalarType> find_type(std::string_view name) {
@@ -53,7 +53,7 @@ std::optional<ScalarType> find_type(std::string_view name) {
 class HeaderHandler final : public JsonHandler {
  public:
   /// `data` is what the offsets are relative to.
-  HeaderHandler(const ByteSource& data, SafetensorsIndex& index) : data_(data), index_(index) {}
+  explicit HeaderHandler(const ByteSource& data) : data_(data) {}
 
   Result<void> on(const JsonEvent& event) override {
     switch (state_) {
@@ -70,7 +70,7 @@ class HeaderHandler final : public JsonHandler {
       case State::kEntry:
         return on_entry(event);
       case State::kType:
-        entry_.dtype = event.string;
+        tensor_.type = event.string;
         return step(event, JsonEvent::Kind::kString, State::kEntry);
       case State::kBeginNumbers:
         return step(event, JsonEvent::Kind::kBeginArray, State::kNumbers);
@@ -80,19 +80,27 @@ class HeaderHandler final : public JsonHandler {
     return {};
   }
 
-  /// Whether the tensors cover the data from its start to its end, as they must.
-  Result<void> check_cover() {
-    std::sort(ranges_.begin(), ranges_.end());
-    std::uint64_t end = 0;
-    for (const auto& [range_begin, range_end] : ranges_) {
-      if (range_begin != end) {
-        return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor data at data offset ", range_begin,
-                          range_begin < end ? " overlaps other data" : " follows a gap", "; expected offset ",
-                          end);
-      }
-      end = range_end;
+  /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
+  Result<std::vector<CheckpointTensor>> finish() {
+    ETSTREAM_TRY(check_names());
+    const auto begin_of = [&](const CheckpointTensor& tensor) { return *tensor.data.offset_in(data_); };
+    // An empty one stands before the one that begins where it is.
+    const auto before = [&](const CheckpointTensor& a, const CheckpointTensor& b) {
+      return std::pair(begin_of(a), a.data.size()) < std::pair(begin_of(b), b.data.size());
+    };
+    if (!std::is_sorted(tensors_.begin(), tensors_.end(), before)) {
+      std::stable_sort(tensors_.begin(), tensors_.end(), before);
     }
-    if (end == data_.size()) return {};
+    std::uint64_t end = 0;
+    for (const CheckpointTensor& tensor : tensors_) {
+      const std::uint64_t begin = begin_of(tensor);
+      if (begin != end) {
+        return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor data at data offset ", begin,
+                          begin < end ? " overlaps other data" : " follows a gap", "; expected offset ", end);
+      }
+      end = begin + tensor.data.size();
+    }
+    if (end == data_.size()) return std::move(tensors_);
     return make_error(ErrorCode::kCorrupt, data_.name(), ": the tensors' data ends at data offset ", end,
                       ", the file's at ", data_.size());
   }
@@ -117,7 +125,7 @@ class HeaderHandler final : public JsonHandler {
   }
 
   Error unexpected(const JsonEvent& event, std::string_view expected) const {
-    return make_error(ErrorCode::kCorrupt, name_.empty() ? "" : text("tensor ", quote(name_), ": "),
+    return make_error(ErrorCode::kCorrupt, is_in_tensor_ ? text("tensor ", quote(tensor_.name), ": ") : "",
                       "expected ", expected, ", found ", name_of(event.kind));
   }
 
@@ -127,8 +135,10 @@ class HeaderHandler final : public JsonHandler {
       state_ = State::kBeginMetadata;
       return {};
     }
-    name_ = event.string;
-    entry_ = {};
+    tensor_ = {};
+    tensor_.name = event.string;
+    is_in_tensor_ = true;
+    shape_.clear();
     offsets_.clear();
     seen_type_ = seen_shape_ = false;
     state_ = State::kBeginEntry;
@@ -151,7 +161,7 @@ class HeaderHandler final : public JsonHandler {
       state_ = State::kType;
     } else if (event.string == "shape" && !seen_shape_) {
       seen_shape_ = true;
-      numbers_ = &entry_.shape;
+      numbers_ = &shape_;
       state_ = State::kBeginNumbers;
     } else if (event.string == "data_offsets" && offsets_.empty()) {
       numbers_ = &offsets_;
@@ -176,7 +186,7 @@ class HeaderHandler final : public JsonHandler {
 
   Result<void> finish_entry() {
     const auto corrupt = [&](const auto&... what) {
-      return make_error(ErrorCode::kCorrupt, "tensor ", quote(name_), ": ", what...);
+      return make_error(ErrorCode::kCorrupt, "tensor ", quote(tensor_.name), ": ", what...);
     };
     if (!seen_type_ || !seen_shape_ || offsets_.size() != 2) {
       return corrupt("expected dtype, shape and two data_offsets");
@@ -186,46 +196,63 @@ class HeaderHandler final : public JsonHandler {
       return corrupt("data_offsets ", begin, " to ", end, " are not inside the ", data_.size(),
                      " bytes of data");
     }
-    entry_.scalar_type = find_type(entry_.dtype);
-    if (entry_.scalar_type) {
-      auto bytes = std::optional(item_size(*entry_.scalar_type));
-      for (const std::uint64_t size : entry_.shape) {
+    ETSTREAM_ASSIGN(tensor_.data, data_.slice(begin, end - begin));
+    if (const auto type = find_type(tensor_.type)) {
+      auto bytes = std::optional(item_size(*type));
+      for (const std::uint64_t size : shape_) {
         if (bytes) bytes = checked_multiply(*bytes, size);
       }
       if (bytes != end - begin) {
         return corrupt("its data is ", end - begin, " bytes, expected ",
                        bytes ? std::to_string(*bytes) : "over 2^64 - 1", " from its shape and ",
-                       entry_.dtype);
+                       tensor_.type);
       }
+      tensor_.layout = contiguous_layout(*type, shape_);
+      if (!tensor_.layout) tensor_.type += " " + list_text(shape_);
     }
-    ETSTREAM_ASSIGN(entry_.data, data_.slice(begin, end - begin));
-    if (!index_.try_emplace(name_, std::move(entry_)).second) return corrupt("it comes twice");
-    ranges_.emplace_back(begin, end);
-    name_.clear();
+    tensors_.push_back(std::move(tensor_));
+    is_in_tensor_ = false;
     state_ = State::kTop;
     return {};
   }
 
+  Result<void> check_names() const {
+    std::vector<std::string_view> names;
+    names.reserve(tensors_.size());
+    for (const CheckpointTensor& tensor : tensors_) names.emplace_back(tensor.name);
+    const auto repeated = first_repeated(std::move(names));
+    if (!repeated) return {};
+    return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor ", quote(*repeated), " comes twice");
+  }
+
   const ByteSource& data_;
-  SafetensorsIndex& index_;
+  std::vector<CheckpointTensor> tensors_;
   State state_ = State::kStart;
-  std::string name_;  // of the tensor that is being read
-  SafetensorsEntry entry_;
+  CheckpointTensor tensor_;  // that is being read
+  bool is_in_tensor_ = false;
+  std::vector<std::uint64_t> shape_;
   std::vector<std::uint64_t> offsets_;
   std::vector<std::uint64_t>* numbers_ = nullptr;  // what the array that is being read fills
   bool seen_type_ = false;
   bool seen_shape_ = false;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;
 };
 
 }  // namespace
 
-Result<SafetensorsIndex> open_safetensors(const ByteSource& file) {
+std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept {
+  for (std::size_t i = 0; i < kSafetensorsTypes.size(); ++i) {
+    if (kSafetensorsTypes[i].type == type) return SafetensorsDtype{kSafetensorsTypes[i].name, i};
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file) {
   std::uint64_t length = 0;
-  if (file.size() >= kLengthSize) {
+  if (file.size() >= kSafetensorsLengthSize) {
     ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));
   }
-  if (file.size() < kLengthSize || length > kLongestSafetensorsHeader || length > file.size() - kLengthSize) {
+  if (file.size() < kSafetensorsLengthSize || length > kLongestSafetensorsHeader ||
+      length > file.size() - kSafetensorsLengthSize) {
     return make_error(ErrorCode::kCorrupt, file.name(),
                       ": not a safetensors file: expected the length of a "
                       "header of at most ",
@@ -234,14 +261,12 @@ Result<SafetensorsIndex> open_safetensors(const ByteSource& file) {
                       "found ",
                       length, " in a file of ", file.size(), " bytes");
   }
-  ETSTREAM_ASSIGN(const ByteSource header, file.slice(kLengthSize, length));
+  ETSTREAM_ASSIGN(const ByteSource header, file.slice(kSafetensorsLengthSize, length));
   ETSTREAM_ASSIGN(const ByteSource data,
-                  file.slice(kLengthSize + length, file.size() - kLengthSize - length));
-  SafetensorsIndex index;
-  HeaderHandler handler(data, index);
+                  file.slice(kSafetensorsLengthSize + length, file.size() - kSafetensorsLengthSize - length));
+  HeaderHandler handler(data);
   ETSTREAM_TRY(parse_json(header, handler));
-  ETSTREAM_TRY(handler.check_cover());
-  return index;
+  return handler.finish();
 }
 
 }  // namespace etstream

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// safetensors files (huggingface/safetensors), for reading: u64 length of a JSON header, the header, then
+// safetensors files (huggingface/safetensors): u64 length of a JSON header, the header, then
 // the tensors' bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
 
 namespace etstream {
 
-struct SafetensorsEntry {
-  std::string dtype;                      // as the file spells it
-  std::optional<ScalarType> scalar_type;  // none for what ExecuTorch has no type for
-  std::vector<std::uint64_t> shape;
-  ByteSource data;  // contiguous
+inline constexpr std::uint64_t kSafetensorsLengthSize = 8;
+inline constexpr std::uint64_t kLongestSafetensorsHeader =
+    100'000'000;  // as the reference implementation has it
+
+/// The tensors in `file`, contiguous, in the order of their bytes, which stay there. One of a type that
+/// ExecuTorch has none of, or with a dimension over 2^31 - 1, has no layout. Memory follows the header, which
+/// is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors that overlap, leave gaps,
+/// or are not as long as their shape says.
+[[nodiscard]] Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file);
+
+struct SafetensorsDtype {
+  std::string_view name;  // "BF16"
+  std::size_t rank = 0;   // by which the reference implementation sorts the tensors of a file, highest first
 };
 
-using SafetensorsIndex = std::map<std::string, SafetensorsEntry, std::less<>>;
-
-/// The tensors in `file` by name, with their bytes left there. Memory follows the header, which is at
-/// most 100,000,000 bytes as the reference implementation has it. Errors: kCorrupt, also for tensors
-/// that overlap, leave gaps, or are not as long as their shape says.
-[[nodiscard]] Result<SafetensorsIndex> open_safetensors(const ByteSource& file);
+/// None for the types that safetensors has none for.
+[[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
 
 }  // namespace etstream

@@ -3,9 +3,9 @@
 
 #include <array>
 #include <optional>
-#include <set>
 
 #include "base/checked.h"
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "flat_tensor_bfbs_generated.h"
@@ -86,11 +86,14 @@ Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry)
 Result<void> check(const TensorData& data) {
   ETSTREAM_TRY(check_alignment(data.segment_alignment));
   for (const TensorData::Buffer& buffer : data.buffers) ETSTREAM_TRY(check_alignment(buffer.alignment));
-  std::set<std::string_view> keys;
+  std::vector<std::string_view> keys;
+  keys.reserve(data.entries.size());
   for (const TensorData::Entry& entry : data.entries) {
-    if (!keys.insert(entry.key).second) return invalid("named data: key ", quote(entry.key), " comes twice");
     ETSTREAM_TRY(check_entry(data, entry));
+    keys.emplace_back(entry.key);
   }
+  const auto repeated = first_repeated(std::move(keys));
+  if (repeated) return invalid("named data: key ", quote(*repeated), " comes twice");
   return {};
 }
 

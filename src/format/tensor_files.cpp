@@ -11,11 +11,10 @@
 namespace etstream {
 namespace {
 
-template <class Integer>
-Result<std::vector<std::int32_t>> sizes_of(std::span<const Integer> shape) {
+Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) {
   std::vector<std::int32_t> sizes;
-  for (const Integer size : shape) {
-    if (std::cmp_less(size, 0) || std::cmp_greater(size, std::numeric_limits<std::int32_t>::max())) {
+  for (const std::int64_t size : shape) {
+    if (size < 0 || size > std::numeric_limits<std::int32_t>::max()) {
       return make_error(ErrorCode::kInvalidArgument, "a dimension has size ", size,
                         ", expected 0 to 2147483647");
     }
@@ -77,24 +76,27 @@ Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
 }
 
 Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const std::string& name) {
-  auto index = indices_.find(path);
-  if (index == indices_.end()) {
+  auto file_tensors = safetensors_.find(path);
+  if (file_tensors == safetensors_.end()) {
     ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
-    ETSTREAM_ASSIGN(SafetensorsIndex opened, open_safetensors(file));
-    index = indices_.emplace(path, std::move(opened)).first;
+    ETSTREAM_ASSIGN(auto opened, open_safetensors(file));
+    file_tensors = safetensors_.try_emplace(path).first;
+    for (CheckpointTensor& tensor : opened) {
+      std::string key = tensor.name;
+      file_tensors->second.emplace(std::move(key), std::move(tensor));
+    }
   }
-  const auto found = index->second.find(name);
-  if (found == index->second.end()) {
+  const auto found = file_tensors->second.find(name);
+  if (found == file_tensors->second.end()) {
     return make_error(ErrorCode::kNotFound, path, ": there is no tensor ", quote(name), " among its ",
-                      index->second.size());
+                      file_tensors->second.size());
   }
-  const SafetensorsEntry& entry = found->second;
-  if (!entry.scalar_type) {
+  const CheckpointTensor& tensor = found->second;
+  if (!tensor.layout) {
     return make_error(ErrorCode::kUnsupported, path, ": tensor ", quote(name), " is of type ",
-                      quote(entry.dtype), ", which ExecuTorch has no tensors of");
+                      quote(tensor.type), ", which ExecuTorch has no tensors of");
   }
-  ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(entry.shape)));
-  return Tensor{*entry.scalar_type, std::move(sizes), {}, entry.data};
+  return Tensor{tensor.layout->scalar_type, tensor.layout->sizes, {}, tensor.data};
 }
 
 Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {

@@ -41,8 +41,8 @@ class TensorFiles {
   Result<ByteSource> open_file(const std::string& path);
 
   std::string folder_;
-  std::map<std::string, ByteSource> files_;          // by path, of npy and raw tensors
-  std::map<std::string, SafetensorsIndex> indices_;  // by path
+  std::map<std::string, ByteSource> files_;  // by path, of npy and raw tensors
+  std::map<std::string, std::map<std::string, CheckpointTensor>> safetensors_;  // by path, by name
 };
 
 }  // namespace etstream

@@ -5,16 +5,31 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace etstream {
+namespace {
+
+/// The number of `label`. It is looked for among the first few and the last: where each of a million extents
+/// has its own, looking at all would take for ever, and one that stands twice does no harm.
+std::uint32_t number_of_label(Layout& layout, std::string_view label) {
+  constexpr std::ptrdiff_t kFirst = 16;
+  std::vector<std::string>& labels = layout.labels;
+  if (!labels.empty() && labels.back() == label) return static_cast<std::uint32_t>(labels.size() - 1);
+  const auto end = labels.begin() + std::min(kFirst, std::ssize(labels));
+  const auto found = std::find(labels.begin(), end, label);
+  if (found != end) return static_cast<std::uint32_t>(found - labels.begin());
+  labels.emplace_back(label);
+  return static_cast<std::uint32_t>(labels.size() - 1);
+}
+
+}  // namespace
 
 Result<void> append(Layout& layout, std::uint32_t alignment, std::string_view label, ByteSource source) {
   if (source.size() == 0) return {};
   const auto size = checked_add(layout.size, source.size());
   if (!size) return make_error(ErrorCode::kTooLarge, "the file would be over 2^64 - 1 bytes");
-  const auto found = std::find(layout.labels.begin(), layout.labels.end(), label);
-  const auto number = static_cast<std::uint32_t>(found - layout.labels.begin());
-  if (found == layout.labels.end()) layout.labels.emplace_back(label);
+  const std::uint32_t number = number_of_label(layout, label);
   layout.extents.push_back({layout.size, alignment, number, std::move(source)});
   layout.size = *size;
   return {};

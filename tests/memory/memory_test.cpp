@@ -79,6 +79,24 @@ class LargeFiles {
     return model;
   }
 
+  /// A safetensors file of this size: two tensors, which are holes.
+  [[nodiscard]] std::string sparse_checkpoint(std::uint64_t size) const {
+    const std::uint64_t middle = size / 4;
+    std::string header = R"({"a":{"dtype":"F32","shape":[)" + std::to_string(middle / 4096) +
+                         R"(,1024],"data_offsets":[0,)" + std::to_string(middle) +
+                         R"(]},"b":{"dtype":"F32","shape":[)" + std::to_string((size - middle) / 4096) +
+                         R"(,1024],"data_offsets":[)" + std::to_string(middle) + "," + std::to_string(size) +
+                         "]}}";
+    header.append((8 - header.size() % 8) % 8, ' ');
+    const auto length = static_cast<std::uint64_t>(header.size());
+    std::string checkpoint = path("checkpoint.safetensors");
+    std::ofstream(checkpoint, std::ios::binary)
+        .write(reinterpret_cast<const char*>(&length), sizeof(length))
+        .write(header.data(), static_cast<std::streamsize>(header.size()));
+    fs::resize_file(checkpoint, sizeof(length) + length + size);
+    return checkpoint;
+  }
+
  private:
   fs::path folder_;
 };
@@ -169,6 +187,22 @@ std::vector<PeakMemory> lay_out(std::uint64_t size) {
   return peaks;
 }
 
+/// What named data from a checkpoint took, and reading it, and the way back.
+std::vector<PeakMemory> convert_weights(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string weights = files.path("out.ptd");
+  std::vector<PeakMemory> peaks = {
+      run({etstream_path, "ptd", files.sparse_checkpoint(size), "-o", weights}, size, true)};
+  REQUIRE(peaks[0].exit_code == 0);
+  CHECK(fs::file_size(weights) > size);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{etstream_path, "verify", weights},
+        {etstream_path, "ptd", weights, "--to", "safetensors", "-o", "/dev/null"}}) {
+    peaks.push_back(run(command, size, true));
+  }
+  return peaks;
+}
+
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large) {
   REQUIRE(small.size() == large.size());
   for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
@@ -192,6 +226,10 @@ TEST_CASE(
 
 TEST_CASE("laying a program out again and verifying it takes the same for 64 MiB and for 16 GiB") {
   check_contract(lay_out(kSmall), lay_out(size_that_fits(2 * kHuge)));
+}
+
+TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and of 16 GiB") {
+  check_contract(convert_weights(kSmall), convert_weights(size_that_fits(2 * kHuge)));
 }
 
 TEST_CASE("a writer that holds the payload does not pass the test") {

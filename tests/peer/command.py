@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,11 @@ class Etstream:
     def pte(self, program: Path, output: Path, *options: str) -> bytes:
         """Write the program under another layout to `output`; returns its bytes."""
         self._run("pte", program, "-o", output, "--no-sync", *options)
+        return output.read_bytes()
+
+    def ptd(self, inputs: Sequence[Path], output: Path, *options: str | Path) -> bytes:
+        """Write named data, or what --to says, from checkpoints; returns its bytes."""
+        self._run("ptd", *inputs, "-o", output, "--no-sync", *options)
         return output.read_bytes()
 
     def extract_program(self, bundle: Path, output: Path) -> bytes:

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tensors as a safetensors file, written: for those who load weights in Python.
+//
+//   const auto weights = etstream::open_checkpoint("model.ptd");
+//   if (!weights) return weights.error();
+//   const auto layout = etstream::plan_safetensors(*weights);
+//   if (!layout) return layout.error();
+#pragma once
+
+#include "etstream/checkpoint.h"
+#include "etstream/export.h"
+#include "etstream/layout.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// The plan of the file, byte for byte as safetensors 0.8.0 writes it with {"format": "pt"} as metadata,
+/// which transformers asks for: tensors by type, then by name. Errors: kUnsupported for data without a
+/// layout, for a type that safetensors has none for, a tensor whose elements lie in another order than that
+/// of its dimensions, and a name that is not UTF-8; kInvalidArgument for a name that comes twice, or is
+/// "__metadata__"; kTooLarge for a header over 100,000,000 bytes.
+[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan_safetensors(const Checkpoint& checkpoint);
+
+}  // namespace etstream

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream ptd IN... -o OUT.ptd [what becomes of the tensors]
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/json_report.h"
+#include "cli/output.h"
+#include "cli/output_options.h"
+#include "cli/plan_report.h"
+#include "etstream/checkpoint.h"
+#include "etstream/safetensors.h"
+
+namespace etstream::cli {
+namespace {
+
+const std::vector<std::string> kWeightFormats = {"ptd", "safetensors"};
+
+struct PtdArguments : OutputOptions {
+  std::vector<std::string> files;
+  std::string format = kWeightFormats.front();
+  std::vector<std::string> only;
+  bool no_dedup = false;
+  TensorDataOptions options;
+};
+
+Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
+  std::vector<Checkpoint> checkpoints;
+  for (const std::string& path : arguments.files) {
+    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
+    checkpoints.push_back(std::move(checkpoint));
+  }
+  ETSTREAM_ASSIGN(Checkpoint merged, merge(std::move(checkpoints)));
+  if (!arguments.only.empty()) ETSTREAM_TRY(select(merged, arguments.only));
+  return merged;
+}
+
+Result<Layout> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments) {
+  if (arguments.format != kWeightFormats.front()) return plan_safetensors(checkpoint);
+  ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
+  return plan(data);
+}
+
+Result<void> ptd_command(const PtdArguments& arguments) {
+  ETSTREAM_ASSIGN(Checkpoint checkpoint, read_inputs(arguments));
+  const std::vector<std::string> inputs = checkpoint.files;
+  const std::size_t tensors = checkpoint.tensors.size();
+  ETSTREAM_ASSIGN(const Layout layout, plan_weights(std::move(checkpoint), arguments));
+  if (arguments.dry_run) {
+    print_plan(layout, arguments.json);
+    return {};
+  }
+  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, inputs));
+  if (arguments.json) {
+    print_json({{"output", arguments.output}, {"size", layout.size}, {"tensors", tensors}});
+  } else if (!is_standard_output(arguments.output)) {
+    std::printf("%s: %s, %s\n", arguments.output.c_str(), counted(tensors, "tensor").c_str(),
+                readable_size(layout.size).c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_ptd_command(CLI::App& app, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("ptd", "Write named data (.ptd) from a checkpoint, or a checkpoint from it");
+  auto arguments = std::make_shared<PtdArguments>();
+  command
+      ->add_option(
+          "FILE", arguments->files,
+          "Weights: safetensors, or the index of such (.index.json), a program (.pte), named data (.ptd)")
+      ->required();
+  add_output_path(*command, *arguments, "The named data", "OUT.ptd");
+  command->add_option("--to", arguments->format, "Write named data, or a safetensors file")
+      ->type_name(CLI::detail::join(kWeightFormats, "|"))
+      ->check(CLI::IsMember(kWeightFormats).description(""));
+  command
+      ->add_option("--only", arguments->only,
+                   "Take only tensors whose name matches, by * and ?; may be given several times")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--no-dedup", arguments->no_dedup,
+                    "Store tensors of equal bytes each, which reads them once only");
+  command
+      ->add_option("--segment-alignment", arguments->options.segment_alignment,
+                   "Have tensors begin at multiples of N bytes, a power of two; 128 by default")
+      ->type_name(kNumber);
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, command, &run] {
+    check_output(*command, *arguments);
+    arguments->options.share_equal = !arguments->no_dedup;
+    run = [arguments] { return ptd_command(*arguments); };
+  });
+}
+
+}  // namespace etstream::cli

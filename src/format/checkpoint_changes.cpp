@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What becomes of a checkpoint's tensors between opening them and describing a file of them.
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "base/glob.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/checkpoint.h"
+#include "layout/equal_sources.h"
+#include "layout/same_bytes.h"
+
+namespace etstream {
+namespace {
+
+std::string type_of(const CheckpointTensor& tensor) {
+  if (tensor.layout) return describe(*tensor.layout);
+  return text(tensor.type.empty() ? "data" : tensor.type, " without a layout, of ",
+              counted(tensor.data.size(), "byte"));
+}
+
+/// Whether two tensors of one name are the same.
+Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
+  const auto differ = [&](const auto&... how) {
+    return make_error(ErrorCode::kInvalidArgument, "tensor ", quote(a.name), " is in ", a.data.name(),
+                      " and in ", b.data.name(), " with other ", how...);
+  };
+  if (a.layout != b.layout || a.data.size() != b.data.size()) {
+    return differ("layouts: ", type_of(a), " and ", type_of(b));
+  }
+  ETSTREAM_ASSIGN(const auto difference, first_difference(a.data, b.data));
+  if (difference) return differ("bytes, first at ", *difference, " of it");
+  return {};
+}
+
+}  // namespace
+
+Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& globs) {
+  return without_exceptions([&]() -> Result<void> {
+    std::vector<bool> used(globs.size());
+    std::erase_if(checkpoint.tensors, [&](const CheckpointTensor& tensor) {
+      bool matched = false;
+      for (std::size_t i = 0; i < globs.size(); ++i) {
+        if (!matches_glob(globs[i], tensor.name)) continue;
+        used[i] = matched = true;
+      }
+      return !matched;
+    });
+    const auto unused = std::find(used.begin(), used.end(), false);
+    if (unused == used.end()) return {};
+    return make_error(ErrorCode::kNotFound, "no tensor's name matches ",
+                      quote(globs[static_cast<std::size_t>(unused - used.begin())]));
+  });
+}
+
+Result<Checkpoint> merge(std::vector<Checkpoint> checkpoints) {
+  return without_exceptions([&]() -> Result<Checkpoint> {
+    Checkpoint out;
+    for (Checkpoint& checkpoint : checkpoints) {
+      std::move(checkpoint.files.begin(), checkpoint.files.end(), std::back_inserter(out.files));
+      if (out.tensors.empty()) {
+        out.tensors = std::move(checkpoint.tensors);
+      } else {
+        std::move(checkpoint.tensors.begin(), checkpoint.tensors.end(), std::back_inserter(out.tensors));
+      }
+    }
+    std::vector<std::uint32_t> by_name(out.tensors.size());
+    std::iota(by_name.begin(), by_name.end(), 0U);
+    const auto name_of = [&](std::uint32_t i) -> const std::string& { return out.tensors[i].name; };
+    std::stable_sort(by_name.begin(), by_name.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return name_of(a) < name_of(b); });
+    std::vector<bool> repeated(out.tensors.size());
+    for (std::size_t i = 1; i < by_name.size(); ++i) {
+      if (name_of(by_name[i]) != name_of(by_name[i - 1])) continue;
+      ETSTREAM_TRY(check_same(out.tensors[by_name[i - 1]], out.tensors[by_name[i]]));
+      repeated[by_name[i]] = true;
+    }
+    std::size_t i = 0;
+    std::erase_if(out.tensors, [&](const CheckpointTensor&) { return repeated[i++]; });
+    return out;
+  });
+}
+
+Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataOptions& options) {
+  return without_exceptions([&]() -> Result<TensorData> {
+    TensorData out;
+    out.segment_alignment = options.segment_alignment;
+    std::vector<ByteSource> sources;
+    sources.reserve(checkpoint.tensors.size());
+    out.entries.reserve(checkpoint.tensors.size());
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
+        return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name),
+                          " is of type ", printable(tensor.type), ", which ExecuTorch has no tensors of");
+      }
+      out.entries.push_back(
+          {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});
+      sources.push_back(std::move(tensor.data));
+    }
+    checkpoint.tensors = {};
+    if (!options.share_equal) {
+      for (ByteSource& source : sources) out.buffers.push_back({std::move(source)});
+      return out;
+    }
+    ETSTREAM_ASSIGN(const auto first, first_equal(sources));
+    std::vector<std::uint32_t> buffers(sources.size());
+    for (std::uint32_t i = 0; i < first.size(); ++i) {
+      if (first[i] == i) {
+        buffers[i] = static_cast<std::uint32_t>(out.buffers.size());
+        out.buffers.push_back({std::move(sources[i])});
+      }
+      out.entries[i].buffer = buffers[first[i]];
+    }
+    return out;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Sources that have equal bytes, found by reading them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/content_hash.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Numbers sources by their bytes.
+class EqualSources {
+ public:
+  /// The number of the first source that was given with these bytes, and whether this is it. Reads the
+  /// source, and again together with each one of the same hash. Errors: those of reading.
+  [[nodiscard]] Result<std::pair<std::uint32_t, bool>> number_of(const ByteSource& source);
+
+ private:
+  std::vector<ByteSource> all_;
+  std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
+};
+
+/// For each of `sources` the first of them that has equal bytes, itself if none before it does; empty ones
+/// are equal. Of those whose size no other has nothing is read; of the others some at both ends, and all only
+/// where that is equal. Errors: those of reading.
+[[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
+
+}  // namespace etstream
