@@ -32,9 +32,9 @@ struct FilePart {
 };
 
 struct FileInspection {
-  std::string format;  // "program", "bundled_program", "segmented_bundle" or "tensor_data"
+  std::string format;  // "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors"
   std::uint64_t size = 0;
-  std::uint32_t version = 0;              // of the outermost schema
+  std::uint32_t version = 0;              // of the outermost schema; 0 where there is none
   std::vector<FilePart> parts;            // payloads in file order, a shared one once; they don't overlap
   std::uint64_t metadata_size = 0;        // all that is in no part: tables, padding
   std::vector<MethodInfo> methods;        // of the program
@@ -44,8 +44,8 @@ struct FileInspection {
   std::uint64_t bytes_read = 0;  // from the file, to find out
 };
 
-/// Reads the metadata of a .pte, a .ptd or a .bpte, no payload. Errors: kUnsupported for another kind of
-/// file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte or a safetensors file, no payload. Errors: kUnsupported for
+/// another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...

@@ -11,8 +11,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
+#include "etstream/checkpoint.h"
 #include "etstream/program.h"
-#include "etstream/tensor_data_file.h"
 #include "etstream/test_cases.h"
 
 namespace etstream::cli {
@@ -48,20 +48,20 @@ Result<void> extract_segment(const ExtractArguments& arguments, const ByteSource
   return extract_to(arguments, arguments.output, std::move(source), text("segment ", *arguments.segment));
 }
 
-Result<void> extract_tensor(const ExtractArguments& arguments, const ByteSource& file) {
-  ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
-  ETSTREAM_ASSIGN(const auto entries, weights.entries());
-  for (const NamedTensorData& entry : entries) {
-    if (entry.key != *arguments.tensor) continue;
-    return extract_to(arguments, arguments.output, entry.data, text("data of ", quote(entry.key)));
+Result<void> extract_tensor(const ExtractArguments& arguments) {
+  ETSTREAM_ASSIGN(Checkpoint weights, open_checkpoint(arguments.file));
+  for (CheckpointTensor& tensor : weights.tensors) {
+    if (tensor.name != *arguments.tensor) continue;
+    return extract_to(arguments, arguments.output, std::move(tensor.data),
+                      text("data of ", quote(tensor.name)));
   }
   return make_error(ErrorCode::kNotFound, arguments.file, ": there is no data named ",
                     quote(*arguments.tensor));
 }
 
 Result<void> extract_command(const ExtractArguments& arguments) {
+  if (arguments.tensor) return extract_tensor(arguments);
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  if (arguments.tensor) return extract_tensor(arguments, file);
   const auto program = ProgramFile::open(file);
   if (program && arguments.program.empty() && arguments.cases.empty())
     return extract_segment(arguments, file);
@@ -82,11 +82,12 @@ Result<void> extract_command(const ExtractArguments& arguments) {
 }  // namespace
 
 void add_extract_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("extract", "Take a program, a bundle or named data apart");
+  CLI::App* command = app.add_subcommand("extract", "Take a program, a bundle or weights apart");
   auto arguments = std::make_shared<ExtractArguments>();
   command
       ->add_option("FILE", arguments->file,
-                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor named data (.ptd)")
+                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor any file of weights, "
+                   "as for ptd")
       ->required();
   auto* program =
       command->add_option("--program", arguments->program, "Write the program; - is standard output")

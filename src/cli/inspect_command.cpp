@@ -121,12 +121,14 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
 const char* described_format(const std::string& format) {
   if (format == "program") return "program (ET12)";
   if (format == "tensor_data") return "named data (FT01)";
+  if (format == "safetensors") return "safetensors";
   return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
-  std::printf("%s: %s, version %" PRIu32 ", %s (%" PRIu64 " bytes)\n\n", file.c_str(),
-              described_format(found.format), found.version, readable_size(found.size).c_str(), found.size);
+  const std::string version = found.format == "safetensors" ? "" : text("version ", found.version, ", ");
+  std::printf("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(), described_format(found.format),
+              version.c_str(), readable_size(found.size).c_str(), found.size);
   std::printf("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
@@ -195,8 +197,8 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a program, a bundle or a .ptd file consists of");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show what a program, a bundle, named data or a safetensors file consists of");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
   auto* graph = command->add_option("--graph", arguments->graph, "Show this method of the program as a graph")

@@ -45,8 +45,8 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 }  // namespace
 
 void add_verify_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Check a program, a bundle or named data (.pte, .bpte, .ptd)");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check a program, a bundle, named data (.pte, .bpte, .ptd) or a safetensors file");
   auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("FILE", arguments->file, "The file to check")->required();
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");

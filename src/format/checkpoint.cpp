@@ -55,25 +55,25 @@ Result<std::vector<CheckpointTensor>> open_tensor_data(const ByteSource& file) {
   return out;
 }
 
-enum class CheckpointKind { kSafetensors, kIndex, kProgram, kTensorData };
-
-/// Told by the first bytes: of safetensors a length and then an object in JSON, which the length's own bytes
-/// can't be taken for, as it is below 2^32.
-Result<CheckpointKind> checkpoint_kind(const ByteSource& file) {
+/// Whether a file begins as an object in JSON does.
+Result<bool> is_json_object(const ByteSource& file) {
   std::array<char, 64> begin{};
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
   ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
   const std::string_view bytes(begin.data(), n);
-  if (n > 8 && bytes.substr(4, 5) == std::string_view("\0\0\0\0{", 5)) return CheckpointKind::kSafetensors;
   const auto first = bytes.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && bytes[first] == '{') return CheckpointKind::kIndex;
+  return first != std::string_view::npos && bytes[first] == '{';
+}
+
+Result<std::vector<CheckpointTensor>> open_tensors(const ByteSource& file) {
   const auto kind = file_kind(file);
-  if (kind && *kind == FileKind::kProgram) return CheckpointKind::kProgram;
-  if (kind && *kind == FileKind::kTensorData) return CheckpointKind::kTensorData;
+  if (kind && *kind == FileKind::kSafetensors) return open_safetensors(file);
+  if (kind && *kind == FileKind::kProgram) return open_program(file);
+  if (kind && *kind == FileKind::kTensorData) return open_tensor_data(file);
+  if (!kind && kind.error().code != ErrorCode::kUnsupported) return kind.error();
   return make_error(ErrorCode::kUnsupported, file.name(),
-                    ": expected safetensors or the index of such (.safetensors, .index.json), a program "
-                    "(.pte) or named data (.ptd), found ",
-                    n == 0 ? "nothing" : quote(bytes.substr(0, 8)));
+                    ": expected weights: safetensors, or the index of several such (.index.json), a program "
+                    "(.pte) or named data (.ptd)");
 }
 
 }  // namespace
@@ -81,16 +81,12 @@ Result<CheckpointKind> checkpoint_kind(const ByteSource& file) {
 Result<Checkpoint> open_checkpoint(const std::string& path) {
   return without_exceptions([&]() -> Result<Checkpoint> {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
-    ETSTREAM_ASSIGN(const CheckpointKind kind, checkpoint_kind(file));
+    ETSTREAM_ASSIGN(const bool is_index, is_json_object(file));
     Checkpoint out;
-    if (kind == CheckpointKind::kIndex) {
+    if (is_index) {
       ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1)));
-    } else if (kind == CheckpointKind::kSafetensors) {
-      ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
-    } else if (kind == CheckpointKind::kProgram) {
-      ETSTREAM_ASSIGN(out.tensors, open_program(file));
     } else {
-      ETSTREAM_ASSIGN(out.tensors, open_tensor_data(file));
+      ETSTREAM_ASSIGN(out.tensors, open_tensors(file));
     }
     out.files.insert(out.files.begin(), path);
     return out;

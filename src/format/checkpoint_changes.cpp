@@ -31,7 +31,7 @@ Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
     return differ("layouts: ", type_of(a), " and ", type_of(b));
   }
   ETSTREAM_ASSIGN(const auto difference, first_difference(a.data, b.data));
-  if (difference) return differ("bytes, first at ", *difference, " of it");
+  if (difference) return differ("bytes, from byte ", *difference, " on");
   return {};
 }
 

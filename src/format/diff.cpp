@@ -56,6 +56,11 @@ Result<FileDiff> diff(const ByteSource& a, const ByteSource& b) {
                         " and ", b.name(),
                         " to be of two; extract --program takes the program out of a bundle");
     }
+    if (kind_a == FileKind::kSafetensors) {
+      return make_error(
+          ErrorCode::kUnsupported, a.name(),
+          ": is a safetensors file; expected a program, a bundle or named data, which ptd makes of it");
+    }
     FileDiff out;
     const DiffList list(out.differences);
     const auto compared = [&]() -> Result<bool> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "format/file_kind.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -12,13 +13,17 @@ namespace etstream {
 
 Result<FileKind> file_kind(const ByteSource& file) {
   constexpr std::uint64_t kOffset = 4;
-  std::array<char, 4> bytes{};
-  if (file.size() < kOffset + bytes.size()) {
+  constexpr std::string_view kSafetensorsBegin("\0\0\0\0{", 5);
+  std::array<char, 5> bytes{};
+  const auto there = std::min<std::uint64_t>(file.size(), kOffset + bytes.size());
+  if (there < kOffset + 4) {
     return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
                       " long, expected a .pte, .ptd or .bpte file");
   }
-  ETSTREAM_TRY(file.read_at(kOffset, std::as_writable_bytes(std::span(bytes))));
-  const std::string_view identifier(bytes.data(), bytes.size());
+  const auto found = std::span(bytes).first(static_cast<std::size_t>(there - kOffset));
+  ETSTREAM_TRY(file.read_at(kOffset, std::as_writable_bytes(found)));
+  if (std::string_view(bytes.data(), bytes.size()) == kSafetensorsBegin) return FileKind::kSafetensors;
+  const std::string_view identifier(bytes.data(), 4);
   if (identifier == "ET12") return FileKind::kProgram;
   if (identifier == "BP08") return FileKind::kBundledProgram;
   if (identifier == "BPS1") return FileKind::kSegmentedBundle;

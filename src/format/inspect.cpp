@@ -10,6 +10,7 @@
 #include "etstream/tensor_data_file.h"
 #include "format/dimensions.h"
 #include "format/file_kind.h"
+#include "format/safetensors.h"
 
 namespace etstream {
 namespace {
@@ -106,6 +107,18 @@ Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspect
   return {};
 }
 
+/// A file that is tensors behind a header.
+void add_checkpoint(const std::vector<CheckpointTensor>& tensors, const ByteSource& file,
+                    FileInspection& inspection) {
+  for (const CheckpointTensor& tensor : tensors) {
+    if (tensor.data.size() == 0) continue;
+    add_part(
+        inspection,
+        text(quote(tensor.name), ": ", tensor.layout ? describe(*tensor.layout) : printable(tensor.type)),
+        tensor.data.offset_in(file).value_or(0), tensor.data.size());
+  }
+}
+
 /// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
 Result<void> settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
@@ -148,6 +161,10 @@ Result<FileInspection> inspect(const ByteSource& source) {
       inspection.format = "tensor_data";
       ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
       ETSTREAM_TRY(add_tensor_data(weights, inspection));
+    } else if (kind == FileKind::kSafetensors) {
+      inspection.format = "safetensors";
+      ETSTREAM_ASSIGN(const auto tensors, open_safetensors(file));
+      add_checkpoint(tensors, file, inspection);
     } else {
       inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));

@@ -6,6 +6,7 @@
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
 #include "format/file_kind.h"
+#include "format/safetensors.h"
 #include "format/test_case_check.h"
 
 namespace etstream {
@@ -23,6 +24,10 @@ Result<void> open_and_verify(FileKind kind, const ByteSource& file, Findings& fi
       return open_and_verify<ProgramFile>(file, findings);
     case FileKind::kTensorData:
       return open_and_verify<TensorDataFile>(file, findings);
+    case FileKind::kSafetensors: {
+      const auto tensors = open_safetensors(file);
+      return tensors ? Result<void>() : tensors.error();
+    }
     default:
       return open_and_verify<BundledProgramFile>(file, findings);
   }

@@ -50,6 +50,16 @@ def make_test_cases(folder: Path, size: int) -> None:
     (folder / "test_cases.json").write_text(json.dumps(cases))
 
 
+def make_checkpoint(path: Path, size: int) -> None:
+    """A safetensors file of two tensors."""
+    header = {
+        name: {"dtype": "U8", "shape": [end - begin], "data_offsets": [begin, end]}
+        for name, begin, end in (("large", 0, size - 5), ("small", size - 5, size))
+    }
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + random.Random(2).randbytes(size))
+
+
 def fast_folder() -> str | None:
     """Where files take no disk, so that thousands of runs with their fsyncs are quick."""
     memory = Path("/dev/shm")
@@ -58,8 +68,8 @@ def fast_folder() -> str | None:
 
 
 class Workplace:
-    """in/: model.pte, cases.json, test_cases.json, bundle.bpte, large_cases.bpte, segmented.bpte; out/: NEIGHBOURS and
-    `result`.
+    """in/: model.pte, cases.json, test_cases.json, bundle.bpte, large_cases.bpte, segmented.bpte, weights.safetensors;
+    out/: NEIGHBOURS and `result`.
 
     segmented.bpte has the content of large_cases.bpte. Commands run in the folder above both. To be used in a `with`.
     """
@@ -75,6 +85,7 @@ class Workplace:
                 shutil.copy(example, self.inputs)
         make_model(self.inputs / "model.pte", model_size)
         make_test_cases(self.inputs, 3 * MIB // 2)
+        make_checkpoint(self.inputs / "weights.safetensors", 5 * MIB // 2)
         self._bundle("cases.json", "bundle.bpte")
         self._bundle("test_cases.json", "large_cases.bpte", "--unchecked")
         self._run("convert", "in/large_cases.bpte", "--to", "segmented", "-o", "in/segmented.bpte")

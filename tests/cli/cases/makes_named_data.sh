@@ -1,0 +1,38 @@
+# Weights from checkpoints: two safetensors files, which share a tensor.
+checkpoint() { # FILE HEADER DATA
+  local header=$2
+  while [ $((${#header} % 8)) -ne 0 ]; do header+=' '; done
+  printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s%s" "$header" "$3" >"$1"
+}
+checkpoint one.safetensors '{"a.weight":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]},"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}' abcdabcd
+checkpoint two.safetensors '{"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F16","shape":[1],"data_offsets":[4,6]}}' abcdxy
+checkpoint three.safetensors '{"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"f":{"dtype":"F4","shape":[2],"data_offsets":[4,5]}}' abcez
+cat >model.safetensors.index.json <<'JSON'
+{"metadata": {"total_size": 10}, "weight_map": {"a.weight": "one.safetensors", "b": "two.safetensors"}}
+JSON
+try etstream inspect one.safetensors
+try etstream ptd one.safetensors two.safetensors -o weights.ptd --dry-run
+try etstream ptd one.safetensors two.safetensors -o weights.ptd
+try etstream verify weights.ptd
+try etstream ptd one.safetensors two.safetensors --no-dedup -o larger.ptd --json
+try etstream ptd model.safetensors.index.json -o weights.ptd
+try etstream ptd model.pte -o constants.ptd
+try etstream inspect weights.ptd
+try etstream ptd weights.ptd --to safetensors -o weights.safetensors
+try etstream verify weights.safetensors
+try etstream extract two.safetensors --tensor b -o -
+try etstream extract two.safetensors --tensor c -o -
+try etstream ptd one.safetensors three.safetensors -o never
+try etstream ptd three.safetensors -o never
+try etstream ptd three.safetensors --only 'a*' -o - | od -An -c | tail -3
+try etstream ptd one.safetensors --only 'a*' --only 'c*' -o never
+try etstream ptd cases.json -o never
+try etstream ptd image_0.npy -o never
+try etstream ptd one.safetensors -o one.safetensors
+sed -i s/two/gone/ model.safetensors.index.json
+try etstream ptd model.safetensors.index.json -o never
+sed -i s/gone.safe/..\\/two.safe/ model.safetensors.index.json
+try etstream ptd model.safetensors.index.json -o never
+sed -i s/...two.safe/one.safe/ model.safetensors.index.json
+try etstream ptd model.safetensors.index.json -o never
+ls never
