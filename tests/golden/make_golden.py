@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the golden files: small ones, written by ExecuTorch, for tests without it.
+"""Make the golden files: small ones, written by ExecuTorch or torch, for tests without them.
 
     python tests/golden/make_golden.py
 
@@ -20,6 +20,8 @@ sys.path.append(str(HERE.parent / "peer"))
 
 import executorch_bundle  # noqa: E402
 import models  # noqa: E402
+import safetensors.torch  # noqa: E402
+import torch  # noqa: E402
 from cases import (  # noqa: E402
     STORES_BY_DTYPE,
     Case,
@@ -116,9 +118,77 @@ def tensor_data(folder: Path) -> None:
     (folder / "expected.ptd").write_bytes(bytes(file))
 
 
+FLOATS: tuple[torch.dtype, ...] = (
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.float8_e5m2,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2fnuz,
+    torch.float8_e4m3fnuz,
+)
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def float_conversions(folder: Path) -> None:
+    """Bits of every floating type, as "float16", and in every type, as "float16 to bfloat16"."""
+    tensors: dict[str, torch.Tensor] = {}
+    for source in FLOATS:
+        inputs = _edge_cases(source)
+        tensors[_name(source)] = inputs.view(torch.uint8)
+        for target in FLOATS:
+            if source != target:
+                converted = inputs.to(target).view(torch.uint8)
+                tensors[f"{_name(source)} to {_name(target)}"] = converted
+    (folder / "expected.safetensors").write_bytes(safetensors.torch.save(tensors))
+
+
+def _edge_cases(dtype: torch.dtype) -> torch.Tensor:
+    """Every value of an 8-bit type. Of another: the borders of the smaller types, what is halfway between
+    two values and beside that, infinities, NaNs and arbitrary bits; as many as torch's loops take at once,
+    as the bits of a NaN may be others where fewer are left."""
+    bits = BITS[dtype.itemsize]
+    if dtype.itemsize == 1:
+        return torch.arange(256, dtype=bits).view(dtype)
+    borders = [_borders(smaller) for smaller in FLOATS if smaller.itemsize < dtype.itemsize]
+    values, halfway = (torch.cat(each).to(dtype).view(bits) for each in zip(*borders, strict=True))
+    infinity = int(torch.tensor(math.inf, dtype=dtype).view(bits))
+    nans = [infinity + 2**bit for bit in range(0, (infinity & -infinity).bit_length() - 1, 3)]
+    special = torch.tensor([infinity, infinity, *nans, torch.iinfo(bits).max], dtype=bits)
+    chosen = torch.cat([values, halfway, halfway + 1, halfway - 1, special])
+    generator = torch.Generator().manual_seed(7)
+    arbitrary = torch.randint(2**62, (-len(chosen) % 64,), generator=generator).to(bits)
+    out = torch.cat([chosen, arbitrary])
+    out[1::2] |= torch.iinfo(bits).min
+    return out.view(dtype)
+
+
+def _borders(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """The smallest and largest denormal, normal and finite values of a type, and what is halfway between
+    them and the next; as float64."""
+    bits = BITS[dtype.itemsize]
+    normal, largest = (
+        int(torch.tensor(value, dtype=dtype).view(bits))
+        for value in (torch.finfo(dtype).smallest_normal, torch.finfo(dtype).max)
+    )
+    codes = [0, 1, normal - 1, normal, largest - 1]
+    values = torch.tensor([*codes, largest], dtype=bits).view(dtype).double()
+    next_values = torch.tensor([code + 1 for code in codes], dtype=bits).view(dtype).double()
+    to_next = next_values - values[:-1]
+    return values, values + torch.cat([to_next, to_next[-1:]]) / 2
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+OTHERS: tuple[Callable[[Path], None], ...] = (tensor_data, float_conversions)
+
+
 def write_all(folder: Path) -> None:
     """Make every golden file in a folder of its own below `folder`."""
-    for make in (*BUNDLES, tensor_data):
+    for make in (*BUNDLES, *OTHERS):
         own = folder / make.__name__
         own.mkdir(exist_ok=True)
         make(own)

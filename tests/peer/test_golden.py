@@ -15,7 +15,7 @@ NAMES = [make.__name__ for make in make_golden.BUNDLES]
 def files_below(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
-        for name in [*NAMES, make_golden.tensor_data.__name__]
+        for name in [make.__name__ for make in (*make_golden.BUNDLES, *make_golden.OTHERS)]
         for path in (folder / name).iterdir()
     }
 
