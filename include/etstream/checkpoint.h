@@ -50,9 +50,25 @@ struct Checkpoint {
 [[nodiscard]] ETSTREAM_EXPORT Result<void> select(Checkpoint& checkpoint,
                                                   const std::vector<std::string>& globs);
 
-/// All tensors in one checkpoint, in the order given. A name that several have comes once; their bytes are
-/// compared. Errors: kInvalidArgument, naming both, where those differ or their layouts do; those of reading.
-[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> merge(std::vector<Checkpoint> checkpoints);
+/// The type that floating-point tensors are to have whose name matches.
+struct DtypeRule {
+  std::string glob = "*";
+  ScalarType type = ScalarType::kFloat32;
+};
+
+/// Has tensors of floating-point types converted while they are read, each by the last rule that it matches;
+/// others stay as they are. The bits are those that torch 2.13 gives: values are rounded to the nearest, of
+/// two to the even one, those of float64 to float32 first; what is too large becomes infinity, or where there
+/// is none what torch makes of it. Error: kInvalidArgument for a type that is not floating-point.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> convert(Checkpoint& checkpoint,
+                                                   const std::vector<DtypeRule>& rules);
+
+/// All tensors of several checkpoints, in the order given.
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> join(std::vector<Checkpoint> checkpoints);
+
+/// Leaves a tensor whose name comes again once; the bytes of both are compared. Errors: kInvalidArgument,
+/// naming both, where those differ or their layouts do; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 
 struct TensorDataOptions {
   /// Stores equal bytes once, under all names that have them, which takes reading tensors of the same size:

@@ -46,6 +46,8 @@ enum class ScalarType : std::int8_t {
 
 /// Bytes an element takes: 1, 2, 4 or 8; 0 for a number that is none of the above.
 [[nodiscard]] ETSTREAM_EXPORT std::uint64_t item_size(ScalarType type) noexcept;
+/// Whether it is one of the floating-point types, of 8 to 64 bits.
+[[nodiscard]] ETSTREAM_EXPORT bool is_floating_point(ScalarType type) noexcept;
 /// As torch writes it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of the above.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(ScalarType type) noexcept;
 /// The type that torch calls `name`.

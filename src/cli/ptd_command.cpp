@@ -26,9 +26,26 @@ struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
   std::string format = kWeightFormats.front();
   std::vector<std::string> only;
+  std::vector<std::string> dtypes;
   bool no_dedup = false;
   TensorDataOptions options;
 };
+
+/// From TYPE and GLOB=TYPE.
+Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given) {
+  std::vector<DtypeRule> rules;
+  for (const std::string& each : given) {
+    const auto equals = each.rfind('=');
+    const std::string name = equals == std::string::npos ? each : each.substr(equals + 1);
+    const auto type = find_scalar_type(name);
+    if (!type) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "--dtype: expected a name that torch uses, such as bfloat16, found ", quote(name));
+    }
+    rules.push_back({equals == std::string::npos ? "*" : each.substr(0, equals), *type});
+  }
+  return rules;
+}
 
 Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
   std::vector<Checkpoint> checkpoints;
@@ -36,9 +53,12 @@ Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
     ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
     checkpoints.push_back(std::move(checkpoint));
   }
-  ETSTREAM_ASSIGN(Checkpoint merged, merge(std::move(checkpoints)));
-  if (!arguments.only.empty()) ETSTREAM_TRY(select(merged, arguments.only));
-  return merged;
+  ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+  if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
+  ETSTREAM_ASSIGN(const auto dtypes, dtype_rules(arguments.dtypes));
+  ETSTREAM_TRY(convert(joined, dtypes));
+  ETSTREAM_TRY(merge(joined));
+  return joined;
 }
 
 Result<Layout> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments) {
@@ -85,6 +105,13 @@ void add_ptd_command(CLI::App& app, Run& run) {
       ->add_option("--only", arguments->only,
                    "Take only tensors whose name matches, by * and ?; may be given several times")
       ->type_name("GLOB")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--dtype", arguments->dtypes,
+                   "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; "
+                   "may be given several times, of which the last counts")
+      ->type_name("[GLOB=]TYPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--no-dedup", arguments->no_dedup,

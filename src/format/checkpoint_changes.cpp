@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/checkpoint.h"
+#include "format/converted_floats.h"
 #include "layout/equal_sources.h"
 #include "layout/same_bytes.h"
 
@@ -55,7 +56,29 @@ Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& glob
   });
 }
 
-Result<Checkpoint> merge(std::vector<Checkpoint> checkpoints) {
+Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules) {
+  return without_exceptions([&]() -> Result<void> {
+    for (const DtypeRule& rule : rules) {
+      if (is_floating_point(rule.type)) continue;
+      return make_error(ErrorCode::kInvalidArgument, "expected a floating-point type to convert to, found ",
+                        name_of(rule.type));
+    }
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) continue;
+      const auto rule = std::find_if(rules.rbegin(), rules.rend(), [&](const DtypeRule& candidate) {
+        return matches_glob(candidate.glob, tensor.name);
+      });
+      if (rule == rules.rend() || rule->type == tensor.layout->scalar_type) continue;
+      ETSTREAM_ASSIGN(tensor.data,
+                      convert_floats(std::move(tensor.data), tensor.layout->scalar_type, rule->type));
+      tensor.layout->scalar_type = rule->type;
+      tensor.type = name_of(rule->type);
+    }
+    return {};
+  });
+}
+
+Result<Checkpoint> join(std::vector<Checkpoint> checkpoints) {
   return without_exceptions([&]() -> Result<Checkpoint> {
     Checkpoint out;
     for (Checkpoint& checkpoint : checkpoints) {
@@ -66,20 +89,28 @@ Result<Checkpoint> merge(std::vector<Checkpoint> checkpoints) {
         std::move(checkpoint.tensors.begin(), checkpoint.tensors.end(), std::back_inserter(out.tensors));
       }
     }
-    std::vector<std::uint32_t> by_name(out.tensors.size());
+    return out;
+  });
+}
+
+Result<void> merge(Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<void> {
+    std::vector<CheckpointTensor>& tensors = checkpoint.tensors;
+    std::vector<std::uint32_t> by_name(tensors.size());
     std::iota(by_name.begin(), by_name.end(), 0U);
-    const auto name_of = [&](std::uint32_t i) -> const std::string& { return out.tensors[i].name; };
     std::stable_sort(by_name.begin(), by_name.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return name_of(a) < name_of(b); });
-    std::vector<bool> repeated(out.tensors.size());
+                     [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
+    std::vector<bool> repeated(tensors.size());
     for (std::size_t i = 1; i < by_name.size(); ++i) {
-      if (name_of(by_name[i]) != name_of(by_name[i - 1])) continue;
-      ETSTREAM_TRY(check_same(out.tensors[by_name[i - 1]], out.tensors[by_name[i]]));
+      const CheckpointTensor& tensor = tensors[by_name[i]];
+      const CheckpointTensor& before = tensors[by_name[i - 1]];
+      if (tensor.name != before.name) continue;
+      ETSTREAM_TRY(check_same(before, tensor));
       repeated[by_name[i]] = true;
     }
     std::size_t i = 0;
-    std::erase_if(out.tensors, [&](const CheckpointTensor&) { return repeated[i++]; });
-    return out;
+    std::erase_if(tensors, [&](const CheckpointTensor&) { return repeated[i++]; });
+    return {};
   });
 }
 

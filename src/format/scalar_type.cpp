@@ -55,6 +55,10 @@ std::uint64_t item_size(ScalarType type) noexcept {
   return entry ? entry->item_size : 0;
 }
 
+bool is_floating_point(ScalarType type) noexcept {
+  return name_of(type).find("float") != std::string_view::npos;
+}
+
 std::string_view name_of(ScalarType type) noexcept {
   const Entry* entry = find(type);
   return entry ? entry->name : "unknown";

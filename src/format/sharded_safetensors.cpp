@@ -106,7 +106,8 @@ Result<void> add_shard(const ByteSource& index, const std::string& path, std::ve
   }
   const auto missing = std::find(found.begin(), found.end(), false) - found.begin();
   return make_error(ErrorCode::kCorrupt, index.name(), ": expected tensor ",
-                    quote(names[static_cast<std::size_t>(missing)]), " in ", path, ", which has none of that name");
+                    quote(names[static_cast<std::size_t>(missing)]), " in ", path,
+                    ", which has none of that name");
 }
 
 }  // namespace

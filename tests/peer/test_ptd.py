@@ -173,7 +173,7 @@ def test_inputs_may_agree_on_a_name_but_not_differ(etstream: Etstream, tmp_path:
     save_file({"a": torch.ones(3), "common": common}, tmp_path / "one.safetensors")
     for other, error in [
         (common.clone(), None),
-        (common + 1, "other bytes, from byte 8 on"),
+        (common + 1, "other bytes, from byte 2 on"),
         (common.reshape(2, 3), "other layouts: float32 [6] and float32 [2, 3]"),
         (common.to(torch.int32), "other layouts: float32 [6] and int32 [6]"),
     ]:
@@ -190,3 +190,50 @@ def test_inputs_may_agree_on_a_name_but_not_differ(etstream: Etstream, tmp_path:
         assert "'common'" in outcome.stderr
         assert str(files[0]) in outcome.stderr and str(files[1]) in outcome.stderr
         assert not (tmp_path / "never.ptd").exists()
+
+
+FLOATS = [dtype for dtype in SCALAR_TYPES if dtype.is_floating_point]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floating_point_tensors_are_converted_as_torch_converts_them(
+    etstream: Etstream, tmp_path: Path, dtype: torch.dtype
+) -> None:
+    seed = random.Random(str(dtype))
+    tensors = {str(source): random_tensor(seed, source, [40_000]) for source in FLOATS}
+    # Random bits are seldom of a size that the small types can hold.
+    tensors["near one"] = torch.randn(40_000, generator=torch.Generator().manual_seed(1))
+    tensors["small"] = tensors["near one"].to(torch.float64) * 2.0**-14
+    tensors["integers"] = torch.arange(10)
+    save_file(tensors, tmp_path / "in.safetensors")
+    name = str(dtype).removeprefix("torch.")
+    etstream.ptd([tmp_path / "in.safetensors"], tmp_path / "out.ptd", "--dtype", name)
+    etstream.ptd([tmp_path / "out.ptd"], tmp_path / "out.safetensors", "--to", "safetensors")
+    ours = load_file(tmp_path / "out.safetensors")
+    assert ours.keys() == tensors.keys()
+    assert torch.equal(ours.pop("integers"), tensors["integers"])
+    for key, converted in ours.items():
+        expected = tensors[key].to(dtype)
+        assert converted.dtype == dtype
+        is_nan = expected.to(torch.float32).isnan()
+        assert torch.equal(converted.to(torch.float32).isnan(), is_nan), key
+        bits = [each.view(torch.uint8).reshape(is_nan.numel(), -1)[~is_nan] for each in (converted, expected)]
+        assert torch.equal(*bits), key
+
+
+def test_each_tensor_is_converted_by_the_last_rule_that_it_matches(
+    etstream: Etstream, tmp_path: Path
+) -> None:
+    tensors = {"a.weight": torch.randn(5, 3), "a.norm": torch.randn(3), "b": torch.randn(2)}
+    save_file(tensors, tmp_path / "in.safetensors")
+    expected = {
+        "a.norm": tensors["a.norm"],
+        "a.weight": tensors["a.weight"].to(torch.float16),
+        "b": tensors["b"].to(torch.bfloat16),
+    }
+    ours = etstream.ptd(
+        [tmp_path / "in.safetensors"],
+        tmp_path / "out.ptd",
+        *("--dtype", "bfloat16", "--dtype", "a.*=float16", "--dtype", "*.norm=float32"),
+    )
+    assert_same_bytes(ours, executorchs(expected, list(expected), share=True), "--dtype")

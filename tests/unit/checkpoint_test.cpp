@@ -99,17 +99,39 @@ TEST_CASE("merging keeps the order, and a name that comes again once") {
   Checkpoint two;
   two.files = {"two"};
   two.tensors = {bytes_tensor("a", "3"), bytes_tensor("common", "22")};
-  const auto merged = merge({one, two});
+  const auto merged_of_both = [&]() -> Result<Checkpoint> {
+    auto joined = join({one, two});
+    const auto done = merge(*joined);
+    return done ? std::move(joined) : done.error();
+  };
+  const auto merged = merged_of_both();
   REQUIRE_MESSAGE(merged, merged.error().message);
   std::string names;
   for (const CheckpointTensor& tensor : merged->tensors) names += tensor.name + " ";
   CHECK(names == "z common a ");
   CHECK(merged->files == std::vector<std::string>{"one", "two"});
   two.tensors[1].data = source_of("23");
-  CHECK(error_of(merge({one, two})) ==
+  CHECK(error_of(merged_of_both()) ==
         containing("tensor 'common' is in memory and in memory with other bytes"));
   two.tensors[1].data = failing(2, 0);
-  CHECK(code_of(merge({one, two})) == "kIo");
+  CHECK(code_of(merged_of_both()) == "kIo");
+}
+
+TEST_CASE("floating-point tensors are converted by the last rule that they match, others stay") {
+  Checkpoint checkpoint;
+  const std::string one("\0\0\x80\x3f", 4);
+  checkpoint.tensors = {{"a.weight", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
+                        {"a.norm", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
+                        {"a.ids", "I32", TensorLayout{ScalarType::kInt32, {1}, {0}}, source_of(one)}};
+  REQUIRE(convert(checkpoint, {{"*", ScalarType::kBFloat16}, {"*.norm", ScalarType::kFloat64}}));
+  CHECK(checkpoint.tensors[0].layout->scalar_type == ScalarType::kBFloat16);
+  CHECK(text_of(checkpoint.tensors[0].data) == "\x80\x3f");
+  CHECK(checkpoint.tensors[1].layout->scalar_type == ScalarType::kFloat64);
+  CHECK(text_of(checkpoint.tensors[1].data) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));
+  CHECK(text_of(checkpoint.tensors[2].data) == one);
+  CHECK(describe_tensor_data(checkpoint));
+  CHECK(error_of(convert(checkpoint, {{"*", ScalarType::kInt8}})) ==
+        containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
 }
 
 TEST_CASE("what safetensors can't hold is refused, and the error names the tensor") {

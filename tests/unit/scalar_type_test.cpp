@@ -94,5 +94,16 @@ TEST_CASE("a tensor's bytes are not given for what is no tensor") {
   CHECK(code_of(byte_size(ScalarType::kUInt8, Sizes{kLargestSize, kLargestSize, 8})) == "kTooLarge");
 }
 
+TEST_CASE("floating-point types are told from others") {
+  for (const ScalarType type : {ScalarType::kFloat16, ScalarType::kBFloat16, ScalarType::kFloat32,
+                                ScalarType::kFloat64, ScalarType::kFloat8E5M2, ScalarType::kFloat8E4M3FN}) {
+    CHECK(is_floating_point(type));
+  }
+  for (const ScalarType type : {ScalarType::kUInt8, ScalarType::kInt64, ScalarType::kBool, ScalarType::kQInt8,
+                                ScalarType::kBits16, ScalarType{100}}) {
+    CHECK_FALSE(is_floating_point(type));
+  }
+}
+
 }  // namespace
 }  // namespace etstream
