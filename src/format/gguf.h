@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// GGUF files (ggml-org/ggml, docs/gguf.md), for reading: counts, metadata, what the tensors are, then their
+// bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "etstream/scalar_type.h"
+
+namespace etstream {
+
+struct GgufTensor {
+  std::string name;
+  std::string_view type;                  // as ggml spells it: "F16", "Q4_0"; lasts as long as the program
+  std::optional<ScalarType> scalar_type;  // none for quantised blocks
+  std::vector<std::uint64_t> shape;       // outermost first, which is the reverse of the file's order
+  ByteSource data;                        // contiguous
+};
+
+struct GgufFile {
+  std::uint32_t version = 0;  // 2 or 3
+  std::uint64_t alignment = 0;
+  std::uint32_t split_count = 1;    // over how many files the model goes
+  std::vector<GgufTensor> tensors;  // in the order of the file
+};
+
+/// What is in `file`, with the tensors' bytes left there. Memory follows the tensors' descriptions, not the
+/// metadata, which is passed over. Errors: kCorrupt, also for names that come twice and tensors that overlap;
+/// kUnsupported for other versions, big-endian files and types that ggml has added since or taken away.
+[[nodiscard]] Result<GgufFile> open_gguf(const ByteSource& file);
+
+}  // namespace etstream
