@@ -253,6 +253,88 @@ TEST_CASE("a file whose tensors do not cover its data exactly is corrupt") {
   });
 }
 
+TEST_CASE("a header may be as long as the limit, and no longer, whatever the file's size") {
+  const auto file_with = [](std::uint64_t length) {
+    return ByteSource::concatenation({source_of(little_endian(length, 8)), failing(200'000'000, 0)}).value();
+  };
+  // It is read, which fails here.
+  CHECK(error_of(open_safetensors(file_with(100'000'000))) == containing("the disk is on fire"));
+  CHECK(error_of(open_safetensors(file_with(100'000'001))) ==
+        containing("not a safetensors file: expected the length of a header of at most 100000000 bytes"));
+}
+
+TEST_CASE("JSON of any depth is refused where it leaves the header's form, not followed") {
+  const std::string deep(100'000, '[');
+  std::string deep_objects;
+  for (int i = 0; i < 100'000; ++i) deep_objects += R"({"a":)";
+  const auto file = [](const std::string& header) { return safetensors_file(header, ""); };
+  check_all_bad({
+      {"arrays", file(deep), "line 1: expected an object, found an array"},
+      {"objects", file(deep_objects),
+       "line 1: tensor 'a': expected each of dtype, shape and data_offsets once"},
+      {"a tensor", file(R"({"a":)" + deep), "line 1: tensor 'a': expected an object, found an array"},
+      {"a shape", file(one(R"("shape":)" + deep)),
+       "expected an integer that is not negative, found an array"},
+      {"a dtype", file(one(R"("dtype":)" + deep)), "expected a string, found an array"},
+      {"offsets", file(one(R"("data_offsets":)" + deep_objects)), "expected an array, found an object"},
+      {"metadata", file(R"({"__metadata__":{"a":)" + deep),
+       "line 1: expected a string in __metadata__, found an array"},
+  });
+}
+
+TEST_CASE("a tensor's name is any text in UTF-8, and is compared as what it says") {
+  const auto file = [](const std::string& name, const std::string& other) {
+    return safetensors_file("{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},")" + other +
+                                R"(":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                            "xy");
+  };
+  const auto index = open_safetensors(source_of(file(R"(\u0000\ud83d\ude00)", R"(\")")));
+  REQUIRE_MESSAGE(index, index.error().message);
+  CHECK(text_of(index->at(std::string("\0", 1) + "\U0001F600").data) == "x");
+  CHECK(text_of(index->at("\"").data) == "y");
+  check_all_bad({
+      {"an escaped name again", file("a", R"(\u0061)"), "line 1: tensor 'a': it comes twice"},
+      {"half a surrogate", file("a", R"(\ud800)"), "line 1: not JSON: "},
+      {"the other half", file("a", R"(\udc00)"), "line 1: not JSON: "},
+      {"overlong UTF-8", file("a", "\xC0\x80"), "line 1: not JSON: "},
+      {"a surrogate in UTF-8", file("a", "\xED\xA0\x80"), "line 1: not JSON: "},
+      {"cut UTF-8", file("a", "\xE6\xA8"), "line 1: not JSON: "},
+      {"over U+10FFFF", file("a", "\xF4\x90\x80\x80"), "line 1: not JSON: "},
+      {"a control character", file("a", "\n"), "line 1: not JSON: "},
+  });
+}
+
+TEST_CASE("offsets and sizes that are at the limits of integers, or none, are no way in") {
+  const auto with = [](const std::string& shape, const std::string& offsets) {
+    return safetensors_file(
+        one(R"("dtype":"F64","shape":[)" + shape + R"(],"data_offsets":[)" + offsets + "]"), "12345678");
+  };
+  check_all_bad({
+      {"wraps to 0", with("2305843009213693952", "0,0"), "its data is 0 bytes, expected over 2^64 - 1"},
+      {"wraps to 8", with("2305843009213693953", "0,8"), "its data is 8 bytes, expected over 2^64 - 1"},
+      {"largest size", with("9223372036854775807", "0,8"), "its data is 8 bytes, expected over 2^64 - 1"},
+      {"negative offset", with("1", "-8,0"), "expected an integer that is not negative, found an integer"},
+      {"offset over 63 bits", with("1", "0,9223372036854775808"), "found an integer over 63 bits"},
+      {"offset over 64 bits", with("1", "0,18446744073709551624"), "does not fit"},
+      {"offset as a float", with("1", "0,8.0"), "expected an integer that is not negative"},
+      {"offset with an exponent", with("1", "0,8e0"), "expected an integer that is not negative"},
+      {"offset in words", with("1", R"("0","8")"),
+       "expected an integer that is not negative, found a string"},
+      {"null", with("null", "0,8"), "expected an integer that is not negative"},
+      {"empty, behind the end", with("0", "9,9"), "data_offsets 9 to 9 are not inside the 8 bytes of data"},
+      {"no data of a tensor that has", with("1", "0,0"), "its data is 0 bytes, expected 8"},
+  });
+  const auto inside = [](const char* offsets) {
+    return safetensors_file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},
+                                "b":{"dtype":"U8","shape":[0],"data_offsets":)" +
+                                std::string(offsets) + "}}",
+                            "wxyz");
+  };
+  check_all_bad({{"empty, inside another", inside("[2,2]"),
+                  "tensor data at data offset 2 overlaps other data; expected offset 4"}});
+  CHECK(open_safetensors(source_of(inside("[4,4]"))));
+}
+
 TEST_CASE("an error in a long header has its line") {
   const auto index = open("{\n\"a\":{\"dtype\":\"U8\",\n\"shape\":[1],\n\"data_offsets\":[0,2]}}", "xy");
   CHECK(error_of(index) == containing("memory: line 4: tensor 'a': its data is 2 bytes"));
