@@ -9,7 +9,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::compare_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -269,4 +269,4 @@ TEST_CASE("a summary is a line for a person") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::compare_test

@@ -16,7 +16,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::page_cache_test {
 namespace {
 
 const std::size_t kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -175,4 +175,4 @@ TEST_CASE("a large source is forgotten while it is written, unless the output is
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::page_cache_test

@@ -12,7 +12,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::safetensors_test {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
@@ -258,4 +258,4 @@ TEST_CASE("a read error passes through") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::safetensors_test

@@ -10,7 +10,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::scalar_type_test {
 namespace {
 
 constexpr std::int32_t kLargestSize = std::numeric_limits<std::int32_t>::max();
@@ -95,4 +95,4 @@ TEST_CASE("a tensor's bytes are not given for what is no tensor") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::scalar_type_test
