@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -153,7 +152,8 @@ TEST_CASE("what was synced leaves the page cache while more is written, and all 
 
 TEST_CASE("a file that is small, or not synced, stays in the page cache") {
   const TemporaryFolder folder;
-  for (const auto& [size, sync] : {std::pair(11 * kMiB, true), std::pair(20 * kMiB, false)}) {
+  for (const bool sync : {true, false}) {
+    const std::size_t size = (sync ? 11 : 20) * kMiB;
     CAPTURE(size);
     const auto sink = open_file_sink(folder / "out", {.sync = sync}).value();
     REQUIRE(sink->append(source_of(patterned(size))));
