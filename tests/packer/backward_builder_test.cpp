@@ -14,7 +14,7 @@
 #include "reference_builder.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::backward_builder_test {
 namespace {
 
 constexpr std::uint64_t kNoLimit = (std::uint64_t{1} << 31) - 1;
@@ -285,4 +285,4 @@ TEST_CASE("a_root_that_is_not_the_last_object_is_found") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::backward_builder_test

@@ -12,7 +12,7 @@
 #include "layout/backward_builder.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::builder_holes_test {
 namespace {
 
 using Ref = BackwardBuilder::Ref;
@@ -238,4 +238,4 @@ TEST_CASE("a_vtable_is_at_most_as_large_as_it_can_say_itself") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::builder_holes_test

@@ -13,7 +13,7 @@
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::flatc_order_test {
 namespace {
 
 constexpr std::uint64_t kCases = 8000;
@@ -61,4 +61,4 @@ TEST_CASE("random_flatbuffers_in_flatcs_order_are_its_parsers") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::flatc_order_test

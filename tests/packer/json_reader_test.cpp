@@ -19,7 +19,7 @@
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::json_reader_test {
 namespace {
 
 constexpr const char* kSchema = R"(
@@ -359,4 +359,4 @@ TEST_CASE("what_is_shared_over_and_over_is_not_written_over_and_over") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::json_reader_test

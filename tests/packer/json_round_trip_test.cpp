@@ -18,7 +18,7 @@
 #include "value_tree.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::json_round_trip_test {
 namespace {
 
 constexpr std::uint64_t kCases = 1000;
@@ -81,4 +81,4 @@ TEST_CASE("random_flatbuffers_become_json_and_the_same_bytes_again") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::json_round_trip_test

@@ -14,7 +14,7 @@
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::packer_errors_test {
 namespace {
 
 constexpr const char* kSchema = R"(
@@ -230,4 +230,4 @@ TEST_CASE("a_reader_that_runs_out_of_memory_is_an_error_not_an_exception") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::packer_errors_test

@@ -12,7 +12,7 @@
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::packer_limits_test {
 namespace {
 
 /// A chain of `tables` tables, each in the field `link` of the one before. The root is number 1.
@@ -156,4 +156,4 @@ TEST_CASE("a_payload_is_an_extent_with_its_fields_name_and_alignment") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::packer_limits_test

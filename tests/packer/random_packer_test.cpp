@@ -18,7 +18,7 @@
 #include "schema/schema_packer.h"
 #include "written_layout.h"
 
-namespace etstream::testing {
+namespace etstream::testing::random_packer_test {
 namespace {
 
 constexpr std::uint64_t kCases = 3000;
@@ -288,4 +288,4 @@ TEST_CASE("the_random_cases_have_enough_of_everything") {
 }
 
 }  // namespace
-}  // namespace etstream::testing
+}  // namespace etstream::testing::random_packer_test

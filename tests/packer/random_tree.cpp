@@ -10,7 +10,7 @@ namespace etstream::testing {
 namespace {
 
 constexpr int kDeepest = 12;
-constexpr int kMostTables = 60;
+constexpr int kMostTablesInTree = 60;
 
 class Grower {
  public:
@@ -171,7 +171,7 @@ class Grower {
 
   const reflection::Schema& schema_;
   SeededRandom& random_;
-  int tables_left_ = kMostTables;
+  int tables_left_ = kMostTablesInTree;
 };
 
 }  // namespace

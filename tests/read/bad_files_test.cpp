@@ -12,7 +12,7 @@
 #include "file_bytes.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::bad_files_test {
 namespace {
 
 namespace bp = etstream::bundled_program;
@@ -300,4 +300,4 @@ TEST_CASE("a suite's table that is a test case's is read as what it is not only 
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::bad_files_test

@@ -13,7 +13,7 @@
 #include "file_bytes.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::changed_files_test {
 namespace {
 
 ByteSource opened(const std::string& path) {
@@ -115,4 +115,4 @@ TEST_CASE("a file that is replaced is noticed when it has to be opened again") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::changed_files_test

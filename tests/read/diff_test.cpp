@@ -11,7 +11,7 @@
 #include "file_bytes.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::diff_test {
 namespace {
 
 std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
@@ -131,4 +131,4 @@ TEST_CASE("files of two kinds, or damaged ones, are no difference but an error")
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::diff_test

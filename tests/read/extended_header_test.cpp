@@ -12,7 +12,7 @@
 #include "program_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::extended_header_test {
 namespace {
 
 constexpr std::uint64_t kMost64 = ~std::uint64_t{0};
@@ -241,4 +241,4 @@ TEST_CASE("a header whose magic is another is none, and then its bytes are found
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::extended_header_test

@@ -16,7 +16,7 @@
 #include "schema/schema.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::hostile_shapes_test {
 namespace {
 
 namespace bp = etstream::bundled_program;
@@ -165,4 +165,4 @@ TEST_CASE("a union that has a type but no value is found") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::hostile_shapes_test

@@ -11,7 +11,7 @@
 #include "file_bytes.h"
 #include "golden_bundles.h"
 
-namespace etstream {
+namespace etstream::inspect_test {
 namespace {
 
 /// The bytes that a layout gives, without having them, which counts what is read of them.
@@ -139,4 +139,4 @@ TEST_CASE("a program that can't be read is one part of a bundle that can") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::inspect_test

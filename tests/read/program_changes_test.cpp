@@ -12,7 +12,7 @@
 #include "program_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::program_changes_test {
 namespace {
 
 using program::ProgramT;
@@ -134,4 +134,4 @@ TEST_CASE("a method that is not there can't be dropped, nor the last one") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::program_changes_test

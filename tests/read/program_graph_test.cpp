@@ -12,7 +12,7 @@
 #include "program_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::program_graph_test {
 namespace {
 
 namespace p = etstream::program;
@@ -280,4 +280,4 @@ TEST_CASE("a summary counts calls, memory, constants and padding, and duplicates
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::program_graph_test

@@ -12,7 +12,7 @@
 #include "program_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::program_layout_test {
 namespace {
 
 using program::BackendDelegateDataReferenceT;
@@ -158,4 +158,4 @@ TEST_CASE("the data of delegates is not put into a flatbuffer that it does not f
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::program_layout_test

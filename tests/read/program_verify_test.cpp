@@ -10,7 +10,7 @@
 #include "file_bytes.h"
 #include "program_generated.h"
 
-namespace etstream {
+namespace etstream::program_verify_test {
 namespace {
 
 using namespace program;  // NOLINT: the generated types are what this file is about
@@ -378,4 +378,4 @@ TEST_CASE("another schema version is warned of, and at most 100 errors are kept"
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::program_verify_test

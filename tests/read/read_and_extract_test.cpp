@@ -14,7 +14,7 @@
 #include "golden_bundles.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::read_and_extract_test {
 namespace {
 
 namespace bp = etstream::bundled_program;
@@ -278,4 +278,4 @@ TEST_CASE("a test case that a suite has not is refused") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::read_and_extract_test

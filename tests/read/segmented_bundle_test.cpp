@@ -17,7 +17,7 @@
 #include "golden_bundles.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::segmented_bundle_test {
 namespace {
 
 constexpr BundleFormat kSegmented = BundleFormat::kSegmented;
@@ -229,4 +229,4 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::segmented_bundle_test

@@ -10,7 +10,7 @@
 #include "flat_tensor_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::tensor_data_file_test {
 namespace {
 
 namespace ft = etstream::flat_tensor;
@@ -177,4 +177,4 @@ TEST_CASE("a file that lacks its lists, or a key, is one that ExecuTorch does no
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::tensor_data_file_test

@@ -14,7 +14,7 @@
 #include "file_bytes.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::test_case_check_test {
 namespace {
 
 namespace bp = etstream::bundled_program;
@@ -235,4 +235,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::test_case_check_test

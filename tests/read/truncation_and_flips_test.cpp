@@ -21,7 +21,7 @@
 #include "test_errors.h"
 #include "used_bytes.h"
 
-namespace etstream {
+namespace etstream::truncation_and_flips_test {
 namespace {
 
 /// The first error, which is what verify() refuses with or finds; "" if it accepts the bytes.
@@ -170,4 +170,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::truncation_and_flips_test

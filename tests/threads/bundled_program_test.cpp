@@ -7,7 +7,7 @@
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 
-namespace etstream {
+namespace etstream::bundled_program_test {
 namespace {
 
 /// All that there is to read in a bundle, as text to compare.
@@ -71,4 +71,4 @@ TEST_CASE("one open bundle is read by eight threads at once, and each reads what
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::bundled_program_test

@@ -9,7 +9,7 @@
 
 #include "open_files.h"
 
-namespace etstream {
+namespace etstream::file_source_test {
 namespace {
 
 TEST_CASE("many threads read many files at once") {
@@ -41,4 +41,4 @@ TEST_CASE("many threads read many files at once") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::file_source_test

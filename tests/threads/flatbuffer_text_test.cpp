@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace etstream {
+namespace etstream::flatbuffer_text_test {
 namespace {
 
 TEST_CASE("many threads compile and decompile with one schema, also where JSON is wrong") {
@@ -35,4 +35,4 @@ TEST_CASE("many threads compile and decompile with one schema, also where JSON i
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::flatbuffer_text_test

@@ -13,7 +13,7 @@
 #include "base/try.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::base_test {
 namespace {
 
 constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
@@ -145,4 +145,4 @@ TEST_CASE("a failed allocation becomes an error") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::base_test

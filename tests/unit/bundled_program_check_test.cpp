@@ -14,7 +14,7 @@
 #include "test_errors.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::bundled_program_check_test {
 namespace {
 
 BundledProgram good_bundle() { return read_golden(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program"); }
@@ -221,4 +221,4 @@ TEST_CASE("a program that can't be read is an error, also where it can be read i
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::bundled_program_check_test

@@ -15,7 +15,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::bundled_program_test {
 namespace {
 
 constexpr std::uint64_t kLargestFile = (std::uint64_t{1} << 31) - 1;
@@ -200,4 +200,4 @@ TEST_CASE("bundles have the bytes that ExecuTorch writes") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::bundled_program_test

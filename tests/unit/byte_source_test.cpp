@@ -14,7 +14,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::byte_source_test {
 namespace {
 
 constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
@@ -255,4 +255,4 @@ TEST_CASE("random slices of random concatenations read as their model says") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::byte_source_test

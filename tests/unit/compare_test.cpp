@@ -9,7 +9,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::compare_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -190,19 +190,19 @@ const Coded kCoded[] = {
 };
 
 TEST_CASE("each small floating-point type has the values that its definition gives") {
-  for (const auto& [type, bits, value] : kCoded) {
-    CAPTURE(name_of(type));
-    CAPTURE(bits);
-    const auto coded = [&, type = type](std::uint32_t pattern) {
-      return item_size(type) == 2 ? tensor_of(type, std::vector{static_cast<std::uint16_t>(pattern)})
-                                  : tensor_of(type, std::vector{static_cast<std::uint8_t>(pattern)});
+  for (const Coded& row : kCoded) {
+    CAPTURE(name_of(row.type));
+    CAPTURE(row.bits);
+    const auto coded = [&](std::uint32_t pattern) {
+      return item_size(row.type) == 2 ? tensor_of(row.type, std::vector{static_cast<std::uint16_t>(pattern)})
+                                      : tensor_of(row.type, std::vector{static_cast<std::uint8_t>(pattern)});
     };
-    const auto comparison = compared(coded(bits), coded(0), {.absolute = 0, .relative = 0});
+    const auto comparison = compared(coded(row.bits), coded(0), {.absolute = 0, .relative = 0});
     REQUIRE(comparison.first);
     const double decoded = std::get<double>(comparison.first->expected);
-    CHECK((decoded == value || (std::isnan(decoded) && std::isnan(value))));
+    CHECK((decoded == row.value || (std::isnan(decoded) && std::isnan(row.value))));
     CHECK(comparison.first->actual == Number(0.0));
-    CHECK(compared(coded(bits), coded(bits)).passed());
+    CHECK(compared(coded(row.bits), coded(row.bits)).passed());
   }
 }
 
@@ -269,4 +269,4 @@ TEST_CASE("a summary is a line for a person") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::compare_test

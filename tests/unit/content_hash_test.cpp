@@ -10,7 +10,7 @@
 #include "layout/range_hasher.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::content_hash_test {
 namespace {
 
 ContentHash hash_of(std::string_view bytes) {
@@ -71,4 +71,4 @@ TEST_CASE("of many ranges, only those that pass have a hasher") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::content_hash_test

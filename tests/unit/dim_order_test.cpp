@@ -8,7 +8,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::dim_order_test {
 namespace {
 
 std::vector<std::uint8_t> bytes_of(const Tensor& tensor) {
@@ -82,4 +82,4 @@ TEST_CASE("an order that is none, and data of another length, are refused") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::dim_order_test

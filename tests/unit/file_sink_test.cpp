@@ -20,7 +20,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::file_sink_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -386,4 +386,4 @@ TEST_CASE("a commit that can't replace the destination fails and leaves no tempo
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::file_sink_test

@@ -14,7 +14,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::file_source_test {
 namespace {
 
 constexpr std::size_t kMostDescriptors = 64;  // that all file sources keep open together
@@ -242,4 +242,4 @@ TEST_CASE("a file whose sources are all gone is not kept open") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::file_source_test

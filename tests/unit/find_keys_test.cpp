@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace etstream {
+namespace etstream::find_keys_test {
 namespace {
 
 ByteSource source_with(std::uint64_t before, const std::string& words, std::uint64_t behind) {
@@ -37,4 +37,4 @@ TEST_CASE("keys are found wherever they are, also across the pieces that are rea
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::find_keys_test

@@ -13,7 +13,7 @@
 #include "test_errors.h"
 #include "test_files.h"
 
-namespace etstream {
+namespace etstream::flatbuffer_text_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -233,4 +233,4 @@ TEST_CASE("schemas that can't be served are refused, and say why") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::flatbuffer_text_test

@@ -13,7 +13,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::hashed_write_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -104,4 +104,4 @@ TEST_CASE("a large source is forgotten when it is hashed too") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::hashed_write_test

@@ -26,7 +26,7 @@
 #include "test_errors.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::json_flatbuffer_test {
 namespace {
 
 struct RealFile {
@@ -202,4 +202,4 @@ TEST_CASE("base64 is that of RFC 4648") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::json_flatbuffer_test

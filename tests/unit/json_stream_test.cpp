@@ -10,7 +10,7 @@
 #include "test_errors.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::json_stream_test {
 namespace {
 
 constexpr std::size_t kWindow = std::size_t{64} << 10;  // what is read at a time
@@ -285,4 +285,4 @@ TEST_CASE("a read error passes through, wherever it comes") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::json_stream_test

@@ -10,7 +10,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::npy_test {
 namespace {
 
 using Sizes = std::vector<std::int32_t>;
@@ -220,4 +220,4 @@ TEST_CASE("a read error passes through") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::npy_test

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -16,7 +15,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::page_cache_test {
 namespace {
 
 const std::size_t kPage = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -153,7 +152,8 @@ TEST_CASE("what was synced leaves the page cache while more is written, and all 
 
 TEST_CASE("a file that is small, or not synced, stays in the page cache") {
   const TemporaryFolder folder;
-  for (const auto& [size, sync] : {std::pair(11 * kMiB, true), std::pair(20 * kMiB, false)}) {
+  for (const bool sync : {true, false}) {
+    const std::size_t size = (sync ? 11 : 20) * kMiB;
     CAPTURE(size);
     const auto sink = open_file_sink(folder / "out", {.sync = sync}).value();
     REQUIRE(sink->append(source_of(patterned(size))));
@@ -175,4 +175,4 @@ TEST_CASE("a large source is forgotten while it is written, unless the output is
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::page_cache_test

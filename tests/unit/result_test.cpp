@@ -13,7 +13,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::result_test {
 namespace {
 
 const Error kError{ErrorCode::kTooLarge, "too large by half"};
@@ -158,4 +158,4 @@ static_assert(!std::is_convertible_v<Result<bool>, bool>);
 static_assert(std::is_constructible_v<bool, Result<int>>);
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::result_test

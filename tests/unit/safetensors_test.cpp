@@ -13,7 +13,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::safetensors_test {
 namespace {
 
 using Shape = std::vector<std::int32_t>;
@@ -351,4 +351,4 @@ TEST_CASE("a read error passes through") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::safetensors_test

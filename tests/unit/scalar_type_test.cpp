@@ -10,7 +10,7 @@
 
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::scalar_type_test {
 namespace {
 
 constexpr std::int32_t kLargestSize = std::numeric_limits<std::int32_t>::max();
@@ -106,4 +106,4 @@ TEST_CASE("floating-point types are told from others") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::scalar_type_test

@@ -13,7 +13,7 @@
 #include "test_errors.h"
 #include "test_files.h"
 
-namespace etstream {
+namespace etstream::schema_source_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -99,4 +99,4 @@ TEST_CASE("an error in a schema is told with the file and the line that it is in
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::schema_source_test

@@ -13,7 +13,7 @@
 #include "test_errors.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::schema_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -371,4 +371,4 @@ TEST_CASE("structs that hold themselves, or members beyond them, are corrupt") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::schema_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace etstream {
+namespace etstream::sha256_test {
 namespace {
 
 TEST_CASE("SHA-256 is that of FIPS 180-4, however the bytes come") {
@@ -27,4 +27,4 @@ TEST_CASE("SHA-256 is that of FIPS 180-4, however the bytes come") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::sha256_test

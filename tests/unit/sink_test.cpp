@@ -18,7 +18,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::sink_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -229,4 +229,4 @@ TEST_CASE("a device without space is an error") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::sink_test

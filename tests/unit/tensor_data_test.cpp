@@ -7,7 +7,7 @@
 #include "etstream/write.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::tensor_data_test {
 namespace {
 
 TensorData two_entries() {
@@ -66,4 +66,4 @@ TEST_CASE("what no reader would take is refused") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::tensor_data_test

@@ -10,7 +10,7 @@
 #include "test_errors.h"
 #include "test_files.h"
 
-namespace etstream {
+namespace etstream::test_cases_error_test {
 namespace {
 
 struct BadFile {
@@ -218,4 +218,4 @@ TEST_CASE("a path with a zero byte does not open the file whose name is before i
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::test_cases_error_test

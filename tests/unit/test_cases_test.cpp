@@ -16,7 +16,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::test_cases_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -233,4 +233,4 @@ TEST_CASE("a case may have no expected outputs") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::test_cases_test

@@ -12,7 +12,7 @@
 #include "test_errors.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::transfer_test {
 namespace {
 
 constexpr std::size_t kBuffer = kTransferBufferSize;
@@ -133,4 +133,4 @@ TEST_CASE("an error from the taker ends the transfer and is passed on, by append
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::transfer_test

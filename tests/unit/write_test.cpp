@@ -12,7 +12,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 
-namespace etstream {
+namespace etstream::write_test {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -247,4 +247,4 @@ TEST_CASE("a layout's memory is its metadata and a buffer, not its payload") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::write_test
