@@ -80,4 +80,8 @@ class ETSTREAM_EXPORT BundledProgramFile {
   std::unique_ptr<const Parts> parts_;
 };
 
+/// The program that `file` is, or that is in it if it is a bundle. Error also: kUnsupported for another kind
+/// of file.
+[[nodiscard]] ETSTREAM_EXPORT Result<ProgramFile> open_program(const ByteSource& file);
+
 }  // namespace etstream

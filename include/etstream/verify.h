@@ -7,6 +7,8 @@
 //   if (!findings->ok()) std::puts(findings->errors.front().c_str());
 #pragma once
 
+#include <vector>
+
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
@@ -19,5 +21,11 @@ namespace etstream {
 /// warnings are found. Errors: kUnsupported for another kind of file; kIo; kCorrupt for one that changes
 /// while it is read. What is wrong with the file otherwise is in the findings.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
+
+/// Checks a .pte or a .bpte and the .ptd files that it is to run with: each by itself, and, where all are
+/// sound, that they fit, as program_weights.h has it. At most 100 errors and 100 warnings of each are found.
+/// Error also: kUnsupported for `weights` with another kind of file than these.
+[[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file,
+                                                      const std::vector<ByteSource>& weights);
 
 }  // namespace etstream

@@ -15,6 +15,7 @@
 #include "cli/graph_report.h"
 #include "cli/json_report.h"
 #include "cli/summary_report.h"
+#include "etstream/bundled_program_file.h"
 #include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
@@ -156,16 +157,8 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   }
 }
 
-/// The program that a file is, or that is in it.
-Result<ProgramFile> open_program_in(const ByteSource& file) {
-  auto program = ProgramFile::open(file);
-  if (program) return program;
-  const auto bundle = BundledProgramFile::open(file);
-  return bundle ? bundle->open_program() : std::move(program);
-}
-
 Result<void> show_graph(const InspectArguments& arguments, const ByteSource& file) {
-  ETSTREAM_ASSIGN(const ProgramFile program, open_program_in(file));
+  ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
   ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
   if (arguments.json || arguments.graph_format == "json") {
     print_graph_json(graph);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream verify FILE
+// etstream verify FILE [WEIGHTS...]
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
 #include "cli/output.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/program_weights.h"
 #include "etstream/verify.h"
 
 namespace etstream::cli {
@@ -18,17 +22,35 @@ namespace {
 
 struct VerifyArguments {
   std::string file;
+  std::vector<std::string> weights;
   bool json = false;
 };
 
+/// Those that the program in `file` asks for and does not have; nothing where that can't be told, or is none.
+std::optional<std::vector<std::string>> keys_from_outside_of(const ByteSource& file) {
+  const auto program = open_program(file);
+  if (!program) return {};
+  auto keys = keys_from_outside(*program);
+  if (!keys) return {};
+  return std::move(keys).value();
+}
+
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const Findings findings, verify(file));
+  std::vector<ByteSource> weights;
+  for (const std::string& path : arguments.weights) {
+    ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
+  }
+  ETSTREAM_ASSIGN(const Findings findings, verify(file, weights));
+  const auto outside = keys_from_outside_of(file);
   if (arguments.json) {
-    print_json({{"file", arguments.file},
-                {"ok", findings.ok()},
-                {"errors", findings.errors},
-                {"warnings", findings.warnings}});
+    nlohmann::ordered_json report = {{"file", arguments.file},
+                                     {"ok", findings.ok()},
+                                     {"errors", findings.errors},
+                                     {"warnings", findings.warnings}};
+    if (!weights.empty()) report["weights"] = arguments.weights;
+    if (outside) report["keys_from_outside"] = *outside;
+    print_json(report);
   } else {
     print(findings);
   }
@@ -38,7 +60,12 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     return make_error(ErrorCode::kCorrupt, arguments.file, ": ", counted(findings.errors.size(), "error"),
                       warnings);
   }
-  if (!arguments.json) std::printf("%s: ok%s\n", arguments.file.c_str(), warnings.c_str());
+  if (arguments.json) return {};
+  std::string needed;
+  if (weights.empty() && outside && !outside->empty()) {
+    needed = text(", with ", counted(outside->size(), "key"), " to come from a file of named data");
+  }
+  std::printf("%s: ok%s%s\n", arguments.file.c_str(), needed.c_str(), warnings.c_str());
   return {};
 }
 
@@ -46,9 +73,11 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 
 void add_verify_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Check a program, a bundle, named data (.pte, .bpte, .ptd) or a safetensors file");
+      "verify", "Check programs, bundles, named data (.pte, .bpte, .ptd) and safetensors, and that they fit");
   auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("FILE", arguments->file, "The file to check")->required();
+  command->add_option("WEIGHTS", arguments->weights,
+                      "Files of named data that the program is to run with: whether it gets what it needs");
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");
   command->callback([arguments, &run] { run = [arguments] { return verify_command(*arguments); }; });
 }

@@ -276,4 +276,17 @@ Result<void> BundledProgramFile::verify(Findings& findings) const {
   });
 }
 
+Result<ProgramFile> open_program(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<ProgramFile> {
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    if (kind == FileKind::kProgram) return ProgramFile::open(file);
+    if (kind != FileKind::kBundledProgram && kind != FileKind::kSegmentedBundle) {
+      return make_error(ErrorCode::kUnsupported, file.name(),
+                        ": expected a program or a bundle, found weights (.ptd, .safetensors)");
+    }
+    ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
+    return bundle.open_program();
+  });
+}
+
 }  // namespace etstream

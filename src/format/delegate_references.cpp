@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "format/delegate_references.h"
 
+#include <cstdlib>
+
 #include "base/try.h"
 
 namespace etstream {
@@ -19,10 +21,17 @@ Result<std::vector<DelegateReference>> read_delegate_references(const TableReade
       if (!processed) continue;
       ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
       ETSTREAM_ASSIGN(const auto index, processed->scalar<std::uint32_t>("index"));
-      out.push_back({processed->position(), i, std::move(id).value_or(""), location == kInSegment, index});
+      out.push_back({processed->position(), i, j, std::move(id).value_or(""), location == kInSegment, index});
     }
   }
   return out;
+}
+
+Result<TableReader> table_of(const FlatbufferView& view, const DelegateReference& reference) {
+  const auto type = view.schema().find_table("BackendDelegateDataReference");
+  if (!type) std::abort();
+  ETSTREAM_ASSIGN(const TableView table, view.table(reference.position));
+  return TableReader(view, table, *type);
 }
 
 }  // namespace etstream

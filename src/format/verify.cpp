@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/verify.h"
 
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <utility>
+
+#include "base/text.h"
 #include "base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program.h"
+#include "etstream/program_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "format/file_kind.h"
 #include "format/safetensors.h"
@@ -33,6 +40,23 @@ Result<void> open_and_verify(FileKind kind, const ByteSource& file, Findings& fi
   }
 }
 
+void append(Findings& findings, Findings more) {
+  std::move(more.errors.begin(), more.errors.end(), std::back_inserter(findings.errors));
+  std::move(more.warnings.begin(), more.warnings.end(), std::back_inserter(findings.warnings));
+}
+
+/// Files that are sound each.
+Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteSource>& weights) {
+  ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
+  std::deque<TensorDataFile> opened;
+  std::vector<const TensorDataFile*> all;
+  for (const ByteSource& source : weights) {
+    ETSTREAM_ASSIGN(TensorDataFile one, TensorDataFile::open(source));
+    all.push_back(&opened.emplace_back(std::move(one)));
+  }
+  return verify(program, all);
+}
+
 }  // namespace
 
 Result<Findings> verify(const ByteSource& file) {
@@ -45,6 +69,29 @@ Result<Findings> verify(const ByteSource& file) {
       add_error(findings, std::move(done).error().message);
     }
     ETSTREAM_TRY(file.check_unchanged());
+    return findings;
+  });
+}
+
+Result<Findings> verify(const ByteSource& file, const std::vector<ByteSource>& weights) {
+  return without_exceptions([&]() -> Result<Findings> {
+    ETSTREAM_ASSIGN(const FileKind file_is, file_kind(file));
+    if (!weights.empty() && (file_is == FileKind::kTensorData || file_is == FileKind::kSafetensors)) {
+      return make_error(ErrorCode::kUnsupported, file.name(),
+                        ": expected the program or the bundle that the files after it are for");
+    }
+    ETSTREAM_ASSIGN(Findings findings, verify(file));
+    for (const ByteSource& source : weights) {
+      ETSTREAM_ASSIGN(const FileKind kind, file_kind(source));
+      if (kind != FileKind::kTensorData) {
+        return make_error(ErrorCode::kUnsupported, source.name(), ": expected named data (.ptd)");
+      }
+      ETSTREAM_ASSIGN(Findings more, verify(source));
+      append(findings, std::move(more));
+    }
+    if (!findings.ok() || weights.empty()) return findings;
+    ETSTREAM_ASSIGN(Findings more, verify_together(file, weights));
+    append(findings, std::move(more));
     return findings;
   });
 }

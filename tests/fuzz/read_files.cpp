@@ -14,6 +14,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_layout.h"
+#include "etstream/program_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
@@ -46,6 +47,19 @@ std::vector<std::byte> written(const etstream::Layout& layout) {
   return out;
 }
 
+/// What is missing is said, and a program that misses nothing fits the constants that were moved out of it.
+void check_pair(const etstream::ProgramFile& program, const etstream::ProgramFile& moved,
+                const etstream::TensorDataFile& weights) {
+  const auto keys = etstream::keys_from_outside(program);
+  const auto alone = etstream::verify(program, {});
+  require(keys.has_value() == alone.has_value(), "what a program asks for can be told or can't");
+  require(!keys || keys->empty() || !alone->ok(), "what is missing is said");
+  const auto pair = etstream::verify(moved, {&weights});
+  const bool has_weights = weights.entries().has_value() && !weights.entries()->empty();
+  require(!alone || !alone->ok() || !has_weights || (pair && pair->ok()), "what was moved out fits");
+  static_cast<void>(etstream::verify(program, {&weights}));
+}
+
 void change(const etstream::ProgramFile& program) {
   const auto methods = program.methods();
   const std::string first = methods && !methods->empty() ? methods->front().name : "";
@@ -61,6 +75,7 @@ void change(const etstream::ProgramFile& program) {
     const auto file = etstream::TensorDataFile::open(etstream::source_of(*weights).value());
     require(file.has_value(), "weights that are written can be read");
     const auto smaller = etstream::ProgramFile::open(etstream::ByteSource::memory(bytes));
+    check_pair(program, *smaller, *file);
     const auto back = etstream::plan(*smaller, etstream::ProgramChanges{.constants_in = {&*file}});
     if (back) written(back->program);
   }

@@ -3,8 +3,8 @@
 
     python tests/golden/make_golden.py
 
-Bundles have a folder each: `etstream bundle --unchecked program.pte --cases cases.json` has to
-write expected.bpte.
+Each has a folder. Of bundles, `etstream bundle --unchecked program.pte --cases cases.json` has
+to write expected.bpte.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ from cases import (  # noqa: E402
     item_size,
     write_cases,
 )
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import (  # noqa: E402
+    XnnpackPartitioner,
+)
+from executorch.exir import to_edge_transform_and_lower  # noqa: E402
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload  # noqa: E402
 from executorch.exir.scalar_type import ScalarType  # noqa: E402
 from executorch.exir.tensor_layout import TensorLayout  # noqa: E402

@@ -105,9 +105,9 @@ class Etstream:
         assert outcome.code in (0, 1), outcome
         return outcome.code, json.loads(outcome.stdout)
 
-    def verify(self, file: Path) -> Findings:
-        """What `verify` finds; its exit code has to agree."""
-        outcome = self.attempt("verify", file, "--json")
+    def verify(self, file: Path, *weights: Path) -> Findings:
+        """What `verify` finds in it and in the weights; its exit code has to agree."""
+        outcome = self.attempt("verify", file, *weights, "--json")
         report = json.loads(outcome.stdout)
         assert report["file"] == str(file)
         assert report["ok"] == (report["errors"] == []) == (outcome.code == 0), outcome

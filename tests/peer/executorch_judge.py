@@ -25,12 +25,16 @@ _BYTES_FOR_TASKS = 2**31
 
 @dataclass(frozen=True)
 class Task:
-    """Load a program, with its methods if wanted, or run a bundle's test case if one is given."""
+    """Load a program, with its methods if wanted, or run a bundle's test case if one is given.
+
+    `weights` is a file of named data for it.
+    """
 
     file: str
     method: str | None = None
     case: int = 0
     load_methods: bool = False
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ def _carry_out(task: Task) -> None:
         bundle.verify_result_with_bundled_expected_output(task.method, task.case, 1e-4, 1e-4)
         return
     strict = runtime.Verification.InternalConsistency
-    program = runtime._load_program_from_buffer(data, program_verification=strict)
+    program = runtime._load_program_from_buffer(
+        data, program_verification=strict, data_path=task.weights
+    )
     for index in range(program.num_methods() if task.load_methods else 0):
         program.load_method(program.get_method_name(index))
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The data that a program asks for by name when its methods are loaded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+#include "etstream/tensor_layout.h"
+
+namespace etstream {
+
+/// Of a tensor outside, which ExecuTorch looks for in files of named data alone.
+struct TensorRequest {
+  std::string key;
+  std::string asker;  // "method 'forward'"
+  TensorLayout layout;
+  bool is_planned = false;  // its bytes are copied to planned memory
+  /// ExecuTorch 1.5.1 compares layouts: not of constants of a method whose key one before it has.
+  bool is_compared = true;
+};
+
+/// Of a constant of an XNNPACK delegate, which ExecuTorch looks for in files, then in the program.
+struct DelegateRequest {
+  std::string key;
+  std::string asker;       // "method 'forward', delegate 0 (XnnpackBackend)"
+  std::uint64_t size = 0;  // the bytes that are read
+};
+
+struct DataRequests {
+  std::vector<TensorRequest> tensors;
+  std::vector<DelegateRequest> delegates;
+  std::vector<ByteSource> others;                // the data of delegates that may hold keys too
+  std::vector<std::string> errors;               // of data that XNNPACK can't load, which is among `others`
+  std::map<std::string, ByteSource> named_data;  // what the program has itself, by key
+};
+
+/// Those of all methods. Data of delegates is read once, XNNPACK's as far as its metadata goes, others' not
+/// at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1 MiB; kIo.
+[[nodiscard]] Result<DataRequests> read_data_requests(const ProgramFile& program);
+
+}  // namespace etstream

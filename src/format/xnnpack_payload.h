@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What XNNPACK's backend makes of a part of a program, as far as it says which named data it needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// The backend's id.
+inline constexpr std::string_view kXnnpackBackend = "XnnpackBackend";
+
+/// A constant that is not in the payload.
+struct XnnpackConstant {
+  std::string key;
+  std::uint64_t size = 0;  // the bytes of it that are read
+};
+
+/// Those that ExecuTorch 1.5.1 asks for when it loads `payload`, in its order. `name` is what messages call
+/// it. Memory: 16 bytes an object of the graph, and the keys. Time: in proportion to the graph's size.
+/// Errors: kCorrupt for what XNNPACK does not load, naming offset, expected and found; kTooLarge for a key
+/// over 1 MiB; kIo.
+[[nodiscard]] Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
+                                                                          const std::string& name);
+
+}  // namespace etstream
