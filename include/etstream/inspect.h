@@ -32,7 +32,8 @@ struct FilePart {
 };
 
 struct FileInspection {
-  std::string format;  // "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors"
+  std::string
+      format;  // "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf"
   std::uint64_t size = 0;
   std::uint32_t version = 0;              // of the outermost schema; 0 where there is none
   std::vector<FilePart> parts;            // payloads in file order, a shared one once; they don't overlap
@@ -44,8 +45,8 @@ struct FileInspection {
   std::uint64_t bytes_read = 0;  // from the file, to find out
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte or a safetensors file, no payload. Errors: kUnsupported for
-/// another kind of file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, no payload. Errors:
+/// kUnsupported for another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...

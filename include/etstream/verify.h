@@ -16,8 +16,8 @@
 
 namespace etstream {
 
-/// Checks a .pte, a .ptd, a .bpte or a safetensors file, told apart by how they begin. All metadata and
-/// padding is read, payloads are not, which no hash in these formats protects. At most 100 errors and 100
+/// Checks a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, told apart by how they begin. All metadata
+/// and padding is read, payloads are not, which no hash in these formats protects. At most 100 errors and 100
 /// warnings are found. Errors: kUnsupported for another kind of file; kIo; kCorrupt for one that changes
 /// while it is read. What is wrong with the file otherwise is in the findings.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);

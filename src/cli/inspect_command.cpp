@@ -123,6 +123,7 @@ const char* described_format(const std::string& format) {
   if (format == "program") return "program (ET12)";
   if (format == "tensor_data") return "named data (FT01)";
   if (format == "safetensors") return "safetensors";
+  if (format == "gguf") return "GGUF";
   return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
 }
 
@@ -190,8 +191,8 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand(
-      "inspect", "Show what a program, a bundle, named data or a safetensors file consists of");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a program, a bundle, named data or a checkpoint consists of");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
   auto* graph = command->add_option("--graph", arguments->graph, "Show this method of the program as a graph")

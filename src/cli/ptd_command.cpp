@@ -93,9 +93,9 @@ void add_ptd_command(CLI::App& app, Run& run) {
       app.add_subcommand("ptd", "Write named data (.ptd) from a checkpoint, or a checkpoint from it");
   auto arguments = std::make_shared<PtdArguments>();
   command
-      ->add_option(
-          "FILE", arguments->files,
-          "Weights: safetensors, or the index of such (.index.json), a program (.pte), named data (.ptd)")
+      ->add_option("FILE", arguments->files,
+                   "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
+                   "named data (.ptd)")
       ->required();
   add_output_path(*command, *arguments, "The named data", "OUT.ptd");
   command->add_option("--to", arguments->format, "Write named data, or a safetensors file")
@@ -114,6 +114,9 @@ void add_ptd_command(CLI::App& app, Run& run) {
       ->type_name("[GLOB=]TYPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--opaque", arguments->options.allow_opaque,
+                    "Take tensors of types that ExecuTorch has none of, such as quantised blocks, as data "
+                    "without a layout");
   command->add_flag("--no-dedup", arguments->no_dedup,
                     "Store tensors of equal bytes each, which reads them once only");
   command

@@ -73,7 +73,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 
 void add_verify_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Check programs, bundles, named data (.pte, .bpte, .ptd) and safetensors, and that they fit");
+      "verify", "Check programs, bundles, named data (.pte, .bpte, .ptd) and checkpoints, and that they fit");
   auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("FILE", arguments->file, "The file to check")->required();
   command->add_option("WEIGHTS", arguments->weights,

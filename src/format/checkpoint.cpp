@@ -2,7 +2,9 @@
 #include "etstream/checkpoint.h"
 
 #include <array>
-#include <cstring>
+#include <cinttypes>
+#include <cstdio>
+#include <iterator>
 #include <span>
 
 #include "base/text.h"
@@ -10,6 +12,7 @@
 #include "etstream/program_changes.h"
 #include "etstream/tensor_data_file.h"
 #include "format/file_kind.h"
+#include "format/gguf.h"
 #include "format/safetensors.h"
 #include "format/sharded_safetensors.h"
 
@@ -30,7 +33,7 @@ Result<void> require_sound(const File& file) {
 }
 
 /// What moving its constants out gives.
-Result<std::vector<CheckpointTensor>> open_program(const ByteSource& file) {
+Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
   ETSTREAM_TRY(require_sound(program));
   ProgramChanges changes;
@@ -44,7 +47,7 @@ Result<std::vector<CheckpointTensor>> open_program(const ByteSource& file) {
   return out;
 }
 
-Result<std::vector<CheckpointTensor>> open_tensor_data(const ByteSource& file) {
+Result<std::vector<CheckpointTensor>> tensor_data_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const TensorDataFile weights, TensorDataFile::open(file));
   ETSTREAM_TRY(require_sound(weights));
   ETSTREAM_ASSIGN(auto entries, weights.entries());
@@ -53,6 +56,35 @@ Result<std::vector<CheckpointTensor>> open_tensor_data(const ByteSource& file) {
     out.push_back(named(std::move(entry.key), std::move(entry.layout), std::move(entry.data)));
   }
   return out;
+}
+
+/// The paths of the files that follow `path`, the first of `count`, as gguf-split of llama.cpp names them;
+/// none if it has another name.
+std::vector<std::string> further_splits(const std::string& path, std::uint32_t count) {
+  const auto name = [&](std::uint32_t i) {
+    std::array<char, 32> out{};
+    std::snprintf(out.data(), out.size(), "-%05" PRIu32 "-of-%05" PRIu32 ".gguf", i, count);
+    return std::string(out.data());
+  };
+  std::vector<std::string> out;
+  if (count < 2 || !path.ends_with(name(1))) return out;
+  const std::string stem = path.substr(0, path.size() - name(1).size());
+  for (std::uint32_t i = 2; i <= count; ++i) out.push_back(stem + name(i));
+  return out;
+}
+
+Result<void> open_gguf_files(const ByteSource& file, const std::string& path, Checkpoint& out) {
+  ETSTREAM_ASSIGN(GgufFile first, open_gguf(file));
+  const auto further = further_splits(path, first.split_count);
+  out.tensors = checkpoint_tensors(std::move(first), file);
+  for (const std::string& each : further) {
+    ETSTREAM_ASSIGN(const ByteSource split, ByteSource::file(each));
+    ETSTREAM_ASSIGN(GgufFile opened, open_gguf(split));
+    auto tensors = checkpoint_tensors(std::move(opened), split);
+    std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
+    out.files.push_back(each);
+  }
+  return {};
 }
 
 /// Whether a file begins as an object in JSON does.
@@ -65,15 +97,23 @@ Result<bool> is_json_object(const ByteSource& file) {
   return first != std::string_view::npos && bytes[first] == '{';
 }
 
-Result<std::vector<CheckpointTensor>> open_tensors(const ByteSource& file) {
+Result<void> open_tensors(const ByteSource& file, const std::string& path, Checkpoint& out) {
   const auto kind = file_kind(file);
-  if (kind && *kind == FileKind::kSafetensors) return open_safetensors(file);
-  if (kind && *kind == FileKind::kProgram) return open_program(file);
-  if (kind && *kind == FileKind::kTensorData) return open_tensor_data(file);
   if (!kind && kind.error().code != ErrorCode::kUnsupported) return kind.error();
-  return make_error(ErrorCode::kUnsupported, file.name(),
-                    ": expected weights: safetensors, or the index of several such (.index.json), a program "
-                    "(.pte) or named data (.ptd)");
+  if (kind && *kind == FileKind::kSafetensors) {
+    ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
+  } else if (kind && *kind == FileKind::kGguf) {
+    ETSTREAM_TRY(open_gguf_files(file, path, out));
+  } else if (kind && *kind == FileKind::kProgram) {
+    ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
+  } else if (kind && *kind == FileKind::kTensorData) {
+    ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
+  } else {
+    return make_error(ErrorCode::kUnsupported, file.name(),
+                      ": expected weights: safetensors, or the index of several such (.index.json), GGUF, a "
+                      "program (.pte) or named data (.ptd)");
+  }
+  return {};
 }
 
 }  // namespace
@@ -86,7 +126,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
     if (is_index) {
       ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1)));
     } else {
-      ETSTREAM_ASSIGN(out.tensors, open_tensors(file));
+      ETSTREAM_TRY(open_tensors(file, path, out));
     }
     out.files.insert(out.files.begin(), path);
     return out;

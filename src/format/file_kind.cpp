@@ -12,18 +12,19 @@
 namespace etstream {
 
 Result<FileKind> file_kind(const ByteSource& file) {
-  constexpr std::uint64_t kOffset = 4;
-  constexpr std::string_view kSafetensorsBegin("\0\0\0\0{", 5);
-  std::array<char, 5> bytes{};
-  const auto there = std::min<std::uint64_t>(file.size(), kOffset + bytes.size());
+  constexpr std::size_t kOffset = 4;
+  constexpr std::string_view kSafetensors("\0\0\0\0{", 5);
+  std::array<char, 9> bytes{};
+  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
   if (there < kOffset + 4) {
     return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
                       " long, expected a .pte, .ptd or .bpte file");
   }
-  const auto found = std::span(bytes).first(static_cast<std::size_t>(there - kOffset));
-  ETSTREAM_TRY(file.read_at(kOffset, std::as_writable_bytes(found)));
-  if (std::string_view(bytes.data(), bytes.size()) == kSafetensorsBegin) return FileKind::kSafetensors;
-  const std::string_view identifier(bytes.data(), 4);
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
+  const std::string_view begin(bytes.data(), bytes.size());
+  if (begin.starts_with("GGUF")) return FileKind::kGguf;
+  if (begin.substr(kOffset) == kSafetensors) return FileKind::kSafetensors;
+  const std::string_view identifier = begin.substr(kOffset, 4);
   if (identifier == "ET12") return FileKind::kProgram;
   if (identifier == "BP08") return FileKind::kBundledProgram;
   if (identifier == "BPS1") return FileKind::kSegmentedBundle;

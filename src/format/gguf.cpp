@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "format/dimensions.h"
 #include "io/paged_reader.h"
 
 namespace etstream {
@@ -342,5 +343,20 @@ class GgufParser {
 }  // namespace
 
 Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).parse(); }
+
+std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
+  const auto offset_of = [&](const GgufTensor& tensor) { return *tensor.data.offset_in(file); };
+  std::stable_sort(opened.tensors.begin(), opened.tensors.end(),
+                   [&](const GgufTensor& a, const GgufTensor& b) { return offset_of(a) < offset_of(b); });
+  std::vector<CheckpointTensor> out;
+  out.reserve(opened.tensors.size());
+  for (GgufTensor& tensor : opened.tensors) {
+    out.push_back({std::move(tensor.name), std::string(tensor.type), std::nullopt, std::move(tensor.data)});
+    if (!tensor.scalar_type) continue;
+    out.back().layout = contiguous_layout(*tensor.scalar_type, tensor.shape);
+    if (!out.back().layout) out.back().type += " " + list_text(tensor.shape);
+  }
+  return out;
+}
 
 }  // namespace etstream

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 
@@ -35,5 +36,8 @@ struct GgufFile {
 /// metadata, which is passed over. Errors: kCorrupt, also for names that come twice and tensors that overlap;
 /// kUnsupported for other versions, big-endian files and types that ggml has added since or taken away.
 [[nodiscard]] Result<GgufFile> open_gguf(const ByteSource& file);
+
+/// The tensors of an open file in the order of their bytes.
+[[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file);
 
 }  // namespace etstream

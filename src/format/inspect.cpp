@@ -10,6 +10,7 @@
 #include "etstream/tensor_data_file.h"
 #include "format/dimensions.h"
 #include "format/file_kind.h"
+#include "format/gguf.h"
 #include "format/safetensors.h"
 
 namespace etstream {
@@ -165,6 +166,11 @@ Result<FileInspection> inspect(const ByteSource& source) {
       inspection.format = "safetensors";
       ETSTREAM_ASSIGN(const auto tensors, open_safetensors(file));
       add_checkpoint(tensors, file, inspection);
+    } else if (kind == FileKind::kGguf) {
+      inspection.format = "gguf";
+      ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
+      inspection.version = opened.version;
+      add_checkpoint(checkpoint_tensors(std::move(opened), file), file, inspection);
     } else {
       inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));

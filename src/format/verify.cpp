@@ -13,6 +13,7 @@
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "format/file_kind.h"
+#include "format/gguf.h"
 #include "format/safetensors.h"
 #include "format/test_case_check.h"
 
@@ -35,9 +36,18 @@ Result<void> open_and_verify(FileKind kind, const ByteSource& file, Findings& fi
       const auto tensors = open_safetensors(file);
       return tensors ? Result<void>() : tensors.error();
     }
+    case FileKind::kGguf: {
+      const auto opened = open_gguf(file);
+      return opened ? Result<void>() : opened.error();
+    }
     default:
       return open_and_verify<BundledProgramFile>(file, findings);
   }
+}
+
+bool holds_program(FileKind kind) {
+  return kind == FileKind::kProgram || kind == FileKind::kBundledProgram ||
+         kind == FileKind::kSegmentedBundle;
 }
 
 void append(Findings& findings, Findings more) {
@@ -76,7 +86,7 @@ Result<Findings> verify(const ByteSource& file) {
 Result<Findings> verify(const ByteSource& file, const std::vector<ByteSource>& weights) {
   return without_exceptions([&]() -> Result<Findings> {
     ETSTREAM_ASSIGN(const FileKind file_is, file_kind(file));
-    if (!weights.empty() && (file_is == FileKind::kTensorData || file_is == FileKind::kSafetensors)) {
+    if (!weights.empty() && !holds_program(file_is)) {
       return make_error(ErrorCode::kUnsupported, file.name(),
                         ": expected the program or the bundle that the files after it are for");
     }
