@@ -288,12 +288,12 @@ TEST_CASE("a tensor's name is any text in UTF-8, and is compared as what it says
                                 R"(":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
                             "xy");
   };
-  const auto index = open_safetensors(source_of(file(R"(\u0000\ud83d\ude00)", R"(\")")));
+  const auto index = by_name(source_of(file(R"(\u0000\ud83d\ude00)", R"(\")")));
   REQUIRE_MESSAGE(index, index.error().message);
   CHECK(text_of(index->at(std::string("\0", 1) + "\U0001F600").data) == "x");
   CHECK(text_of(index->at("\"").data) == "y");
   check_all_bad({
-      {"an escaped name again", file("a", R"(\u0061)"), "line 1: tensor 'a': it comes twice"},
+      {"an escaped name again", file("a", R"(\u0061)"), "memory: tensor 'a' comes twice"},
       {"half a surrogate", file("a", R"(\ud800)"), "line 1: not JSON: "},
       {"the other half", file("a", R"(\udc00)"), "line 1: not JSON: "},
       {"overlong UTF-8", file("a", "\xC0\x80"), "line 1: not JSON: "},
