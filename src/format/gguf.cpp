@@ -345,7 +345,7 @@ class GgufParser {
 Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).parse(); }
 
 std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
-  const auto offset_of = [&](const GgufTensor& tensor) { return *tensor.data.offset_in(file); };
+  const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };
   std::stable_sort(opened.tensors.begin(), opened.tensors.end(),
                    [&](const GgufTensor& a, const GgufTensor& b) { return offset_of(a) < offset_of(b); });
   std::vector<CheckpointTensor> out;

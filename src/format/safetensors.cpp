@@ -15,6 +15,8 @@
 namespace etstream {
 namespace {
 
+constexpr std::size_t kMostNumbers = 64;  // of dimensions; torch has as many
+
 struct SafetensorsType {
   std::string_view name;
   ScalarType type;
@@ -140,7 +142,7 @@ class HeaderHandler final : public JsonHandler {
     is_in_tensor_ = true;
     shape_.clear();
     offsets_.clear();
-    seen_type_ = seen_shape_ = false;
+    seen_type_ = seen_shape_ = seen_offsets_ = false;
     state_ = State::kBeginEntry;
     return {};
   }
@@ -163,7 +165,8 @@ class HeaderHandler final : public JsonHandler {
       seen_shape_ = true;
       numbers_ = &shape_;
       state_ = State::kBeginNumbers;
-    } else if (event.string == "data_offsets" && offsets_.empty()) {
+    } else if (event.string == "data_offsets" && !seen_offsets_) {
+      seen_offsets_ = true;
       numbers_ = &offsets_;
       state_ = State::kBeginNumbers;
     } else {
@@ -179,6 +182,9 @@ class HeaderHandler final : public JsonHandler {
     }
     if (event.kind != JsonEvent::Kind::kInteger || event.integer < 0) {
       return unexpected(event, "an integer that is not negative");
+    }
+    if (numbers_->size() == kMostNumbers) {
+      return unexpected(event, text("at most ", kMostNumbers, " numbers in a row"));
     }
     numbers_->push_back(static_cast<std::uint64_t>(event.integer));
     return {};
@@ -235,6 +241,7 @@ class HeaderHandler final : public JsonHandler {
   std::vector<std::uint64_t>* numbers_ = nullptr;  // what the array that is being read fills
   bool seen_type_ = false;
   bool seen_shape_ = false;
+  bool seen_offsets_ = false;
 };
 
 }  // namespace

@@ -136,6 +136,12 @@ TEST_CASE("sizes go beyond 32 bits, and the data stays in the file") {
   CHECK(storage->read().empty());
 }
 
+std::string repeated_text(std::string_view what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += what;
+  return out;
+}
+
 /// The header of one tensor "a".
 std::string one(std::string_view members) { return R"({"a":{)" + std::string(members) + "}}"; }
 
@@ -199,6 +205,10 @@ TEST_CASE("a file with a tensor that makes no sense is corrupt, and the error na
       {"two dtypes", two(type + type + shape + offsets),
        place + "expected each of dtype, shape and data_offsets once"},
       {"two shapes", two(type + shape + shape + offsets), place + "expected each of dtype, shape"},
+      {"empty offsets, then others", two(type + shape + R"("data_offsets":[],)" + offsets),
+       place + "expected each of dtype, shape"},
+      {"65 dimensions", two(type + R"("shape":[2)" + repeated_text(",1", 64) + "]," + offsets),
+       place + "expected at most 64 numbers in a row"},
       {"two offsets", two(type + shape + offsets + "," + offsets), place + "expected each of dtype, shape"},
       {"dtype a number", two(R"("dtype":6,)" + shape + offsets),
        place + "expected a string, found an integer"},
