@@ -187,7 +187,29 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-OTHERS: tuple[Callable[[Path], None], ...] = (tensor_data, float_conversions)
+class LookUp(torch.nn.Module):
+    """A layer that XNNPACK takes over, with named data, and one that it doesn't, with a constant."""
+
+    INPUTS = (torch.tensor([[1.0, -2.0, 0.5, 3.0]]), torch.tensor([2]))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 3)
+        self.linear = torch.nn.Linear(4, 3)
+        for parameter in self.parameters():
+            parameter.data = torch.arange(parameter.numel()).reshape(parameter.shape) / 4
+
+    def forward(self, x: torch.Tensor, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.linear(x), self.table(row)
+
+
+def delegated_program(folder: Path) -> None:
+    graph = torch.export.export(LookUp(), LookUp.INPUTS)
+    lowered = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+    (folder / "program.pte").write_bytes(lowered.to_executorch().buffer)
+
+
+OTHERS: tuple[Callable[[Path], None], ...] = (tensor_data, float_conversions, delegated_program)
 
 
 def write_all(folder: Path) -> None:
