@@ -17,6 +17,21 @@ namespace {
 constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
 constexpr std::int32_t kLargestStruct = 65535;  // as a table, which holds it
 
+/// As the file has it, or what is no type: FlatBuffers' accessors would make an enumerator of any number.
+reflection::BaseType base_type(const reflection::Type& type, flatbuffers::voffset_t field) {
+  const auto number = reinterpret_cast<const flatbuffers::Table&>(type).GetField<std::int8_t>(field, 0);
+  return number >= 0 && number < reflection::MaxBaseType ? static_cast<reflection::BaseType>(number)
+                                                         : reflection::MaxBaseType;
+}
+
+reflection::BaseType base_of(const reflection::Type& type) {
+  return base_type(type, reflection::Type::VT_BASE_TYPE);
+}
+
+reflection::BaseType element_of(const reflection::Type& type) {
+  return base_type(type, reflection::Type::VT_ELEMENT);
+}
+
 bool is_scalar(reflection::BaseType type) { return type >= reflection::UType && type <= reflection::Double; }
 
 bool is_float(reflection::BaseType type) { return type == reflection::Float || type == reflection::Double; }
@@ -40,7 +55,7 @@ unsigned width_of(reflection::BaseType type) {
 }
 
 std::uint64_t default_bits(const reflection::Field& field) {
-  switch (field.type()->base_type()) {
+  switch (base_of(*field.type())) {
     case reflection::Float:
       return std::bit_cast<std::uint32_t>(static_cast<float>(field.default_real()));
     case reflection::Double:
@@ -80,8 +95,8 @@ bool names_union(const reflection::Schema& schema, const reflection::Type& type)
 
 /// The kind of a field, or none for what is not supported.
 std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
-  const bool is_vector = type.base_type() == reflection::Vector;
-  const auto base = is_vector ? type.element() : type.base_type();
+  const bool is_vector = base_of(type) == reflection::Vector;
+  const auto base = is_vector ? element_of(type) : base_of(type);
   const auto pick = [&](FieldKind one, FieldKind many) { return is_vector ? many : one; };
   if (base == reflection::UType) return pick(FieldKind::kUnionType, FieldKind::kUnionTypeVector);
   if (is_scalar(base)) return pick(FieldKind::kScalar, FieldKind::kInlineVector);
@@ -109,8 +124,8 @@ bool is_sound_struct(const reflection::Object& object) {
 
 /// Of a field, a struct's member, or a vector's or array's element; none for a struct that can't be.
 std::optional<InlineType> inline_type(const reflection::Schema& schema, const reflection::Type& type) {
-  const bool is_many = type.base_type() == reflection::Vector || type.base_type() == reflection::Array;
-  const auto base = is_many ? type.element() : type.base_type();
+  const bool is_many = base_of(type) == reflection::Vector || base_of(type) == reflection::Array;
+  const auto base = is_many ? element_of(type) : base_of(type);
   InlineType out;
   if (base == reflection::Obj && object_of(schema, type) && object_of(schema, type)->is_struct()) {
     const auto& declared = *object_of(schema, type);
@@ -206,7 +221,7 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
     static_cast<InlineType&>(member) = *held;
     member.name = field->name()->str();
     member.offset = field->offset();
-    if (field->type()->base_type() == reflection::Array) member.count = field->type()->fixed_length();
+    if (base_of(*field->type()) == reflection::Array) member.count = field->type()->fixed_length();
     out.members.push_back(std::move(member));
   }
   std::sort(out.members.begin(), out.members.end(),
@@ -251,8 +266,7 @@ EnumType convert_enum(const reflection::Enum& declared) {
   out.is_flags = attributes && std::any_of(attributes->begin(), attributes->end(), [](const auto* attribute) {
                    return attribute->key()->string_view() == "bit_flags";
                  });
-  const std::uint64_t mask =
-      ~std::uint64_t{0} >> (64 - 8 * width_of(declared.underlying_type()->base_type()));
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * width_of(base_of(*declared.underlying_type())));
   for (const auto* value : *declared.values()) {
     out.values.push_back({value->name()->str(), static_cast<std::uint64_t>(value->value()) & mask});
   }
@@ -264,7 +278,7 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
   out.name = without_namespace(declared.name()->string_view());
   for (const auto* value : *declared.values()) {
     const auto* type = value->union_type();
-    if (!type || type->base_type() == reflection::None) continue;
+    if (!type || base_of(*type) == reflection::None) continue;
     const auto kind = kind_of(schema, *type);
     const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*object_of(schema, *type));
     if ((!is_struct && kind != FieldKind::kTable && kind != FieldKind::kString) || value->value() < 1 ||

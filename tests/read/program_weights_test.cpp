@@ -18,7 +18,7 @@
 #include "program_generated.h"
 #include "test_errors.h"
 
-namespace etstream {
+namespace etstream::program_weights_test {
 namespace {
 
 using program::ProgramT;
@@ -332,4 +332,4 @@ TEST_CASE("payloads that are cut or flipped give an error or constants, never a 
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::program_weights_test

@@ -17,7 +17,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::checkpoint_test {
 namespace {
 
 CheckpointTensor bytes_tensor(const std::string& name, const std::string& data) {
@@ -219,4 +219,4 @@ TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::checkpoint_test

@@ -19,7 +19,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::converted_floats_test {
 namespace {
 
 constexpr std::array kFloats = {ScalarType::kFloat16,        ScalarType::kBFloat16,
@@ -266,4 +266,4 @@ TEST_CASE("what is no floating-point data is refused") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::converted_floats_test

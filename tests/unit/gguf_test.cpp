@@ -12,7 +12,7 @@
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream {
+namespace etstream::gguf_test {
 namespace {
 
 using namespace std::string_literals;
@@ -363,4 +363,4 @@ TEST_CASE("a read error in a GGUF file passes through") {
 }
 
 }  // namespace
-}  // namespace etstream
+}  // namespace etstream::gguf_test
