@@ -183,6 +183,8 @@ def test_executorch_runs_a_llama_with_weights_made_of_its_sharded_checkpoint(
     transformer.load_state_dict(llama.convert(state_dict_of(made.model)), strict=True)
     program, executorchs = _export(transformer, tmp_path)
     assert_same_state(made.state, read_state_dict(executorchs))
+    findings = etstream.verify(program, made.weights)
+    assert (findings.errors, findings.warnings) == ([], [])
     logits = _run(program, made.weights)
     assert bytes_of(logits) == bytes_of(_run(program, executorchs))
     torch.testing.assert_close(logits, logits_of(made.model), atol=1e-4, rtol=0)
@@ -209,6 +211,9 @@ def test_executorch_runs_a_model_of_transformers_with_its_checkpoint_under_its_o
     weights = tmp_path / "made.ptd"
     etstream.ptd([made.checkpoint], weights)
     assert_same_state(read_state_dict(weights), read_state_dict(executorchs))
+    findings = etstream.verify(program, weights)
+    assert (findings.errors, findings.warnings) == ([], [])
+    assert etstream.verify(program, made.weights).errors  # of the same weights under other names
     logits = _run(program, weights)
     assert bytes_of(logits) == bytes_of(_run(program, executorchs))
     torch.testing.assert_close(logits, logits_of(made.model), atol=1e-4, rtol=0)
