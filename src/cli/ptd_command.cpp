@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
+#include "cli/key_rule_options.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
@@ -26,6 +27,7 @@ struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
   std::string format = kWeightFormats.front();
   std::vector<std::string> only;
+  KeyRuleArguments map;
   std::vector<std::string> dtypes;
   bool no_dedup = false;
   TensorDataOptions options;
@@ -54,6 +56,7 @@ Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
     checkpoints.push_back(std::move(checkpoint));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+  ETSTREAM_TRY(apply_key_rules(arguments.map, joined, arguments.dry_run));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
   ETSTREAM_ASSIGN(const auto dtypes, dtype_rules(arguments.dtypes));
   ETSTREAM_TRY(convert(joined, dtypes));
@@ -102,11 +105,13 @@ void add_ptd_command(CLI::App& app, Run& run) {
       ->type_name(CLI::detail::join(kWeightFormats, "|"))
       ->check(CLI::IsMember(kWeightFormats).description(""));
   command
-      ->add_option("--only", arguments->only,
-                   "Take only tensors whose name matches, by * and ?; may be given several times")
+      ->add_option(
+          "--only", arguments->only,
+          "Take only tensors whose name, after --map, matches by * and ?; may be given several times")
       ->type_name("GLOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_key_rule_options(*command, arguments->map);
   command
       ->add_option("--dtype", arguments->dtypes,
                    "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; "

@@ -80,7 +80,7 @@ std::string_view kind_of(const Value& value) {
   return kNames[value.index()];
 }
 
-std::string kind_of(const ValueInfo& info) {
+std::string expected_kind(const ValueInfo& info) {
   static constexpr std::string_view kNames[] = {"a tensor", "an integer", "a bool", "a double"};
   if (const auto* other = std::get_if<OtherInfo>(&info)) {
     return text("a ", other->kind, ", which no test case can hold");
@@ -130,7 +130,7 @@ class ValueCheck {
   }
 
   void wrong_kind(const ValueInfo& expected, const Value& found) {
-    error(text("is ", kind_of(found), ", expected ", kind_of(expected)));
+    error(text("is ", kind_of(found), ", expected ", expected_kind(expected)));
   }
   void error(const std::string& what) { add_error(findings_, where_ + " " + what); }
   void warning(const std::string& what) { add_warning(findings_, where_ + " " + what); }
