@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <vector>
@@ -22,6 +23,11 @@ namespace {
 /// at a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the end.
 constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
+
+/// The most that one call writes where the page cache is to keep it: of 1 MiB at multiples of that,
+/// Linux 6.18 takes 7 times as long as of 256 KiB (ext4). Where windows are pushed out it makes no
+/// difference.
+constexpr std::size_t kMostAtOnce = std::size_t{256} << 10;
 
 /// Smaller sources are copied together with what is around them in less time than it takes to share them.
 constexpr std::uint64_t kSmallestShared = std::uint64_t{256} << 10;
@@ -89,7 +95,11 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> take(std::span<const std::byte> bytes) override {
-    ETSTREAM_TRY(write_all(file_.descriptor(), bytes, file_.path()));
+    const std::size_t most = options_.sync ? bytes.size() : kMostAtOnce;
+    for (std::size_t at = 0; at < bytes.size(); at += most) {
+      const std::size_t n = std::min(most, bytes.size() - at);
+      ETSTREAM_TRY(write_all(file_.descriptor(), bytes.subspan(at, n), file_.path()));
+    }
     written_ += bytes.size();
     if (!options_.sync || written_ - window_ < kWriteWindow) return {};
     // Have the disk start on this window, wait for the one before, and drop that from the cache.
