@@ -16,7 +16,7 @@ from pathlib import Path
 import measure
 from inputs import exported
 from measure import Time
-from table import Row, show, show_cache_growth
+from table import rows_of, show, show_cache_growth
 
 ETSTREAM = os.environ["ETSTREAM"]
 
@@ -51,13 +51,10 @@ def compare(name: str, folder: Path, rounds: int) -> bool:
         "--constants-to, by SHA-256": timed(outside),
     }
     times = measure.rounds(rounds, contenders)
-    against = {"cp, sync": ("etstream pte", 0.9), "cp": ("etstream pte --no-sync", None)}
+    against = {"cp, sync": ("etstream pte", 0.9), "cp": ("etstream pte --no-sync", 0.9)}
     peak = measure.peak_of(again)
-    rows = []
-    for tool, runs in times.items():
-        own, at_least = against.get(tool, (None, None))
-        rows.append(Row(tool, runs, times[own] if own else None, at_least, peak if tool == "etstream pte" else None))
-    reached = show(f"a program laid out again: {name}, {program.stat().st_size >> 20} MiB", rows)
+    title = f"a program laid out again: {name}, {program.stat().st_size >> 20} MiB"
+    reached = show(title, rows_of(times, against, {"etstream pte": peak}))
     for file in (out, weights, keys):
         file.unlink(missing_ok=True)
     return reached and show_cache_growth("etstream pte", peak)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import measure
 from measure import MIB, Time
-from table import Row, show, show_cache_growth, show_limit
+from table import rows_of, show, show_cache_growth, show_limit
 
 ETSTREAM = os.environ["ETSTREAM"]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -87,11 +87,7 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
         peaks[tool] = measure.peak_of(command)
     against = {"cp, sync": ("etstream", 1.0), "etstream --no-hash": ("etstream", None)}
     against["xxhsum -H2"] = ("etstream verify", None)
-    rows = []
-    for tool, runs in times.items():
-        own, at_least = against.get(tool, (None, None))
-        rows.append(Row(tool, runs, times[own] if own else None, at_least, peaks.get(tool)))
-    reached = show(f"a segmented bundle of {size >> 30} GiB", rows)
+    reached = show(f"a segmented bundle of {size >> 30} GiB", rows_of(times, against, peaks))
     return all([reached, *(show_cache_growth(tool, peaks[tool]) for tool in ("etstream", "etstream --no-hash"))])
 
 

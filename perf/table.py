@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import measure
@@ -22,6 +22,19 @@ class Row:
     against: Sequence[Time] | None = None
     at_least: float | None = None
     peak: Peak | None = None
+
+
+def rows_of(
+    times: Mapping[str, Sequence[Time]],
+    against: Mapping[str, tuple[str, float | None]],
+    peaks: Mapping[str, Peak],
+) -> list[Row]:
+    """Of each tool, beside the one that `against` names and at least so many times its time."""
+    rows = []
+    for tool, runs in times.items():
+        own, at_least = against.get(tool, (None, None))
+        rows.append(Row(tool, runs, times[own] if own else None, at_least, peaks.get(tool)))
+    return rows
 
 
 def show(title: str, rows: Sequence[Row]) -> bool:

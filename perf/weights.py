@@ -22,7 +22,7 @@ from pathlib import Path
 
 import measure
 from measure import MIB, Time
-from table import Row, show, show_cache_growth, show_limit
+from table import rows_of, show, show_cache_growth, show_limit
 
 ETSTREAM = os.environ["ETSTREAM"]
 WRITER = str(Path(__file__).resolve().parent / "weights_writer.py")
@@ -111,13 +111,8 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
         "safetensors": ("etstream --no-sync", 1.0),
         "gguf-py": ("etstream --no-sync", 1.0),
     }
-    table = []
-    for tool, runs in times.items():
-        own, at_least = against.get(tool, (None, None))
-        table.append(
-            Row(tool, runs, times[own] if own else None, at_least, peak if tool == "etstream" else None)
-        )
-    reached = show(f"named data from a safetensors file of {size_mib} MiB, {len(shapes)} tensors", table)
+    title = f"named data from a safetensors file of {size_mib} MiB, {len(shapes)} tensors"
+    reached = show(title, rows_of(times, against, {"etstream": peak}))
     out.unlink(missing_ok=True)
     checkpoint.unlink()
     return show_cache_growth("etstream", peak) and reached

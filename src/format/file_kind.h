@@ -10,8 +10,8 @@ namespace etstream {
 
 enum class FileKind { kProgram, kBundledProgram, kSegmentedBundle, kTensorData, kSafetensors, kGguf };
 
-/// By the identifier at offset 4; of GGUF by that at offset 0, of safetensors by its header, behind a length below 2^32, which no
-/// identifier can be taken for. Error: kUnsupported, naming what was found.
+/// By the identifier at offset 4; of GGUF by that at offset 0, of safetensors by its header, behind a length
+/// below 2^32, which no identifier can be taken for. Error: kUnsupported, naming what was found.
 [[nodiscard]] Result<FileKind> file_kind(const ByteSource& file);
 
 }  // namespace etstream

@@ -2,8 +2,8 @@
 #include "etstream/verify.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -58,11 +58,11 @@ void append(Findings& findings, Findings more) {
 /// Files that are sound each.
 Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteSource>& weights) {
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
-  std::deque<TensorDataFile> opened;
+  std::vector<std::optional<TensorDataFile>> opened(weights.size());
   std::vector<const TensorDataFile*> all;
-  for (const ByteSource& source : weights) {
-    ETSTREAM_ASSIGN(TensorDataFile one, TensorDataFile::open(source));
-    all.push_back(&opened.emplace_back(std::move(one)));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    ETSTREAM_ASSIGN(opened[i], TensorDataFile::open(weights[i]));
+    all.push_back(&*opened[i]);
   }
   return verify(program, all);
 }

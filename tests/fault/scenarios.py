@@ -70,7 +70,8 @@ def scenarios() -> list[Scenario]:
     return [
         Scenario("bundle", BUNDLE),
         Scenario("bundle_over_old", BUNDLE, old_file=True, leftover=True, of_another=True),
-        Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True),
+        # Writes are of 64 KiB here.
+        Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True, model_size=160 << 10),
         # Three windows of write-back, in the calls that the others do not make.
         Scenario("bundle_windows", BUNDLE, model_size=25 * MIB, roles=("write back", "forget", "sync")),
         # The directory at the end goes to the disk in two writes: the first happens while it is handed over.

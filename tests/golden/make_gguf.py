@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the golden GGUF file: with gguf-py, the package "gguf" (0.19.0), which the peer tests don't need.
+"""Make the golden GGUF file: with gguf-py, the package "gguf" (0.19.0).
 
     python tests/golden/make_gguf.py
 """
