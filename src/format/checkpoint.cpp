@@ -40,6 +40,7 @@ Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
   changes.constants_out.emplace();
   ETSTREAM_ASSIGN(ProgramPlan planned, plan(program, changes));
   std::vector<CheckpointTensor> out;
+  out.reserve(planned.weights->entries.size());
   for (TensorData::Entry& entry : planned.weights->entries) {
     out.push_back(
         named(std::move(entry.key), std::move(entry.layout), planned.weights->buffers[entry.buffer].data));
@@ -52,6 +53,7 @@ Result<std::vector<CheckpointTensor>> tensor_data_tensors(const ByteSource& file
   ETSTREAM_TRY(require_sound(weights));
   ETSTREAM_ASSIGN(auto entries, weights.entries());
   std::vector<CheckpointTensor> out;
+  out.reserve(entries.size());
   for (NamedTensorData& entry : entries) {
     out.push_back(named(std::move(entry.key), std::move(entry.layout), std::move(entry.data)));
   }

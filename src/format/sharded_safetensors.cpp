@@ -62,7 +62,7 @@ class IndexHandler final : public JsonHandler {
   /// A shard lies beside the index; who wrote that must not choose what is read elsewhere.
   static Result<void> check_file(std::string_view file) {
     if (!file.empty() && file != "." && file != ".." &&
-        file.find_first_of(std::string_view("/\\\0", 3)) == file.npos) {
+        file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
       return {};
     }
     return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found ",

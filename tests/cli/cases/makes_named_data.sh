@@ -17,6 +17,8 @@ try etstream verify weights.ptd
 try etstream ptd one.safetensors two.safetensors --no-dedup -o larger.ptd --json
 try etstream ptd model.safetensors.index.json -o weights.ptd
 try etstream ptd model.pte -o constants.ptd
+try etstream pte model.pte --constants-to moved.ptd -o without.pte
+try cmp constants.ptd moved.ptd
 try etstream inspect weights.ptd
 try etstream ptd weights.ptd --to safetensors -o weights.safetensors
 try etstream verify weights.safetensors
