@@ -24,9 +24,9 @@ namespace {
 constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
 
-/// The most that one call writes where the page cache is to keep it: of 4 GiB on ext4, Linux 6.18 takes 1.6 s
-/// so, 1.5 to 5.5 s in pieces of 256 KiB and 8 to 10 s of 1 MiB. Where windows are pushed out it makes no
-/// difference.
+/// The most that one call writes where the page cache is to keep it, which is in pieces as large as the
+/// write: of 4 GiB on ext4, Linux 6.18 took 1.6 s so, 1.4 to 5.6 s by 256 KiB, and 8 to 10 s by 1 MiB. How
+/// long depends on the memory that is free. Where windows are pushed out it makes no difference.
 constexpr std::size_t kMostAtOnce = std::size_t{64} << 10;
 
 /// Smaller sources are copied together with what is around them in less time than it takes to share them.
