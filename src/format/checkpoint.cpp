@@ -9,10 +9,12 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "etstream/program_changes.h"
+#include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
+#include "format/external_constants.h"
 #include "format/file_kind.h"
 #include "format/gguf.h"
+#include "format/program_draft.h"
 #include "format/safetensors.h"
 #include "format/sharded_safetensors.h"
 
@@ -36,14 +38,12 @@ Result<void> require_sound(const File& file) {
 Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
   ETSTREAM_TRY(require_sound(program));
-  ProgramChanges changes;
-  changes.constants_out.emplace();
-  ETSTREAM_ASSIGN(ProgramPlan planned, plan(program, changes));
+  ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
+  ETSTREAM_ASSIGN(TensorData weights, move_constants_out(draft, {}));
   std::vector<CheckpointTensor> out;
-  out.reserve(planned.weights->entries.size());
-  for (TensorData::Entry& entry : planned.weights->entries) {
-    out.push_back(
-        named(std::move(entry.key), std::move(entry.layout), planned.weights->buffers[entry.buffer].data));
+  out.reserve(weights.entries.size());
+  for (TensorData::Entry& entry : weights.entries) {
+    out.push_back(named(std::move(entry.key), std::move(entry.layout), weights.buffers[entry.buffer].data));
   }
   return out;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "format/key_rule_set.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -190,32 +189,33 @@ class KeyRuleHandler final : public JsonHandler {
   std::set<std::string, std::less<>> members_;  // that the target has had
 };
 
-/// Notes the names of an object's members, and passes on the one called `name`, if `member` is not null.
+/// Passes on the member of an object that is called `name`.
 class MemberHandler final : public JsonHandler {
  public:
-  MemberHandler() = default;
-  MemberHandler(std::string_view name, JsonHandler* member) : name_(name), member_(member) {}
+  MemberHandler(std::string_view name, JsonHandler& member) : name_(name), member_(member) {}
 
   Result<void> on(const JsonEvent& event) override {
     const bool begins = event.kind == JsonKind::kBeginObject || event.kind == JsonKind::kBeginArray;
     const bool ends = event.kind == JsonKind::kEndObject || event.kind == JsonKind::kEndArray;
     if (depth_ == 1 && event.kind == JsonKind::kKey) {
-      names_.emplace_back(event.string);
-    } else if (member_ && depth_ > (ends ? 1 : 0) && names_.back() == name_) {
-      ETSTREAM_TRY(member_->on(event));
+      is_in_member_ = event.string == name_;
+      found_ = found_ || is_in_member_;
+    } else if (is_in_member_ && depth_ > (ends ? 1 : 0)) {
+      ETSTREAM_TRY(member_.on(event));
     }
     depth_ += begins ? 1 : 0;
     depth_ -= ends ? 1 : 0;
     return {};
   }
 
-  std::vector<std::string> take_names() { return std::move(names_); }
+  [[nodiscard]] bool found() const noexcept { return found_; }
 
  private:
   const std::string_view name_;
-  JsonHandler* const member_ = nullptr;
+  JsonHandler& member_;
   int depth_ = 0;
-  std::vector<std::string> names_;
+  bool is_in_member_ = false;
+  bool found_ = false;
 };
 
 }  // namespace
@@ -258,17 +258,10 @@ Result<KeyRuleSet> read_key_rules(const ByteSource& json) {
 Result<std::optional<KeyRuleSet>> read_key_rules(const ByteSource& json, std::string_view name) {
   KeyRuleSet out;
   KeyRuleHandler rules(out);
-  MemberHandler handler(name, &rules);
+  MemberHandler handler(name, rules);
   ETSTREAM_TRY(parse_json(json, handler));
-  const auto names = handler.take_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) return std::optional<KeyRuleSet>();
+  if (!handler.found()) return std::optional<KeyRuleSet>();
   return std::optional(std::move(out));
-}
-
-Result<std::vector<std::string>> read_member_names(const ByteSource& json) {
-  MemberHandler handler;
-  ETSTREAM_TRY(parse_json(json, handler));
-  return handler.take_names();
 }
 
 }  // namespace etstream

@@ -15,8 +15,6 @@
 namespace etstream {
 namespace {
 
-ByteSource key_maps() { return ByteSource::memory(std::as_bytes(std::span(kKeyMaps))); }
-
 /// Names the tensors of a checkpoint anew, in a list beside it.
 class KeyRenaming {
  public:
@@ -228,10 +226,10 @@ Result<KeyRules> KeyRules::read(const ByteSource& json) {
 
 Result<KeyRules> KeyRules::ready_made(std::string_view name) {
   return without_exceptions([&]() -> Result<KeyRules> {
-    ETSTREAM_ASSIGN(auto set, read_key_rules(key_maps(), name));
+    ETSTREAM_ASSIGN(auto set, read_key_rules(ByteSource::memory(std::as_bytes(std::span(kKeyMaps))), name));
     if (!set) {
       std::string names;
-      for (const std::string& known : ready_made_names()) names += (names.empty() ? "" : ", ") + known;
+      for (const std::string_view known : kKeyMapNames) names += text(names.empty() ? "" : ", ", known);
       return make_error(ErrorCode::kNotFound, "there are no ready-made rules ", quote(name), ", only ",
                         names);
     }
@@ -242,7 +240,7 @@ Result<KeyRules> KeyRules::ready_made(std::string_view name) {
   });
 }
 
-std::vector<std::string> KeyRules::ready_made_names() { return read_member_names(key_maps()).value(); }
+std::vector<std::string> KeyRules::ready_made_names() { return {kKeyMapNames.begin(), kKeyMapNames.end()}; }
 
 Result<KeyRuleReport> apply(const KeyRules& rules, Checkpoint& checkpoint, const KeyRuleOptions& options) {
   return without_exceptions([&]() -> Result<KeyRuleReport> {
