@@ -1,136 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program's description from JSON: its tables are packed without their data, which is set aside.
-#include <cstdlib>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include "base/text.h"
+// A program's description from JSON.
 #include "base/try.h"
 #include "etstream/program_description.h"
+#include "format/program_values.h"
 #include "schema/json_value_reader.h"
-#include "schema/schema_packer.h"
 
 namespace etstream {
-namespace {
-
-/// The schema, in which segments have their data with them, and may say what it is aligned to.
-Result<Schema> with_segment_data(Schema schema) {
-  FieldType data;
-  data.name = "data";
-  data.kind = FieldKind::kInlineVector;
-  data.width = 1;
-  FieldType alignment;
-  alignment.name = "alignment";
-  alignment.width = alignment.natural_alignment = sizeof(std::uint32_t);
-  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(data)));
-  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(alignment)));
-  return schema;
-}
-
-/// Gives what another reader does, but for data, which it keeps and says to be absent. The packer asks for
-/// each entry of a list once and in order, and for its fields in theirs.
-class DataTaker final : public ValueReader {
- public:
-  DataTaker(const Schema& schema, ValueReader& values, ProgramDescription& out)
-      : values_(values),
-        out_(out),
-        storage_(place(schema, "Buffer", "storage")),
-        delegate_data_(place(schema, "BackendDelegateInlineData", "data")),
-        segment_size_(place(schema, "DataSegment", "size")),
-        segment_data_(place(schema, "DataSegment", "data")),
-        segment_alignment_(place(schema, "DataSegment", "alignment")) {}
-
-  ValueNode root() override { return values_.root(); }
-  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
-    ETSTREAM_ASSIGN(FieldValue value, values_.field(node, table, field));
-    const Place asked{table, field};
-    if (asked == storage_) {
-      out_.constants.push_back(bytes_of(value));
-    } else if (asked == delegate_data_) {
-      out_.delegate_data.push_back(bytes_of(value));
-    } else if (asked == segment_size_) {
-      sizes_.push_back(number_of(value));
-    } else if (asked == segment_data_) {
-      out_.segments.push_back({bytes_of(value)});
-      has_data_.push_back(!std::holds_alternative<AbsentValue>(value));
-    } else if (asked == segment_alignment_) {
-      out_.segments.back().alignment = static_cast<std::uint32_t>(number_of(value).value_or(1));
-    } else {
-      return value;
-    }
-    return FieldValue(AbsentValue{});
-  }
-  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override {
-    return values_.element(vector, i);
-  }
-
-  /// Gives segments without data that of `program`, unless it is null, and checks that all have theirs.
-  Result<void> complete_segments(const ProgramFile* program, const std::string& name) {
-    std::vector<SegmentInfo> found;
-    if (program) {
-      ETSTREAM_ASSIGN(found, program->segments());
-    }
-    for (std::size_t i = 0; i < out_.segments.size(); ++i) {
-      ByteSource& data = out_.segments[i].data;
-      if (!has_data_[i] && i < found.size()) {
-        ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
-      }
-      if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      return make_error(
-          ErrorCode::kInvalidArgument, name, ": segments[", i, "]: expected data of ", *sizes_[i],
-          " bytes as its size says, found ", data.size(),
-          has_data_[i] ? "" : ": the JSON has none; take it from the program (--segments-from)");
-    }
-    return {};
-  }
-
- private:
-  using Place = std::pair<std::size_t, std::size_t>;
-
-  static Place place(const Schema& schema, std::string_view table, std::string_view field) {
-    const auto index = schema.find_table(table);
-    const auto field_index = index ? schema.find_field(*index, field) : std::nullopt;
-    if (!field_index) std::abort();
-    return {*index, *field_index};
-  }
-
-  static ByteSource bytes_of(const FieldValue& value) {
-    if (const auto* source = std::get_if<ByteSource>(&value)) return *source;
-    const auto* bytes = std::get_if<BytesValue>(&value);
-    return bytes ? ByteSource::owned({bytes->begin(), bytes->end()}) : ByteSource();
-  }
-
-  static std::optional<std::uint64_t> number_of(const FieldValue& value) {
-    const auto* scalar = std::get_if<ScalarValue>(&value);
-    return scalar ? std::optional(scalar->bits) : std::nullopt;
-  }
-
-  ValueReader& values_;
-  ProgramDescription& out_;
-  const Place storage_;
-  const Place delegate_data_;
-  const Place segment_size_;
-  const Place segment_data_;
-  const Place segment_alignment_;
-  std::vector<std::optional<std::uint64_t>> sizes_;  // of segments, as they say
-  std::vector<bool> has_data_;                       // of segments
-};
-
-}  // namespace
 
 Result<ProgramDescription> read_program_json(const ByteSource& json, const ProgramJsonOptions& options) {
   return without_exceptions([&]() -> Result<ProgramDescription> {
-    ProgramDescription out;
-    out.schema = options.schema;
     ETSTREAM_ASSIGN(const auto plain, options.schema.schema());
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
     ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
-    DataTaker taker(schema, *values, out);
-    ETSTREAM_ASSIGN(const Layout layout, pack(schema, taker));
-    ETSTREAM_TRY(taker.complete_segments(options.segments_from, json.name()));
-    ETSTREAM_ASSIGN(out.metadata, source_of(layout));
+    ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
+    out.schema = options.schema;
     return out;
   });
 }

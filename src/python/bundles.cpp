@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/bundles.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/bundled_program.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/test_cases.h"
+#include "python/errors.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+BundleFormat format_of(std::string_view name) {
+  if (name == "bp08") return BundleFormat::kBp08;
+  if (name == "segmented") return BundleFormat::kSegmented;
+  throw nb::value_error(text("format: expected 'bp08' or 'segmented', found '", name, "'").c_str());
+}
+
+const char* name_of_format(BundleFormat format) {
+  return format == BundleFormat::kBp08 ? "bp08" : "segmented";
+}
+
+Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
+                   std::optional<std::vector<std::uint8_t>> dim_order) {
+  const auto type = find_scalar_type(dtype);
+  if (!type) throw nb::value_error(text("dtype: expected one of torch's, found '", dtype, "'").c_str());
+  Tensor tensor{.scalar_type = *type, .sizes = std::move(sizes), .data = source_of(data)};
+  tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
+  const std::uint64_t size = value_or_raise(byte_size(tensor.scalar_type, tensor.sizes));
+  if (size != tensor.data.size()) {
+    raise(make_error(ErrorCode::kInvalidArgument, "tensor: expected ", size,
+                     " bytes as its dtype and sizes say, found ", tensor.data.size()));
+  }
+  return tensor;
+}
+
+/// A number is what Python says it is, a bool before an int.
+Value value_of(nb::handle object) {
+  if (object.is_none()) return std::monostate{};
+  if (PyBool_Check(object.ptr())) return object.is(Py_True);
+  if (PyLong_Check(object.ptr())) return nb::cast<std::int64_t>(object);
+  if (PyFloat_Check(object.ptr())) return nb::cast<double>(object);
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
+}
+
+nb::object object_of(const Value& value) {
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return nb::cast(*tensor);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return nb::cast(*integer);
+  if (const auto* truth = std::get_if<bool>(&value)) return nb::cast(*truth);
+  if (const auto* number = std::get_if<double>(&value)) return nb::cast(*number);
+  return nb::none();
+}
+
+std::vector<Value> values_of(nb::handle objects) {
+  std::vector<Value> values;
+  for (const nb::handle object : nb::iter(objects)) values.push_back(value_of(object));
+  return values;
+}
+
+nb::list objects_of(const std::vector<Value>& values) {
+  nb::list out;
+  for (const Value& value : values) out.append(object_of(value));
+  return out;
+}
+
+std::vector<MethodTestSuite> suites_from(const std::string& path) {
+  return without_gil([&] { return read_test_cases(path); });
+}
+
+Layout plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
+                   bool hash, std::uint32_t program_alignment, bool unchecked) {
+  BundledProgram bundle;
+  bundle.program = source_of(program);
+  bundle.method_test_suites = std::move(suites);
+  const BundledProgramOptions options{.format = format_of(format),
+                                      .hash = hash,
+                                      .program_alignment = program_alignment,
+                                      .unchecked = unchecked};
+  return without_gil([&] { return plan(bundle, options); });
+}
+
+BundledProgramFile open_bundle(nb::handle source) {
+  ByteSource file = source_of(source);
+  return without_gil([&] { return BundledProgramFile::open(std::move(file)); });
+}
+
+std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
+  return without_gil([&]() -> Result<std::vector<MethodTestSuite>> {
+    ETSTREAM_ASSIGN(BundledProgram bundle, file.read());
+    return std::move(bundle.method_test_suites);
+  });
+}
+
+void write_cases(const BundledProgramFile& bundle, nb::handle folder, bool sync) {
+  without_gil([&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}); });
+}
+
+void bind_values(nb::module_& module) {
+  nb::class_<Tensor>(module, "Tensor",
+                     "A tensor's dtype, shape and bytes, which stay where they lie. A value.")
+      .def(
+          "__init__",
+          [](Tensor* self, const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
+             std::optional<std::vector<std::uint8_t>> dim_order) {
+            new (self) Tensor(make_tensor(dtype, std::move(sizes), data, std::move(dim_order)));
+          },
+          nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"), nb::arg("dim_order") = nb::none(),
+          nb::sig("def __init__(self, dtype: str, sizes: collections.abc.Sequence[int], data: object, "
+                  "dim_order: collections.abc.Sequence[int] | None = None) -> None"),
+          "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
+          "in "
+          "the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
+          "contiguous. "
+          "Raises InvalidArgumentError where data is not as long as they say.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
+          "As torch names it.")
+      .def_ro("sizes", &Tensor::sizes, "Of the dimensions.")
+      .def_ro("dim_order", &Tensor::dim_order, "The dimensions, outermost first.")
+      .def_ro("data", &Tensor::data, "The elements, little-endian, dense.");
+  nb::class_<MethodTestCase>(module, "TestCase", "Inputs of a method, and what it is to give for them.")
+      .def(
+          "__init__",
+          [](MethodTestCase* self, nb::handle inputs, nb::handle expected_outputs) {
+            new (self) MethodTestCase{values_of(inputs), values_of(expected_outputs)};
+          },
+          nb::arg("inputs"), nb::arg("expected_outputs") = nb::tuple(),
+          nb::sig("def __init__(self, inputs: collections.abc.Iterable[object], expected_outputs: "
+                  "collections.abc.Iterable[object] = ()) -> None"),
+          "A value each for every input and output of the method: an int, a float, a bool, None, a Tensor, a "
+          "torch "
+          "tensor or a NumPy array; those that are not contiguous are copied.")
+      .def_prop_ro(
+          "inputs", [](const MethodTestCase& self) { return objects_of(self.inputs); },
+          nb::sig("def inputs(self) -> list[Tensor | int | float | bool | None]"),
+          "One for each input of the method.")
+      .def_prop_ro(
+          "expected_outputs", [](const MethodTestCase& self) { return objects_of(self.expected_outputs); },
+          nb::sig("def expected_outputs(self) -> list[Tensor | int | float | bool | None]"),
+          "One for each output of the method; none in a case that is for profiling only.");
+  nb::class_<MethodTestSuite>(module, "TestSuite", "The test cases of one method.")
+      .def(
+          "__init__",
+          [](MethodTestSuite* self, std::string method_name, std::vector<MethodTestCase> test_cases) {
+            new (self) MethodTestSuite{std::move(method_name), std::move(test_cases)};
+          },
+          nb::arg("method_name"), nb::arg("test_cases"))
+      .def_ro("method_name", &MethodTestSuite::method_name)
+      .def_ro("test_cases", &MethodTestSuite::test_cases);
+}
+
+}  // namespace
+
+void bind_bundles(nb::module_& module) {
+  bind_values(module);
+  module.def(
+      "read_test_cases", [](nb::handle path) { return suites_from(path_of(path)); }, nb::arg("path"),
+      nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
+      "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
+  module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
+             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"));
+  nb::class_<BundledProgramFile>(
+      module, "BundledProgramFile",
+      "A bundle (.bpte, of either format), open. Holds at most 512 KiB of it in memory and "
+      "the names of its suites. May be used by several threads at once.")
+      .def(
+          "__init__",
+          [](BundledProgramFile* self, nb::handle file) { new (self) BundledProgramFile(open_bundle(file)); },
+          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
+          "offset, "
+          "expected and found.")
+      .def_prop_ro(
+          "format", [](const BundledProgramFile& self) { return name_of_format(self.format()); },
+          "'bp08' or 'segmented'.")
+      .def_prop_ro("version", &BundledProgramFile::version, "Of the schema.")
+      .def_prop_ro("program", &BundledProgramFile::program, "The .pte file inside, which stays where it is.")
+      .def_prop_ro("program_offset", &BundledProgramFile::program_offset,
+                   "Where that is in the file, in bytes.")
+      .def_prop_ro(
+          "suites", &suites_of,
+          "In file order; a method may come twice. The data of tensors stays where it is. Read anew at "
+          "each use.")
+      .def(
+          "plan_as",
+          [](const BundledProgramFile& self, std::string_view format, bool hash) {
+            return without_gil([&, to = format_of(format)] { return self.plan_as(to, hash); });
+          },
+          nb::arg("format"), nb::arg("hash") = true,
+          "The plan of the same content in 'bp08' or 'segmented', without loss; of a copy where it is in "
+          "that one. "
+          "Raises TooLargeError for bp08 over 2 GiB.")
+      .def(
+          "write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
+          nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True) -> None"),
+          "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
+          "gives "
+          "them back. The folder appears complete or not at all.");
+}
+
+}  // namespace etstream::python

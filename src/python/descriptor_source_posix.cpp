@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/descriptor_source_posix.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "io/descriptor_posix.h"
+#include "python/errors.h"
+
+namespace etstream::python {
+namespace {
+
+class OpenFile final : public ByteStorage {
+ public:
+  OpenFile(Descriptor descriptor, std::string name, std::uint64_t offset, std::uint64_t size)
+      : descriptor_(std::move(descriptor)), name_(std::move(name)), offset_(offset), size_(size) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::string name() const override { return name_; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    auto position = static_cast<off_t>(offset_ + offset);
+    while (!out.empty()) {
+      const auto n = retried([&] { return pread(descriptor_.get(), out.data(), out.size(), position); });
+      if (n < 0) return system_error(errno, "reading", name_);
+      if (n == 0) {
+        return make_error(ErrorCode::kCorrupt, name_, ": expected ", offset_ + size_, " bytes, found ",
+                          position);
+      }
+      out = out.subspan(static_cast<std::size_t>(n));
+      position += static_cast<off_t>(n);
+    }
+    return {};
+  }
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    posix_fadvise(descriptor_.get(), static_cast<off_t>(offset_ + offset), static_cast<off_t>(size),
+                  POSIX_FADV_DONTNEED);
+  }
+
+ private:
+  const Descriptor descriptor_;
+  const std::string name_;
+  const std::uint64_t offset_;
+  const std::uint64_t size_;
+};
+
+}  // namespace
+
+ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  std::string name = text("descriptor ", descriptor);
+  Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  struct stat found {};
+  if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "opening", name));
+  if (!S_ISREG(found.st_mode) || !range_fits(offset, size, static_cast<std::uint64_t>(found.st_size))) {
+    raise(make_error(ErrorCode::kInvalidArgument, name, ": expected a file with ", size, " bytes at ", offset,
+                     ", found ", S_ISREG(found.st_mode) ? text(found.st_size, " bytes") : "no regular file"));
+  }
+  return ByteSource(std::make_shared<OpenFile>(std::move(duplicate), std::move(name), offset, size));
+}
+
+}  // namespace etstream::python

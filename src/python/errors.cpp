@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/errors.h"
+
+#include <cstddef>
+
+namespace etstream::python {
+namespace {
+
+thread_local std::exception_ptr kept_exception;
+
+const char* class_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return "InvalidArgumentError";
+    case ErrorCode::kCorrupt:
+      return "CorruptError";
+    case ErrorCode::kUnsupported:
+      return "UnsupportedError";
+    case ErrorCode::kTooLarge:
+      return "TooLargeError";
+    case ErrorCode::kNotFound:
+      return "NotFoundError";
+    case ErrorCode::kIo:
+      return "IoError";
+    case ErrorCode::kOutOfMemory:
+      return "OutOfMemoryError";
+    case ErrorCode::kInterrupted:
+      break;
+  }
+  return "Error";
+}
+
+}  // namespace
+
+void raise(const Error& error) {
+  if (kept_exception) std::rethrow_exception(std::exchange(kept_exception, nullptr));
+  const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error.code));
+  // Paths need not be UTF-8: what is not comes as os.fsdecode gives it.
+  const nb::object message = nb::steal(
+      PyUnicode_DecodeFSDefaultAndSize(error.message.data(), static_cast<Py_ssize_t>(error.message.size())));
+  PyErr_SetObject(type.ptr(), message.ptr());
+  throw nb::python_error();
+}
+
+Error keep_exception() {
+  kept_exception = std::current_exception();
+  return {ErrorCode::kInterrupted, "a Python function failed"};
+}
+
+}  // namespace etstream::python

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Errors on their way between the library and Python: what the library returns is raised, and what Python
+// raises while the library calls it comes out again as it was.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+#include "etstream/result.h"
+
+namespace etstream::python {
+
+namespace nb = nanobind;
+
+/// Raises the exception of etstream._errors for `error`; or, where a call of Python's failed with it, the
+/// exception of that call. With the GIL held.
+[[noreturn]] void raise(const Error& error);
+
+/// Keeps the exception that is being handled for raise(), in this thread, and returns an error in its place.
+[[nodiscard]] Error keep_exception();
+
+/// The value of `result`, or raises.
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (!result) raise(result.error());
+  if constexpr (!std::is_void_v<T>) return std::move(result).value();
+}
+
+/// Runs `body`, which returns a Result and touches no Python object, without the GIL; its value, or raises.
+template <class F>
+auto without_gil(F&& body) {
+  auto result = [&] {
+    const nb::gil_scoped_release released;
+    return std::forward<F>(body)();
+  }();
+  return value_or_raise(std::move(result));
+}
+
+/// Runs `body`, which returns a Result, with the GIL, and turns Python's exceptions into its error.
+template <class F>
+auto with_gil(F&& body) noexcept -> decltype(body()) {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    return std::forward<F>(body)();
+  } catch (...) {
+    return keep_exception();
+  }
+}
+
+}  // namespace etstream::python

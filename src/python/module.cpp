@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream._core: the library, as the package's Python code calls it.
+#include <nanobind/nanobind.h>
+
+#include "etstream/version.h"
+#include "python/bundles.h"
+#include "python/layouts.h"
+#include "python/programs.h"
+#include "python/reports.h"
+#include "python/sources.h"
+
+NB_MODULE(_core, module) {
+  using namespace etstream::python;
+  module.doc() = "The library of etstream. Use the package's own functions.";
+  module.attr("__version__") = ETSTREAM_VERSION;
+  bind_sources(module);
+  bind_layouts(module);
+  bind_bundles(module);
+  bind_programs(module);
+  bind_reports(module);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/sources.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "python/descriptor_source_posix.h"
+#include "python/errors.h"
+
+namespace etstream::python {
+namespace {
+
+/// An object that is let go of with the GIL, by whichever thread is the last to know it.
+class HeldObject {
+ public:
+  explicit HeldObject(nb::object object) : object_(std::move(object)) {}
+  HeldObject(const HeldObject&) = delete;
+  HeldObject& operator=(const HeldObject&) = delete;
+  ~HeldObject() {
+    if (!Py_IsInitialized()) {
+      object_.release();
+      return;
+    }
+    const nb::gil_scoped_acquire acquired;
+    object_.reset();
+  }
+  [[nodiscard]] const nb::object& get() const { return object_; }
+
+ private:
+  nb::object object_;
+};
+
+/// The memory of an object with the buffer protocol.
+class Buffer final : public ByteStorage {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    name_ = text("a ", type_name(object));
+  }
+  ~Buffer() override {
+    if (!Py_IsInitialized()) return;
+    const nb::gil_scoped_acquire acquired;
+    PyBuffer_Release(&view_);
+  }
+
+  std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(view_.len); }
+  std::string name() const override { return name_; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (!out.empty()) std::memcpy(out.data(), static_cast<const std::byte*>(view_.buf) + offset, out.size());
+    return {};
+  }
+
+  static std::string type_name(nb::handle object) {
+    return nb::cast<std::string>(nb::object(object.type().attr("__name__")));
+  }
+
+ private:
+  Py_buffer view_{};
+  std::string name_;
+};
+
+/// An open binary file of Python's, from its start to its end.
+class PythonFile final : public ByteStorage {
+ public:
+  explicit PythonFile(nb::object file) : file_(std::move(file)) {
+    size_ = nb::cast<std::uint64_t>(file_.get().attr("seek")(0, 2));
+    const nb::object name = nb::getattr(file_.get(), "name", nb::none());
+    name_ = nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name)
+                                          : text("a ", Buffer::type_name(file_.get()));
+  }
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::string name() const override { return name_; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    // The lock is never waited for with the GIL, which whoever has it waits for.
+    std::optional<nb::gil_scoped_release> released;
+    if (PyGILState_Check() != 0) released.emplace();
+    const std::scoped_lock lock(mutex_);
+    return with_gil([&]() -> Result<void> {
+      file_.get().attr("seek")(offset);
+      for (std::size_t done = 0; done < out.size();) {
+        const nb::object read = file_.get().attr("read")(out.size() - done);
+        const Buffer piece(read);
+        if (piece.size() == 0 || piece.size() > out.size() - done) {
+          return make_error(ErrorCode::kCorrupt, name_, ": expected ", size_, " bytes, found ",
+                            piece.size() == 0 ? "its end" : "more than was asked for", " at ", offset + done);
+        }
+        ETSTREAM_TRY(piece.read_at(0, out.subspan(done, static_cast<std::size_t>(piece.size()))));
+        done += static_cast<std::size_t>(piece.size());
+      }
+      return {};
+    });
+  }
+
+ private:
+  const HeldObject file_;
+  std::uint64_t size_ = 0;
+  std::string name_;
+  mutable std::mutex mutex_;
+};
+
+ByteSource file_range(const std::string& path, std::uint64_t offset, std::optional<std::uint64_t> size) {
+  return without_gil([&]() -> Result<ByteSource> {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    return file.slice(offset, size.value_or(offset < file.size() ? file.size() - offset : 0));
+  });
+}
+
+/// As Python's slices have it, in steps of 1.
+ByteSource slice(const ByteSource& source, const nb::slice& range) {
+  const auto [start, stop, step, count] = range.compute(static_cast<std::size_t>(source.size()));
+  if (step != 1) throw nb::value_error("expected a slice in steps of 1");
+  return value_or_raise(source.slice(static_cast<std::uint64_t>(start), count));
+}
+
+ByteSource concatenation(const nb::handle& parts) {
+  std::vector<ByteSource> sources;
+  for (const nb::handle part : nb::iter(parts)) sources.push_back(source_of(part));
+  return value_or_raise(ByteSource::concatenation(std::move(sources)));
+}
+
+}  // namespace
+
+std::string path_of(nb::handle object) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();
+  const auto owned = nb::steal<nb::bytes>(bytes);
+  return {owned.c_str(), owned.size()};
+}
+
+ByteSource source_of(nb::handle object) {
+  if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
+  if (nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__")) {
+    return file_range(path_of(object), 0, std::nullopt);
+  }
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    // A NumPy array says that it has the protocol also where its type has no place in it.
+    auto buffer = nb::module_::import_("etstream._buffers").attr("exported")(object);
+    return ByteSource(std::make_shared<Buffer>(buffer));
+  }
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) return concatenation(object);
+  if (nb::hasattr(object, "read") && nb::hasattr(object, "seek")) {
+    return ByteSource(std::make_shared<PythonFile>(nb::borrow(object)));
+  }
+  const nb::object known = nb::module_::import_("etstream._buffers").attr("known")(object);
+  if (!known.is_none()) return source_of(known);
+  PyErr_SetString(PyExc_TypeError,
+                  text("expected a path, a buffer, a tensor, or a readable and seekable binary file, found ",
+                       Buffer::type_name(object))
+                      .c_str());
+  throw nb::python_error();
+}
+
+nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::optional<std::uint64_t> size) {
+  const std::uint64_t count = size.value_or(offset < source.size() ? source.size() - offset : 0);
+  const ByteSource range = value_or_raise(source.slice(offset, count));
+  if (count > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
+  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
+  if (!bytes.is_valid()) throw nb::python_error();
+  const std::span<char> out(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(count));
+  without_gil([&] { return range.read_at(0, std::as_writable_bytes(out)); });
+  return bytes;
+}
+
+void bind_sources(nb::module_& module) {
+  nb::class_<ByteSource>(
+      module, "Source",
+      "Where bytes lie, and how many they are. A value: cheap to copy, holds no bytes itself. "
+      "Functions that take a source also take what Source(object) takes.")
+      .def(
+          "__init__", [](ByteSource* self, nb::handle object) { new (self) ByteSource(source_of(object)); },
+          nb::arg("object"), nb::sig("def __init__(self, object: object) -> None"),
+          "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
+          "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
+          "seekable binary file, from its start; or a list of such, one after another. What is in place is "
+          "kept alive, and is to stay unchanged until all is written. Raises TypeError for something else.")
+      .def_static(
+          "file",
+          [](nb::handle path, std::uint64_t offset, std::optional<std::uint64_t> size) {
+            return file_range(path_of(path), offset, size);
+          },
+          nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),
+          nb::sig(
+              "def file(path: str | os.PathLike[str], offset: int = 0, size: int | None = None) -> Source"),
+          "A range of a regular file, in bytes; without size, all from offset on. Raises NotFoundError, "
+          "IoError, and InvalidArgumentError for a range that is not inside the file.")
+      .def_static(
+          "descriptor", &open_descriptor_source, nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
+          "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "
+          "It need have no name, and may grow; the range is not to change.")
+      .def_static("concatenation", &concatenation, nb::arg("parts"),
+                  nb::sig("def concatenation(parts: collections.abc.Iterable[object]) -> Source"),
+                  "The parts, each a source, one after another.")
+      .def("__len__", [](const ByteSource& self) { return static_cast<std::size_t>(self.size()); })
+      .def("__getitem__", &slice, nb::arg("range"), nb::sig("def __getitem__(self, range: slice) -> Source"),
+           "A part of it, in steps of 1; lazy.")
+      .def_prop_ro("size", &ByteSource::size, "In bytes.")
+      .def_prop_ro("name", &ByteSource::name, "What messages call it: a path for a file.")
+      .def("read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
+           nb::sig("def read(self, offset: int = 0, size: int | None = None) -> bytes"),
+           "A copy of size bytes from offset on; without size, of all that follows.")
+      .def("__repr__", [](const ByteSource& self) {
+        return text("<etstream.Source of ", self.size(), " bytes: ", self.name(), ">");
+      });
+}
+
+}  // namespace etstream::python

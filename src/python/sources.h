@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where bytes lie, in Python's terms.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "etstream/byte_source.h"
+
+namespace etstream::python {
+
+namespace nb = nanobind;
+
+/// A path, a str or an os.PathLike, as the operating system has it; raises TypeError for something else.
+[[nodiscard]] std::string path_of(nb::handle object);
+
+/// The bytes that `object` stands for: a Source; a path; anything with the buffer protocol, C-contiguous, or
+/// a torch tensor or NumPy array, in place (the object is kept alive); a readable and seekable binary file; a
+/// Cord or FileBackedData of ExecuTorch; or a list or tuple of such, one after another. Raises TypeError for
+/// something else, and the errors of opening it.
+[[nodiscard]] ByteSource source_of(nb::handle object);
+
+/// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
+[[nodiscard]] nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset,
+                                   std::optional<std::uint64_t> size);
+
+void bind_sources(nb::module_& module);
+
+}  // namespace etstream::python
