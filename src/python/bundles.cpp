@@ -16,8 +16,11 @@
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/test_cases.h"
+#include "format/bundled_program_schema.h"
 #include "python/errors.h"
+#include "python/object_reader.h"
 #include "python/sources.h"
+#include "schema/schema_packer.h"
 
 namespace etstream::python {
 namespace {
@@ -90,6 +93,15 @@ Layout plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std:
                                       .program_alignment = program_alignment,
                                       .unchecked = unchecked};
   return without_gil([&] { return plan(bundle, options); });
+}
+
+Layout plan_bundle_objects(nb::object bundle) {
+  const auto packed = [&]() -> Result<Layout> {
+    ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
+    ObjectReader values(*schema, std::move(bundle));
+    return pack(*schema, values);
+  };
+  return value_or_raise(packed());
 }
 
 BundledProgramFile open_bundle(nb::handle source) {
@@ -172,6 +184,10 @@ void bind_bundles(nb::module_& module) {
       "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
              nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"));
+  module.def(
+      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"),
+      "The plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever is a "
+      "source.");
   nb::class_<BundledProgramFile>(
       module, "BundledProgramFile",
       "A bundle (.bpte, of either format), open. Holds at most 512 KiB of it in memory and "

@@ -27,9 +27,9 @@ def known(value: Any) -> Any:
         return tensor_bytes(torch.empty(0, dtype=torch.uint8).set_(value))
     cords = sys.modules.get("executorch.exir._serialize._cord")
     if cords is not None and isinstance(value, cords.Cord):
-        return value.source() if hasattr(value, "source") else list(value._buffers)
+        return list(value._buffers)
     if cords is not None and isinstance(value, cords.FileBackedData):
-        return value._path
+        return getattr(value, "source", None) or value._path
     return None
 
 

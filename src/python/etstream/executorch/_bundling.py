@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's bundled programs (.bpte), serialized from its own objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from etstream import _core
+from etstream._bundles import BundleFormat
+from etstream._progress import Progress
+from etstream.executorch._programs import program_source
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program import schema
+from executorch.devtools.bundled_program import serialize as serialize_bundle
+from executorch.devtools.bundled_program.config import MethodTestSuite
+from executorch.exir import ExecutorchProgramManager
+
+from ._patches import Patch
+
+Bundle = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+
+
+def plan_bundled_program(
+    bundled_program: Bundle,
+    *,
+    format: BundleFormat = "bp08",
+    hash: bool = True,
+    unchecked: bool = False,
+) -> _core.Layout:
+    """The plan of a bundle (.bpte), of a program whose `.buffer` is never made.
+
+    Args:
+        bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and the test suites of
+            its methods, which BundledProgram checks as it does its own.
+        format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
+            serialize_from_bundled_program_to_flatbuffer.
+
+    Raises:
+        AssertionError: what ExecuTorch raises for test suites that do not fit.
+        InvalidArgumentError, TooLargeError: see etstream.plan_bundle().
+    """
+    if isinstance(bundled_program, tuple):
+        manager, suites = bundled_program
+        bundled_program = BundledProgram(manager, list(suites))
+    if bundled_program.executorch_program is not None:
+        program = program_source(bundled_program.executorch_program)
+    else:
+        program = _core.Source.file(bundled_program._pte_file_path)
+    return _core.plan_bundle(
+        program,
+        [_suite(suite) for suite in bundled_program.method_test_suites],
+        format=format,
+        hash=hash,
+        program_alignment=32,
+        unchecked=unchecked,
+    )
+
+
+def _suite(suite: MethodTestSuite) -> _core.TestSuite:
+    cases = [_core.TestCase(case.inputs, case.expected_outputs) for case in suite.test_cases]
+    return _core.TestSuite(suite.method_name, cases)
+
+
+def save_bundled_program(
+    bundled_program: Bundle,
+    output: Any,
+    *,
+    format: BundleFormat = "bp08",
+    hash: bool = True,
+    unchecked: bool = False,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.Layout:
+    """Writes a bundle: plans it as plan_bundled_program() does, and writes it as etstream.Layout.write() does.
+
+    Returns the plan, whose size is that of the file.
+    """
+    layout = plan_bundled_program(bundled_program, format=format, hash=hash, unchecked=unchecked)
+    layout.write(output, sync=sync, progress=progress)
+    return layout
+
+
+def _serialize(bundled_program: BundledProgram) -> bytes:
+    return bytes(plan_bundled_program(bundled_program, unchecked=True))
+
+
+def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
+    return bytes(_core.plan_bundle_objects(bundled_program))
+
+
+def patches() -> list[Patch]:
+    """What serializes bundled programs in ExecuTorch."""
+    return [
+        Patch(serialize_bundle, "serialize_from_bundled_program_to_flatbuffer", _serialize),
+        Patch(serialize_bundle, "_bundled_program_schema_to_flatbuffer", _serialize_schema),
+    ]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's programs (.pte) and named data (.ptd), serialized from its own objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from etstream import _core
+from etstream._progress import Progress
+from etstream.executorch._cords import cord_of
+from executorch.exir import ExecutorchProgramManager
+from executorch.exir._serialize import _program as serialize_program
+from executorch.exir._serialize._cord import Cord
+from executorch.exir._serialize._program import PTEFile
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+from executorch.exir.program._program import ExecutorchProgram
+from executorch.exir.schema import Buffer, DataSegment, NamedData, Program, SubsegmentOffsets
+from executorch.exir.tensor_layout import TensorLayout
+from executorch.extension.flat_tensor.serialize.serialize import FlatTensorSerializer
+
+from ._patches import Patch
+
+
+@dataclass
+class _Segment(DataSegment):
+    """A segment with its data, a source; where it goes is the plan's affair."""
+
+    data: Any = None
+    alignment: int = 1
+
+
+def plan_program(
+    pte_file: PTEFile,
+    *,
+    extract_delegate_segments: bool = False,
+    segment_alignment: int = 128,
+    constant_tensor_alignment: int | None = None,
+    delegate_alignment: int | None = None,
+) -> _core.Layout:
+    """The plan of a program (.pte), byte for byte as ExecuTorch's serialize_pte_binary writes it.
+
+    Args:
+        pte_file: the program and its data; whatever is a source may stand for bytes, and is read when the plan
+            is written.
+        extract_delegate_segments, segment_alignment, constant_tensor_alignment, delegate_alignment: as of
+            serialize_pte_binary; alignments in bytes.
+
+    Raises:
+        InvalidArgumentError: an alignment is none, or the program refers to what is not there.
+        TooLargeError: the flatbuffer would be over 2 GiB.
+    """
+    program = pte_file.program
+    if program.segments or program.named_data:
+        raise ValueError("the program already has segments or named data")
+    segments: list[_Segment] = []
+    changes: dict[str, Any] = {"segments": segments}
+    if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
+        segments.append(_segment([buffer.storage for buffer in pte_file.mutable_data]))
+        changes["mutable_data_segments"] = [SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
+    if pte_file.named_data is not None:
+        buffers, entries = pte_file.named_data.buffers, pte_file.named_data.pte_data
+        order = _in_order(entries)
+        changes["named_data"] = [
+            NamedData(key, len(segments) + order.index(entry.buffer_index))
+            for key, entry in entries.items()
+        ]
+        segments += [_segment(buffers[index], entry.alignment) for index, entry in order.first.items()]
+    return _core.plan_program(
+        dataclasses.replace(program, **changes),
+        extract_delegate_segments=extract_delegate_segments,
+        segment_alignment=segment_alignment,
+        constant_tensor_alignment=constant_tensor_alignment,
+        delegate_alignment=delegate_alignment,
+    )
+
+
+def _segment(data: Any, alignment: int = 1) -> _Segment:
+    size = sum(map(len, data)) if isinstance(data, list) else len(data)
+    return _Segment(offset=0, size=size, data=data, alignment=alignment or 1)
+
+
+def _offsets(buffers: list[Buffer]) -> list[int]:
+    """Where each begins, one right after another."""
+    return list(accumulate((len(buffer.storage) for buffer in buffers[:-1]), initial=0))
+
+
+@dataclass
+class _InOrder:
+    """Buffers in the order in which entries first refer to them."""
+
+    first: dict[int, DataEntry]  # by the buffer's index: the entry that refers to it first
+    places: dict[int, int]
+
+    def index(self, buffer_index: int) -> int:
+        return self.places[buffer_index]
+
+
+def _in_order(entries: dict[str, DataEntry]) -> _InOrder:
+    first: dict[int, DataEntry] = {}
+    for entry in entries.values():
+        first.setdefault(entry.buffer_index, entry)
+    return _InOrder(first, {index: place for place, index in enumerate(first)})
+
+
+def plan_tensor_data(payload: DataPayload, segment_alignment: int = 128) -> _core.Layout:
+    """The plan of named data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
+
+    Args:
+        payload: whatever is a source may stand for bytes, and is read when the plan is written.
+        segment_alignment: in bytes, a power of two.
+
+    Raises:
+        InvalidArgumentError: an alignment is none, or a layout does not fit its data.
+    """
+    order = _in_order(payload.named_data)
+    buffers = [(payload.buffers[index], entry.alignment or 1) for index, entry in order.first.items()]
+    entries = [
+        (key, order.index(entry.buffer_index), _layout(entry.tensor_layout))
+        for key, entry in payload.named_data.items()
+    ]
+    return _core.plan_tensor_data(buffers, entries, segment_alignment)
+
+
+def _layout(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | None:
+    if layout is None:
+        return None
+    return int(layout.scalar_type), list(layout.sizes), list(layout.dim_order)
+
+
+def save_program(
+    manager: ExecutorchProgramManager | ExecutorchProgram,
+    output: Any,
+    *,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> None:
+    """Writes the program (.pte) of an ExecutorchProgramManager, without ever making its `.buffer`.
+
+    Args:
+        manager: what to_executorch() returned.
+        output, sync, progress: see etstream.Layout.write(); a path is replaced atomically.
+
+    The bytes are those of manager.write_to_file().
+    """
+    _core.Layout.copy(program_source(manager)).write(output, sync=sync, progress=progress)
+
+
+def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
+    """The program (.pte), to be read; nothing is copied."""
+    if isinstance(manager, ExecutorchProgram):
+        return _core.Source(manager._get_pte_data())
+    return _core.Source(manager._pte_data)
+
+
+def save_tensor_data(
+    manager: ExecutorchProgramManager,
+    folder: str | os.PathLike[str],
+    *,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> list[str]:
+    """Writes the named data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
+
+    Returns the files' paths. Each is replaced atomically; bytes and names are those of
+    manager.write_tensor_data_to_file().
+    """
+    paths = []
+    for name, cord in (manager._tensor_data or {}).items():
+        path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
+        _core.Layout.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
+        paths.append(path)
+    return paths
+
+
+def _serialize_pte_binary(pte_file: PTEFile, **options: Any) -> Cord:
+    return cord_of(plan_program(pte_file, **options))
+
+
+def _serialize_tensor_data(self: FlatTensorSerializer, data: DataPayload) -> Cord:
+    return cord_of(plan_tensor_data(data, self.config.segment_alignment))
+
+
+def _save(self: ExecutorchProgramManager, path: str) -> None:
+    if not path.endswith(".pte"):
+        raise ValueError(f"Path {path} does not end with .pte")
+    save_program(self, path)
+
+
+def patches() -> list[Patch]:
+    """What serializes programs and named data in ExecuTorch."""
+    return [
+        Patch(serialize_program, "serialize_pte_binary", _serialize_pte_binary),
+        Patch(FlatTensorSerializer, "serialize", _serialize_tensor_data),
+        Patch(ExecutorchProgramManager, "save", _save),
+    ]
