@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.metadata
+import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir.emit import EmitterOutput
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from layouts import write_layouts
 from transformers import (
@@ -60,6 +63,18 @@ class ModelCase:
 
 
 CasesByMethod = dict[str, list[ModelCase]]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """What ExecuTorch serializes."""
+
+    output: EmitterOutput
+    named_data: NamedDataStoreOutput | None
+
+    @classmethod
+    def of(cls, manager: ExecutorchProgramManager) -> Emitted:
+        return cls(manager._emitter_output, manager._named_data)
 
 
 @dataclass(frozen=True)
@@ -356,6 +371,9 @@ class CachedModel:
         file = self.folder / "weights.ptd"
         return file.read_bytes() if file.exists() else None
 
+    def emitted(self) -> Emitted:
+        return pickle.loads((self.folder / "emitted.pickle").read_bytes())
+
     def expected_bundle(self) -> bytes:
         return (self.folder / "expected.bpte").read_bytes()
 
@@ -392,6 +410,7 @@ def _save(name: str, folder: Path) -> None:
         (folder / "model.pte").write_bytes(exported.manager.buffer)
         (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
     exported.manager.write_tensor_data_to_file(str(folder))
+    (folder / "emitted.pickle").write_bytes(pickle.dumps(Emitted.of(exported.manager)))
     write_layouts(exported.manager, folder, few=name in LARGE_PROGRAMS)
     saved = {
         method: [(case.inputs, case.outputs) for case in group]

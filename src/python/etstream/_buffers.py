@@ -29,7 +29,7 @@ def known(value: Any) -> Any:
     if cords is not None and isinstance(value, cords.Cord):
         return list(value._buffers)
     if cords is not None and isinstance(value, cords.FileBackedData):
-        return getattr(value, "source", None) or value._path
+        return value.source if hasattr(value, "source") else value._path
     return None
 
 

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's own objects, serialized by etstream, give the bytes that ExecuTorch gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import etstream
+import models
+import pytest
+import torch
+from etstream import executorch as adaptors
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program import serialize as bundle_serializer
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.exir import ExecutorchBackendConfig, lowered_backend_module
+from executorch.exir._serialize import _program as program_serializer
+from executorch.exir._serialize import _serialize
+from executorch.exir._serialize._cord import Cord, FileBackedData
+from executorch.exir._serialize._program import PTEFile
+from executorch.exir.schema import Buffer
+from executorch.extension.flat_tensor.serialize.serialize import FlatTensorConfig, FlatTensorSerializer
+from layouts import BASES, PteLayout
+
+ModelByName = Callable[[str], models.CachedModel]
+
+
+def suites_of(cases: models.CasesByMethod) -> list[MethodTestSuite]:
+    return [
+        MethodTestSuite(method, [MethodTestCase(case.inputs, case.outputs) for case in group])
+        for method, group in cases.items()
+    ]
+
+
+def serialize(emitted: models.Emitted, layout: PteLayout) -> tuple[Cord, dict[str, Cord]]:
+    """What ExecuTorch's own function returns, which others do the work for."""
+    config = ExecutorchBackendConfig(**dataclasses.asdict(layout))
+    serializer = FlatTensorSerializer(FlatTensorConfig(128))
+    return _serialize.serialize_for_executorch(emitted.output, config, serializer, emitted.named_data)
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("name", models.PROGRAMS)
+def test_programs_and_named_data_are_byte_identical(name: str, base: str, model: ModelByName) -> None:
+    subject = model(name)
+    emitted = subject.emitted()
+    expected = json.loads((subject.folder / f"{base}.json").read_text())
+    with adaptors.install():
+        for key, digest in expected.items():
+            program, named_data = serialize(emitted, PteLayout(**json.loads(key)))
+            assert isinstance(program._buffers[0], adaptors.LazyData)
+            assert len(program) == len(bytes(program))
+            assert hashlib.sha256(bytes(program)).hexdigest() == digest, key
+            assert named_data.keys() == ({"weights"} if subject.weights() else set())
+            for cord in named_data.values():
+                assert bytes(cord) == subject.weights()
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_bundles_are_byte_identical(name: str, model: ModelByName, tmp_path: Path) -> None:
+    subject = model(name)
+    bundled = BundledProgram(None, suites_of(subject.cases()), str(subject.program))
+    layout = adaptors.save_bundled_program(bundled, tmp_path / "out.bpte")
+    assert (tmp_path / "out.bpte").read_bytes() == subject.expected_bundle()
+    assert layout.size == len(subject.expected_bundle())
+    adaptors.save_bundled_program(bundled, tmp_path / "segmented.bpte", format="segmented")
+    assert etstream.verify(tmp_path / "segmented.bpte")
+    etstream.convert(tmp_path / "segmented.bpte", tmp_path / "back.bpte", format="bp08")
+    assert (tmp_path / "back.bpte").read_bytes() == subject.expected_bundle()
+    with adaptors.install():
+        ours = bundle_serializer.serialize_from_bundled_program_to_flatbuffer(bundled)
+        schema = bundled.serialize_to_schema()
+        assert bundle_serializer._bundled_program_schema_to_flatbuffer(schema) == ours
+    assert ours == subject.expected_bundle()
+
+
+@pytest.fixture(scope="module")
+def exported() -> models.Export:
+    return models.export("two_methods")
+
+
+def test_a_manager_is_saved_without_its_buffer(exported: models.Export, tmp_path: Path) -> None:
+    manager = exported.manager
+    expected = io.BytesIO()
+    manager.write_to_file(expected)
+    adaptors.save_program(manager, tmp_path / "model.pte")
+    assert (tmp_path / "model.pte").read_bytes() == expected.getvalue()
+    suites = suites_of(exported.cases)
+    adaptors.save_bundled_program((manager, suites), tmp_path / "model.bpte")
+    assert manager._buffer is None
+    assert (tmp_path / "model.bpte").read_bytes() == models.executorch_bundle(exported)
+    with adaptors.install():
+        manager.save(str(tmp_path / "saved.pte"))
+        with pytest.raises(ValueError, match=r"does not end with \.pte"):
+            manager.save(str(tmp_path / "saved"))
+    assert (tmp_path / "saved.pte").read_bytes() == expected.getvalue()
+
+
+def test_an_export_with_etstream_in_place_is_the_same(exported: models.Export, tmp_path: Path) -> None:
+    with adaptors.install():
+        again = models.export("two_methods").manager
+        assert isinstance(again._pte_data._buffers[0], adaptors.LazyData)
+        with open(tmp_path / "model.pte", "wb") as file:
+            again.write_to_file(file)
+    assert (tmp_path / "model.pte").read_bytes() == again.buffer == exported.manager.buffer
+
+
+def test_named_data_goes_to_a_folder(tmp_path: Path) -> None:
+    manager = models.export("external_constants").manager
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "ours").mkdir()
+    manager.write_tensor_data_to_file(str(tmp_path / "theirs"))
+    paths = adaptors.save_tensor_data(manager, tmp_path / "ours")
+    assert [Path(path).name for path in paths] == ["weights.ptd"]
+    assert (tmp_path / "ours/weights.ptd").read_bytes() == (
+        tmp_path / "theirs/weights.ptd"
+    ).read_bytes()
+
+
+def test_data_may_lie_anywhere(model: ModelByName, tmp_path: Path) -> None:
+    """Views, tensors, files and parts of files give the same bytes as bytes do."""
+    emitted = model("two_methods").emitted()
+    expected = bytes(program_serializer.serialize_pte_binary(PTEFile(emitted.output.program)))
+    program = emitted.output.program
+    constants = [buffer.storage for buffer in program.constant_buffer]
+    assert len(constants) > 1
+    (tmp_path / "data").write_bytes(b"??" + b"".join(constants))
+    offset = 2
+    for wrap in (
+        memoryview,
+        bytearray,
+        etstream.Source,
+        adaptors.LazyData,
+        lambda data: torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else b"",
+    ):
+        program.constant_buffer = [Buffer(wrap(data)) for data in constants]
+        assert bytes(adaptors.plan_program(PTEFile(program))) == expected
+    program.constant_buffer = []
+    for data in constants:
+        program.constant_buffer.append(
+            Buffer(etstream.Source.file(tmp_path / "data", offset, len(data)))
+        )
+        offset += len(data)
+    assert bytes(adaptors.plan_program(PTEFile(program))) == expected
+
+
+def test_lazy_data_is_file_backed_data(tmp_path: Path) -> None:
+    data = adaptors.LazyData(b"some bytes")
+    assert isinstance(data, FileBackedData)
+    assert len(data) == 10 and data.prefix(4) == b"some" and data.prefix(99) == b"some bytes"
+    assert data.sha256() == hashlib.sha256(b"some bytes").digest()
+    cord = Cord(data)
+    cord.append(b"!")
+    with open(tmp_path / "out", "wb") as file:
+        cord.write_to_file(file)
+    assert bytes(cord) == (tmp_path / "out").read_bytes() == b"some bytes!"
+
+
+def test_what_is_wrong_with_an_object_is_named(model: ModelByName) -> None:
+    emitted = model("two_methods").emitted()
+    plan = emitted.output.program.execution_plan[0]
+    plan.operators[0].name = 5
+    with pytest.raises(TypeError):
+        adaptors.plan_program(PTEFile(emitted.output.program))
+    emitted = model("two_methods").emitted()
+    emitted.output.program.execution_plan[0].inputs = [1 << 40]
+    with pytest.raises(etstream.InvalidArgumentError, match="ExecutionPlan.inputs: 1099511627776 does not fit"):
+        adaptors.plan_program(PTEFile(emitted.output.program))
+    emitted.output.program.execution_plan[0].inputs = ["0"]
+    with pytest.raises(etstream.InvalidArgumentError, match="ExecutionPlan.inputs: expected an integer, found str"):
+        adaptors.plan_program(PTEFile(emitted.output.program))
+    emitted.output.program.execution_plan[0].inputs = []
+    emitted.output.program.execution_plan[0].values[0].val = object()
+    with pytest.raises(etstream.InvalidArgumentError, match="expected a member of KernelTypes, found object"):
+        adaptors.plan_program(PTEFile(emitted.output.program))
+
+
+def test_patches_reach_every_module_and_are_undone() -> None:
+    original = program_serializer.serialize_pte_binary
+    assert lowered_backend_module._serialize_pte_binary is original
+    with adaptors.install():
+        assert program_serializer.serialize_pte_binary is not original
+        for place in (_serialize.serialize_pte_binary, lowered_backend_module._serialize_pte_binary):
+            assert place is program_serializer.serialize_pte_binary
+        with adaptors.install():
+            pass
+        assert program_serializer.serialize_pte_binary is not original
+    for place in (
+        program_serializer.serialize_pte_binary,
+        _serialize.serialize_pte_binary,
+        lowered_backend_module._serialize_pte_binary,
+    ):
+        assert place is original
+    adaptors.uninstall()
+    assert program_serializer.serialize_pte_binary is original
+    with pytest.raises(ZeroDivisionError), adaptors.install():
+        1 / 0
+    assert program_serializer.serialize_pte_binary is original
+
+
+def test_patches_are_put_in_place_by_many_threads_at_once(model: ModelByName) -> None:
+    original = program_serializer.serialize_pte_binary
+    subject = model("two_methods")
+    expected = subject.program.read_bytes()
+    emitted = subject.emitted()
+    wrong: list[object] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with adaptors.install():
+                program, _ = serialize(emitted, PteLayout())
+                if bytes(program) != expected:
+                    wrong.append(program)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert program_serializer.serialize_pte_binary is original
