@@ -14,6 +14,7 @@ _version.check()
 from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._install import install, uninstall  # noqa: E402
+from etstream.executorch._low_memory import low_memory_export  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
     plan_program,
     plan_tensor_data,
@@ -25,6 +26,7 @@ from etstream.executorch._programs import (  # noqa: E402
 __all__ = [
     "LazyData",
     "install",
+    "low_memory_export",
     "plan_bundled_program",
     "plan_program",
     "plan_tensor_data",

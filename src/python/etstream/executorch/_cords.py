@@ -14,12 +14,16 @@ _PIECE = 1 << 20
 
 
 class LazyData(FileBackedData):
-    """The bytes of a source, for a Cord or a NamedDataStore: read where they are asked for, not before."""
+    """The bytes of a source, for a Cord or a NamedDataStore: read where they are asked for, not before.
 
-    def __init__(self, source: Any) -> None:
+    Length, slices, comparison, bytes() and copies are as those of bytes, and a pickle holds the bytes.
+    """
+
+    def __init__(self, source: Any, sha256: bytes | None = None) -> None:
+        """`sha256` is that of the bytes, where it is known."""
         self.source = _core.Source(source)
         self._size = len(self.source)
-        self._sha256: bytes | None = None
+        self._sha256 = sha256
 
     def prefix(self, size: int) -> bytes:
         return self.source.read(0, min(size, len(self)))
@@ -40,6 +44,30 @@ class LazyData(FileBackedData):
 
     def close(self) -> None:
         pass
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if not isinstance(index, slice):
+            return self.source.read(range(len(self))[index], 1)[0]
+        start, stop, step = index.indices(len(self))
+        return self.source.read(start, max(0, stop - start)) if step == 1 else self.to_bytes()[index]
+
+    def __bytes__(self) -> bytes:
+        return self.to_bytes()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (bytes, LazyData)):
+            return NotImplemented
+        digest = other.sha256() if isinstance(other, LazyData) else hashlib.sha256(other).digest()
+        return len(self) == len(other) and self.sha256() == digest
+
+    def __hash__(self) -> int:
+        return hash(self.sha256())
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> LazyData:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return bytes, (self.to_bytes(),)
 
 
 def cord_of(layout: _core.Layout) -> Cord:

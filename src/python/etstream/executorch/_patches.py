@@ -11,6 +11,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 _lock = threading.RLock()
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Patch:
     owner: Any
     name: str
     replacement: Any
+    only_there: bool = False
+    """Not also in the modules that have imported it; and the owner need not have it, as with a builtin."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,10 @@ class PatchSet:
         if self._patches is None:
             self._patches = self._find()
         for patch in self._patches:
-            original = vars(patch.owner)[patch.name]
+            own = vars(patch.owner)
+            original = own.get(patch.name, _ABSENT) if patch.only_there else own[patch.name]
             places = [(patch.owner, patch.name)]
-            if isinstance(patch.owner, ModuleType):
+            if isinstance(patch.owner, ModuleType) and not patch.only_there:
                 places += [p for p in _places_of(original) if p[0] is not patch.owner]
             for namespace, name in places:
                 setattr(namespace, name, patch.replacement)
@@ -81,14 +85,17 @@ class PatchSet:
     def _revert(self) -> None:
         # A module that was imported meanwhile has taken the replacement from where it stood.
         for patch in self._patches or []:
-            if isinstance(patch.owner, ModuleType):
+            if isinstance(patch.owner, ModuleType) and not patch.only_there:
                 original = next(r.original for r in self._replaced if r.namespace is patch.owner)
                 known = {(id(r.namespace), r.name) for r in self._replaced}
                 for namespace, name in _places_of(patch.replacement):
                     if (id(namespace), name) not in known:
                         setattr(namespace, name, original)
         for replaced in reversed(self._replaced):
-            setattr(replaced.namespace, replaced.name, replaced.original)
+            if replaced.original is _ABSENT:
+                delattr(replaced.namespace, replaced.name)
+            else:
+                setattr(replaced.namespace, replaced.name, replaced.original)
         self._replaced.clear()
 
 

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An export that refers to its constants instead of copying them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from executorch.backends.xnnpack.operators import node_visitor
+from executorch.exir.emit import _emitter
+from torch.storage import _StorageBase
+
+from ._cords import LazyData
+from ._mapped_files import MappedFiles, let_go_of_mapped_data, resident_file_bytes
+from ._patches import Patch, PatchSet
+from ._spill import SpillFile
+
+# Smaller constants are copied as ever: they are part of what a program's metadata takes.
+_COPIED_BELOW = 16 << 10
+# Mapped pages that may become resident before they are let go of, and how often that is looked at.
+_RESIDENT_SLACK = 64 << 20
+_LOOK_EVERY_SECONDS = 0.005
+
+
+class _InHand(threading.local):
+    """What a thread is busy with."""
+
+    # The storage of the constant that is being emitted.
+    emitted: torch.UntypedStorage | None = None
+    # The memory that was asked for last, and what stands for it.
+    packed: tuple[Any, bytes | LazyData] = (None, b"")
+
+
+class _Export:
+    """What one use of `low_memory_export` knows while it lasts."""
+
+    def __init__(self, spill_folder: str | os.PathLike[str]) -> None:
+        self._files = MappedFiles()
+        self._spill = SpillFile(spill_folder)
+        self._in_hand = _InHand()
+
+    @contextlib.contextmanager
+    def emitting(self, storage: torch.UntypedStorage | None) -> Iterator[None]:
+        self._in_hand.emitted = storage
+        try:
+            yield
+        finally:
+            self._in_hand.emitted = None
+
+    def constant(self, array: ctypes.Array[Any]) -> bytes | LazyData:
+        """Stands for the bytes of the constant that is being emitted."""
+        held = self._file_range(array)
+        storage = self._in_hand.emitted
+        if held is None and storage is not None and len(array) >= _COPIED_BELOW:
+            return LazyData(storage)
+        return bytes(array) if held is None else held
+
+    def packed(self, array: ctypes.Array[Any]) -> bytes | LazyData:
+        """Stands for the bytes of a tensor that was packed for a delegate and is dropped next."""
+        # They are asked for twice: for their hash, and to be stored.
+        if self._in_hand.packed[0] is not array:
+            held = self._file_range(array)
+            if held is None and len(array) >= _COPIED_BELOW:
+                held = self._spill.hold(memoryview(array).cast("B"))
+            self._in_hand.packed = (array, bytes(array) if held is None else held)
+        return self._in_hand.packed[1]
+
+    def copied(
+        self, storage: torch.UntypedStorage, memo: dict[Any, Any]
+    ) -> torch.UntypedStorage | None:
+        """A copy of a storage that shares a file's pages until one of both is written to.
+
+        None if no file lies behind it. `memo` is deepcopy's; it carries the mappings of one copy.
+        """
+        if storage.device.type != "cpu" or storage.nbytes() < _COPIED_BELOW:
+            return None
+        part = self._files.part_behind(storage.data_ptr(), storage.nbytes())
+        if part is None:
+            return None
+        mappings = memo.setdefault("etstream", {})
+        if part.file not in mappings:
+            mappings[part.file] = part.file.map_copy_on_write()
+        return torch.frombuffer(
+            mappings[part.file], dtype=torch.uint8, count=part.size, offset=part.offset
+        ).untyped_storage()
+
+    def _file_range(self, array: ctypes.Array[Any]) -> LazyData | None:
+        if len(array) < _COPIED_BELOW:
+            return None
+        part = self._files.part_behind(ctypes.addressof(array), len(array))
+        return None if part is None else LazyData(part.source())
+
+
+_current: ContextVar[_Export | None] = ContextVar("etstream_low_memory_export", default=None)
+
+
+@contextlib.contextmanager
+def low_memory_export(
+    spill_folder: str | os.PathLike[str] | None = None,
+) -> Iterator[None]:
+    """Within it, an export keeps references to its constants instead of copies of them.
+
+        with etstream.executorch.low_memory_export():
+            program = to_edge(torch.export.export(model, inputs)).to_executorch()
+        etstream.executorch.save_program(program, "model.pte")
+
+    The files are the same, byte for byte. What the program's constants become:
+
+    - tensors that are mapped from a file (a checkpoint loaded with safetensors, or with
+      `torch.load(mmap=True)`) and were not changed since: ranges of that file, which stays open;
+    - other tensors of the program: views of their memory, which must not change before the
+      program is saved;
+    - tensors that XNNPACK packs: ranges of the checkpoint where their bytes are unchanged, or of
+      a temporary file without a name in `spill_folder`, which takes as much room as they do
+      (default: /var/tmp, since /tmp is often in memory; better beside the output).
+
+    Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
+    any step maps in are let go of again while it goes on. So the checkpoint must not be changed or
+    cut short before the program is saved; a file that has become shorter is an OSError.
+
+    It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
+    after an error. The program that comes out of it may be used and saved after it.
+    """
+    if spill_folder is None:
+        spill_folder = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    with _in_place:
+        token = _current.set(_Export(spill_folder))
+        try:
+            with _resident_pages_bounded():
+                yield
+        finally:
+            _current.reset(token)
+
+
+@contextlib.contextmanager
+def _resident_pages_bounded() -> Iterator[None]:
+    """Lets go of mapped data files' pages, from a thread, when many have become resident."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        limit = resident_file_bytes() + _RESIDENT_SLACK
+        while not ended.wait(_LOOK_EVERY_SECONDS):
+            if resident_file_bytes() > limit:
+                let_go_of_mapped_data()
+                limit = resident_file_bytes() + _RESIDENT_SLACK
+
+    watcher = threading.Thread(target=watch, name="etstream low_memory_export", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _in_export(
+    method: Callable[[_Export], Callable[..., Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a replacement that asks the export of the calling thread, if it is in one."""
+
+    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            export = _current.get()
+            return (original if export is None else method(export))(*args, **kwargs)
+
+        return call
+
+    return replacement
+
+
+def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Around the emitter's method for a tensor: says whose memory it is going to copy."""
+
+    @functools.wraps(original)
+    def emit(self: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
+        export = _current.get()
+        if export is None:
+            return original(self, spec, *args, **kwargs)
+        with export.emitting(spec.storage):
+            return original(self, spec, *args, **kwargs)
+
+    return emit
+
+
+class _Hashes:
+    """The module hashlib, with a sha256 that takes what stands for bytes."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def sha256(self, data: Any = b"") -> Any:
+        return _KnownHash(data) if isinstance(data, LazyData) else self._module.sha256(data)
+
+
+class _KnownHash:
+    def __init__(self, data: LazyData) -> None:
+        self.digest = data.sha256
+
+    def hexdigest(self) -> str:
+        return self.digest().hex()
+
+
+def _copy_storage(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
+        export = _current.get()
+        copies = memo.setdefault("torch", {})
+        if export is not None and self._cdata not in copies:
+            copied = export.copied(self, memo)
+            if copied is not None:
+                copies[self._cdata] = copied
+        return original(self, memo)
+
+    return deepcopy
+
+
+def _copy_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
+        export = _current.get()
+        if export is not None and id(self) not in memo and _owns_its_storage(self):
+            copied = export.copied(self.untyped_storage(), memo)
+            if copied is not None:
+                data = torch.empty(0, dtype=self.dtype).set_(copied, 0, self.shape, self.stride())
+                memo[id(self)] = torch.nn.Parameter(data, self.requires_grad)
+        return original(self, memo)
+
+    return deepcopy
+
+
+def _owns_its_storage(parameter: Any) -> bool:
+    """Whether it is an ordinary parameter and all of its storage, in order."""
+    return (
+        type(parameter) is torch.nn.Parameter
+        and type(parameter.data) is torch.Tensor
+        and parameter.layout == torch.strided
+        and parameter.device.type == "cpu"
+        and parameter.is_contiguous()
+        and parameter.nbytes == parameter.untyped_storage().nbytes()
+    )
+
+
+def _patches() -> list[Patch]:
+    emitter = _emitter._Emitter
+    constant = _in_export(lambda export: export.constant)
+    packed = _in_export(lambda export: export.packed)
+    hashes = _Hashes(hashlib)
+    return [
+        Patch(_emitter, "bytes", constant(bytes), only_there=True),
+        Patch(_emitter, "hashlib", hashes, only_there=True),
+        Patch(emitter, "_tensor_spec_to_evalue", _emit_tensor(emitter._tensor_spec_to_evalue)),
+        Patch(node_visitor, "bytes", packed(bytes), only_there=True),
+        Patch(node_visitor, "hashlib", hashes, only_there=True),
+        Patch(_StorageBase, "__deepcopy__", _copy_storage(_StorageBase.__deepcopy__)),
+        Patch(torch.nn.Parameter, "__deepcopy__", _copy_parameter(torch.nn.Parameter.__deepcopy__)),
+    ]
+
+
+_in_place = PatchSet(_patches)
