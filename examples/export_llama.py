@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exports a Llama and bundles it with a test case, while its weights stay in the checkpoint's files.
+
+    python examples/export_llama.py [CHECKPOINT] [-o llama.bpte]
+
+CHECKPOINT is a folder as save_pretrained() writes it, with weights in safetensors. Without one, a small Llama with
+random weights is made. Prints what was in memory at most, by phase, in MiB.
+"""
+
+import argparse
+import os
+import tempfile
+
+from etstream.memory import Phases
+
+memory = Phases()
+with memory.phase("imports"):
+    import torch
+    from etstream.executorch import low_memory_export, open_bundle, save_bundled_program
+    from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+    from executorch.exir import to_edge
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+
+class Logits(torch.nn.Module):
+    def __init__(self, llama: LlamaForCausalLM) -> None:
+        super().__init__()
+        self.llama = llama
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.llama(tokens, use_cache=False, return_dict=True).logits
+
+
+def make_small_llama(folder: str) -> str:
+    config = LlamaConfig(
+        hidden_size=512, intermediate_size=2048, num_hidden_layers=2, num_attention_heads=8, vocab_size=32000
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def export(checkpoint: str, output: str) -> None:
+    # The temporary file, which a portable export has no need of, goes beside the output.
+    with low_memory_export(os.path.dirname(os.path.abspath(output))), torch.no_grad():
+        with memory.phase("load"):
+            model = Logits(LlamaForCausalLM.from_pretrained(checkpoint, dtype="auto").eval())
+        tokens = torch.arange(8).reshape(1, 8)
+        with memory.phase("expected output"):
+            suite = MethodTestSuite("forward", [MethodTestCase([tokens], [model(tokens)])])
+        with memory.phase("export"):
+            edge = to_edge(torch.export.export(model, (tokens,)))
+        with memory.phase("to_executorch"):
+            program = edge.to_executorch()
+        with memory.phase("bundle"):
+            save_bundled_program((program, [suite]), output, format="segmented")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("checkpoint", nargs="?")
+    parser.add_argument("-o", "--output", default="llama.bpte")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        with memory.phase("make a Llama"):
+            checkpoint = arguments.checkpoint or make_small_llama(folder)
+        export(checkpoint, arguments.output)
+    with memory.phase("verify"):
+        print(open_bundle(arguments.output).verify("forward", 0))
+    print(memory)
+
+
+if __name__ == "__main__":
+    main()
