@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exports a model of 160 MiB from safetensors, in a process of its own, and says what memory it took.
+
+    python export_in_phases.py low|upstream FOLDER
+
+Prints JSON: by phase, the peaks of anonymous and resident memory in bytes above those after the imports. Writes
+FOLDER/portable.pte and FOLDER/xnnpack.pte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from etstream.memory import Phases
+
+memory = Phases()
+with memory.phase("imports"):
+    import torch
+    from etstream.executorch import low_memory_export
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge, to_edge_transform_and_lower
+    from safetensors.torch import load_file, save_file
+
+LAYERS, WIDTH = 10, 2048
+
+
+def stack() -> torch.nn.Module:
+    with torch.device("meta"):
+        return torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]).eval()
+
+
+def write_checkpoint(path: Path) -> None:
+    generator = torch.Generator().manual_seed(1)
+    shapes = {name: value.shape for name, value in stack().state_dict().items()}
+    save_file({name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}, path)
+
+
+def main() -> None:
+    low, folder = sys.argv[1] == "low", Path(sys.argv[2])
+    model, inputs = stack(), (torch.ones(1, WIDTH),)
+    model.load_state_dict(load_file(folder / "stack.safetensors"), assign=True)
+    with low_memory_export(folder) if low else contextlib.nullcontext(), torch.no_grad():
+        for target in ("portable", "xnnpack"):
+            with memory.phase(target):
+                graph = torch.export.export(model, inputs)
+                if target == "portable":
+                    edge = to_edge(graph)
+                else:
+                    edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+                program = edge.to_executorch()
+                with (folder / f"{target}.pte").open("wb") as file:
+                    program.write_to_file(file)
+                del graph, edge, program
+        with memory.phase("eager"):
+            model(*inputs)
+    after_imports = memory["imports"].peak
+    found = {each.name: each.peak.above(after_imports) for each in memory.finished}
+    print(json.dumps({name: vars(peak) for name, peak in found.items()}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "checkpoint":
+        write_checkpoint(Path(sys.argv[2]) / "stack.safetensors")
+    else:
+        main()

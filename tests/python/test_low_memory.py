@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exports under low_memory_export(): the same files, and memory that does not grow with the weights."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import filecmp
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from etstream.executorch import LazyData, low_memory_export
+from executorch.backends.xnnpack.operators import node_visitor
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import (
+    ExecutorchBackendConfig,
+    ExecutorchProgramManager,
+    to_edge,
+    to_edge_transform_and_lower,
+)
+from executorch.exir.emit import _emitter
+from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+from safetensors.torch import load_file, save_file
+
+MIB = 1 << 20
+PHASES = Path(__file__).with_name("export_in_phases.py")
+
+
+def in_phases(mode: str, folder: Path) -> dict[str, dict[str, int]]:
+    """Runs in processes of their own: what is above the imports of this one would say nothing."""
+    command = [sys.executable, str(PHASES), mode, str(folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output.splitlines()[-1]) if mode != "checkpoint" else {}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folders = {mode: tmp_path_factory.mktemp(mode) for mode in ("low", "upstream")}
+    in_phases("checkpoint", folders["low"])
+    (folders["upstream"] / "stack.safetensors").symlink_to(folders["low"] / "stack.safetensors")
+    return {mode: (folder, in_phases(mode, folder)) for mode, folder in folders.items()}
+
+
+MOST = {"portable": (128 * MIB, 256 * MIB), "xnnpack": (256 * MIB, 256 * MIB)}
+"""Anonymous and resident bytes above the imports."""
+
+
+@pytest.mark.parametrize("target", MOST)
+def test_an_export_of_160_mib_stays_within_the_limits_that_upstream_breaks(
+    measured: dict[str, Any], target: str
+) -> None:
+    def within(mode: str) -> tuple[bool, bool]:
+        peak, (anonymous, resident) = measured[mode][1][target], MOST[target]
+        return peak["anonymous"] <= anonymous, peak["resident"] <= resident
+
+    assert within("low") == (True, True), measured
+    assert within("upstream") == (False, False), measured
+    low, upstream = (measured[mode][0] / f"{target}.pte" for mode in ("low", "upstream"))
+    assert filecmp.cmp(low, upstream, shallow=False)
+
+
+def test_pages_that_the_model_itself_touches_are_let_go_of(measured: dict[str, Any]) -> None:
+    assert measured["low"][1]["eager"]["resident"] <= 160 * MIB
+    assert measured["upstream"][1]["eager"]["resident"] > 160 * MIB
+
+
+class EveryKind(torch.nn.Module):
+    """Weights that XNNPACK packs anew and that it takes as they are, a constant, a state, shared ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(16, 128, 3)
+        self.norm = torch.nn.BatchNorm2d(128)
+        self.transposed = torch.nn.ConvTranspose2d(128, 64, 3)
+        self.linear = torch.nn.Linear(64, 512)
+        self.same = torch.nn.Linear(64, 512)
+        self.same.weight = self.linear.weight
+        self.register_buffer("factor", torch.randn(64, 64))
+        self.register_buffer("state", torch.ones(100, 100))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.norm(self.convolution(x)))
+        y = self.transposed(y).mean((2, 3)) @ self.factor
+        self.state.add_(1)
+        return self.linear(y) - self.same(y) + self.state.sum()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> EveryKind:
+    torch.manual_seed(2)
+    made = EveryKind().eval()
+    state = {name: value.clone() for name, value in made.state_dict().items()}
+    save_file(state, tmp_path / "model.safetensors")
+    made.load_state_dict(load_file(tmp_path / "model.safetensors"), assign=True)
+    made.same.weight = made.linear.weight
+    return made
+
+
+INPUTS = (torch.ones(1, 16, 8, 8),)
+
+
+def exported(model: torch.nn.Module, *, xnnpack: bool = False, **config: Any) -> ExecutorchProgramManager:
+    graph = torch.export.export(model, INPUTS)
+    edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()]) if xnnpack else to_edge(graph)
+    return edge.to_executorch(ExecutorchBackendConfig(**config))
+
+
+def files(manager: ExecutorchProgramManager) -> dict[str, bytes]:
+    """The program and its named data, as they are written."""
+    program = io.BytesIO()
+    manager.write_to_file(program)
+    return {"": program.getvalue(), **{name: bytes(cord) for name, cord in manager._tensor_data.items()}}
+
+
+def lazy(manager: ExecutorchProgramManager) -> list[LazyData]:
+    constants = [each.storage for each in manager._emitter_output.program.constant_buffer]
+    named = manager._named_data.buffers if manager._named_data else []
+    return [each for each in [*constants, *named] if isinstance(each, LazyData)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"external_constants": True, "passes": [InitializedMutableBufferPass(["state"])]},
+        {"xnnpack": True},
+    ],
+    ids=["portable", "external", "xnnpack"],
+)
+def test_files_are_those_of_upstream(model: EveryKind, options: dict[str, Any], tmp_path: Path) -> None:
+    expected = files(exported(model, **options))
+    with low_memory_export(tmp_path):
+        manager = exported(model, **options)
+    # Also once the folder is empty again, and the context left.
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    assert files(manager) == expected
+    assert lazy(manager) or "external_constants" in options
+
+
+def test_a_tensor_changed_in_memory_is_not_read_from_its_file(model: EveryKind, tmp_path: Path) -> None:
+    with torch.no_grad():
+        model.linear.weight[0, 0] = 5
+    expected = files(exported(model))
+    with low_memory_export():
+        assert files(exported(model)) == expected
+
+
+def test_a_file_that_took_the_checkpoints_place_is_not_read(model: EveryKind, tmp_path: Path) -> None:
+    expected = files(exported(model))
+    checkpoint = tmp_path / "model.safetensors"
+    size = checkpoint.stat().st_size
+    checkpoint.unlink()
+    checkpoint.write_bytes(bytes(size))
+    with low_memory_export():
+        assert files(exported(model)) == expected
+
+
+def test_a_checkpoint_cut_short_is_an_error_when_the_program_is_saved(model: EveryKind, tmp_path: Path) -> None:
+    import etstream
+
+    with low_memory_export():
+        manager = exported(model)
+    with (tmp_path / "model.safetensors").open("r+b") as file:
+        file.truncate(4096)
+    with pytest.raises(etstream.Error, match="model.safetensors"):
+        files(manager)
+
+
+def test_copies_share_the_file_until_they_are_written_to(model: EveryKind, tmp_path: Path) -> None:
+    before = (tmp_path / "model.safetensors").read_bytes()
+    with low_memory_export(), torch.no_grad():
+        copied = copy.deepcopy(model)
+        assert _is_mapped(copied.linear.weight, tmp_path) and _is_mapped(copied.factor, tmp_path)
+        assert copied.same.weight is copied.linear.weight
+        copied.linear.weight.fill_(3)
+        copied.factor.fill_(3)
+    assert torch.all(copied.linear.weight == 3) and not torch.any(model.linear.weight == 3)
+    assert not torch.any(model.factor == 3)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    assert not _is_mapped(copy.deepcopy(model).linear.weight, tmp_path)
+
+
+def _is_mapped(tensor: torch.Tensor, folder: Path) -> bool:
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if start <= tensor.data_ptr() < end:
+            return line.endswith(str(folder / "model.safetensors"))
+    return False
+
+
+def _in_place() -> tuple[Any, ...]:
+    emit = _emitter._Emitter._tensor_spec_to_evalue
+    copies = torch.nn.Parameter.__deepcopy__, torch.UntypedStorage.__deepcopy__
+    names = [{"bytes", "hashlib"} & vars(module).keys() for module in (_emitter, node_visitor)]
+    return emit, *copies, *names, _emitter.hashlib, node_visitor.hashlib
+
+
+def test_it_is_undone_at_the_end_also_after_errors_and_when_nested(tmp_path: Path) -> None:
+    before = _in_place()
+    assert before[-1] is hashlib
+    with low_memory_export():
+        within = _in_place()
+        with contextlib.suppress(FileNotFoundError), low_memory_export(tmp_path):
+            raise FileNotFoundError
+        assert _in_place() == within != before
+    assert _in_place() == before
+    assert "etstream low_memory_export" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_spill_folder_that_is_not_there_is_an_error(model: EveryKind, tmp_path: Path) -> None:
+    before = _in_place()
+    with pytest.raises(Exception, match="nowhere") as error, low_memory_export(tmp_path / "nowhere"):
+        exported(model, xnnpack=True)
+    assert _causes(error.value) & {FileNotFoundError}
+    assert _in_place() == before
+
+
+def _causes(error: BaseException | None) -> set[type]:
+    return {type(error), *_causes(error.__cause__ or error.__context__)} if error is not None else set()
+
+
+def test_other_threads_export_as_ever_meanwhile(model: EveryKind) -> None:
+    managers: list[ExecutorchProgramManager] = []
+
+    def export() -> None:
+        managers.append(exported(model))
+
+    with low_memory_export():
+        thread = threading.Thread(target=export)
+        thread.start()
+        thread.join()
+        export()
+    assert not lazy(managers[0]) and lazy(managers[1])
+
+
+def test_lazy_data_is_like_bytes() -> None:
+    data = bytes(range(256)) * 20
+    held = LazyData(data)
+    assert (len(held), held, bytes(held), hash(held)) == (len(data), data, data, hash(LazyData(data)))
+    assert held != data[:-1] and held != bytes(len(data)) and held != LazyData(bytes(3))
+    for index in (0, -1, slice(3, 9), slice(-4, None), slice(None, None, 7), slice(9, 3)):
+        assert held[index] == data[index]
+    assert copy.deepcopy(held) is held
+    import pickle
+
+    assert pickle.loads(pickle.dumps(held)) == data
