@@ -12,6 +12,8 @@
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
+  // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("__version__") = ETSTREAM_VERSION;
   bind_sources(module);

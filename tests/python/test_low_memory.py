@@ -9,12 +9,14 @@ import filecmp
 import hashlib
 import io
 import json
+import pickle
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import etstream
 import pytest
 import torch
 from etstream.executorch import LazyData, low_memory_export
@@ -38,13 +40,20 @@ def in_phases(mode: str, folder: Path) -> dict[str, dict[str, int]]:
     """Runs in processes of their own: what is above the imports of this one would say nothing."""
     command = [sys.executable, str(PHASES), mode, str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(output.splitlines()[-1]) if mode != "checkpoint" else {}
+    return json.loads(output.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folders = {mode: tmp_path_factory.mktemp(mode) for mode in ("low", "upstream")}
-    in_phases("checkpoint", folders["low"])
+    generator = torch.Generator().manual_seed(1)
+    shapes = {"weight": (2048, 2048), "bias": (2048,)}
+    weights = {
+        f"{layer}.{name}": torch.randn(shape, generator=generator)
+        for layer in range(10)
+        for name, shape in shapes.items()
+    }
+    save_file(weights, folders["low"] / "stack.safetensors")
     (folders["upstream"] / "stack.safetensors").symlink_to(folders["low"] / "stack.safetensors")
     return {mode: (folder, in_phases(mode, folder)) for mode, folder in folders.items()}
 
@@ -67,40 +76,53 @@ def test_an_export_of_160_mib_stays_within_the_limits_that_upstream_breaks(
     assert filecmp.cmp(low, upstream, shallow=False)
 
 
-def test_pages_that_the_model_itself_touches_are_let_go_of(measured: dict[str, Any]) -> None:
-    assert measured["low"][1]["eager"]["resident"] <= 160 * MIB
-    assert measured["upstream"][1]["eager"]["resident"] > 160 * MIB
+def test_pages_that_are_touched_otherwise_are_let_go_of(measured: dict[str, Any]) -> None:
+    assert measured["low"][1]["touch"]["resident"] <= 160 * MIB, measured
+    assert measured["upstream"][1]["touch"]["resident"] > 160 * MIB, measured
 
 
 class EveryKind(torch.nn.Module):
-    """Weights that XNNPACK packs anew and that it takes as they are, a constant, a state, shared ones."""
+    """Weights, shared ones too, constants, and a state."""
 
     def __init__(self) -> None:
         super().__init__()
         self.convolution = torch.nn.Conv2d(16, 128, 3)
-        self.norm = torch.nn.BatchNorm2d(128)
-        self.transposed = torch.nn.ConvTranspose2d(128, 64, 3)
-        self.linear = torch.nn.Linear(64, 512)
-        self.same = torch.nn.Linear(64, 512)
+        self.linear = torch.nn.Linear(128, 512)
+        self.same = torch.nn.Linear(128, 512)
         self.same.weight = self.linear.weight
-        self.register_buffer("factor", torch.randn(64, 64))
+        self.register_buffer("factor", torch.randn(128, 128))
         self.register_buffer("state", torch.ones(100, 100))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = torch.relu(self.norm(self.convolution(x)))
-        y = self.transposed(y).mean((2, 3)) @ self.factor
+        y = self.convolution(x).mean((2, 3)) @ self.factor
         self.state.add_(1)
         return self.linear(y) - self.same(y) + self.state.sum()
 
 
+class Packed(torch.nn.Module):
+    """For XNNPACK: weights that it packs anew, and ones that it takes as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(16, 128, 3)
+        self.linear = torch.nn.Linear(128, 512)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(torch.relu(self.convolution(x)).mean((2, 3)))
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> EveryKind:
-    torch.manual_seed(2)
-    made = EveryKind().eval()
-    state = {name: value.clone() for name, value in made.state_dict().items()}
-    save_file(state, tmp_path / "model.safetensors")
-    made.load_state_dict(load_file(tmp_path / "model.safetensors"), assign=True)
+    made = mapped(EveryKind(), tmp_path)
     made.same.weight = made.linear.weight
+    return made
+
+
+def mapped(made: Any, folder: Path) -> Any:
+    made.eval()
+    state = {name: value.clone() for name, value in made.state_dict().items()}
+    save_file(state, folder / "model.safetensors")
+    made.load_state_dict(load_file(folder / "model.safetensors"), assign=True)
     return made
 
 
@@ -127,15 +149,16 @@ def lazy(manager: ExecutorchProgramManager) -> list[LazyData]:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("kind", "options"),
     [
-        {},
-        {"external_constants": True, "passes": [InitializedMutableBufferPass(["state"])]},
-        {"xnnpack": True},
+        (EveryKind, {}),
+        (EveryKind, {"external_constants": True, "passes": [InitializedMutableBufferPass(["state"])]}),
+        (Packed, {"xnnpack": True}),
     ],
     ids=["portable", "external", "xnnpack"],
 )
-def test_files_are_those_of_upstream(model: EveryKind, options: dict[str, Any], tmp_path: Path) -> None:
+def test_files_are_those_of_upstream(kind: type, options: dict[str, Any], tmp_path: Path) -> None:
+    model = mapped(kind(), tmp_path)
     expected = files(exported(model, **options))
     with low_memory_export(tmp_path):
         manager = exported(model, **options)
@@ -164,8 +187,6 @@ def test_a_file_that_took_the_checkpoints_place_is_not_read(model: EveryKind, tm
 
 
 def test_a_checkpoint_cut_short_is_an_error_when_the_program_is_saved(model: EveryKind, tmp_path: Path) -> None:
-    import etstream
-
     with low_memory_export():
         manager = exported(model)
     with (tmp_path / "model.safetensors").open("r+b") as file:
@@ -215,8 +236,9 @@ def test_it_is_undone_at_the_end_also_after_errors_and_when_nested(tmp_path: Pat
     assert "etstream low_memory_export" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_spill_folder_that_is_not_there_is_an_error(model: EveryKind, tmp_path: Path) -> None:
+def test_a_spill_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     before = _in_place()
+    model = mapped(Packed(), tmp_path)
     with pytest.raises(Exception, match="nowhere") as error, low_memory_export(tmp_path / "nowhere"):
         exported(model, xnnpack=True)
     assert _causes(error.value) & {FileNotFoundError}
@@ -249,6 +271,4 @@ def test_lazy_data_is_like_bytes() -> None:
     for index in (0, -1, slice(3, 9), slice(-4, None), slice(None, None, 7), slice(9, 3)):
         assert held[index] == data[index]
     assert copy.deepcopy(held) is held
-    import pickle
-
     assert pickle.loads(pickle.dumps(held)) == data

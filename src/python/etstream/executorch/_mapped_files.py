@@ -33,11 +33,11 @@ class MappedFile:
         if not os.path.samestat(os.stat(path), os.fstat(self._descriptor)):
             raise FileNotFoundError(f"{path}: has been replaced")
 
-    def map_copy_on_write(self) -> mmap.mmap:
-        """The whole file as memory of our own, which shares the file's pages until they are written to."""
+    def map_copy_on_write(self, size: int = 0) -> mmap.mmap:
+        """The file, or its first bytes, as memory of our own: its pages are the file's until written to."""
         return mmap.mmap(
             self._descriptor,
-            0,
+            size,
             flags=mmap.MAP_PRIVATE | _MAP_NORESERVE,
             prot=mmap.PROT_READ | mmap.PROT_WRITE,
         )
@@ -126,7 +126,7 @@ def _open_mapped(mapping: _Mapping) -> MappedFile | None:
     """Opens a mapping's file by its path, unless another file has taken that path."""
     try:
         file = MappedFile(mapping.path)
-        memory = file.map_copy_on_write()
+        memory = file.map_copy_on_write(1)
     except (OSError, ValueError, Error):
         return None
     # How the kernel names the file at that path shows in a mapping of it.
