@@ -65,8 +65,9 @@ def main() -> None:
             checkpoint = arguments.checkpoint or make_small_llama(folder)
         export(checkpoint, arguments.output)
     with memory.phase("verify"):
-        print(open_bundle(arguments.output).verify("forward", 0))
-    print(memory)
+        result = open_bundle(arguments.output).verify("forward", 0, rtol=1e-2, atol=1e-2)
+    print(result, memory, sep="\n\n")
+    raise SystemExit(0 if result else 1)
 
 
 if __name__ == "__main__":

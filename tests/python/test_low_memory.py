@@ -181,7 +181,8 @@ def test_a_file_that_took_the_checkpoints_place_is_not_read(model: EveryKind, tm
     checkpoint = tmp_path / "model.safetensors"
     size = checkpoint.stat().st_size
     checkpoint.unlink()
-    checkpoint.write_bytes(bytes(size))
+    # The kernel says that the mapped file is this one.
+    checkpoint.with_name("model.safetensors (deleted)").write_bytes(bytes(size))
     with low_memory_export():
         assert files(exported(model)) == expected
 

@@ -116,7 +116,8 @@ def low_memory_export(
     The files are the same, byte for byte. What the program's constants become:
 
     - tensors that are mapped from a file (a checkpoint loaded with safetensors, or with
-      `torch.load(mmap=True)`) and were not changed since: ranges of that file, which stays open;
+      `torch.load(mmap=True)`) and were not changed since: ranges of that file, which has to stay
+      where and as it is until the program is saved;
     - other tensors of the program: views of their memory, which must not change before the
       program is saved;
     - tensors that XNNPACK packs: ranges of the checkpoint where their bytes are unchanged, or of
@@ -124,11 +125,14 @@ def low_memory_export(
       (default: /var/tmp, since /tmp is often in memory; better beside the output).
 
     Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
-    any step maps in are let go of again while it goes on. So the checkpoint must not be changed or
-    cut short before the program is saved; a file that has become shorter is an OSError.
+    any step maps in are let go of again while it goes on.
 
     It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
     after an error. The program that comes out of it may be used and saved after it.
+
+    Raises:
+        OSError: the spill folder is not there, or full.
+        etstream.Error: when the program is saved, if a checkpoint has changed or gone meanwhile.
     """
     if spill_folder is None:
         spill_folder = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
