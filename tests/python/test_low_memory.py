@@ -19,7 +19,7 @@ from typing import Any
 import etstream
 import pytest
 import torch
-from etstream.executorch import LazyData, low_memory_export
+from etstream.executorch import LazyData, install, low_memory_export
 from executorch.backends.xnnpack.operators import node_visitor
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import (
@@ -168,7 +168,13 @@ def test_files_are_those_of_upstream(kind: type, options: dict[str, Any], tmp_pa
     assert lazy(manager) or "external_constants" in options
 
 
-def test_a_tensor_changed_in_memory_is_not_read_from_its_file(model: EveryKind, tmp_path: Path) -> None:
+def test_it_goes_together_with_install(model: EveryKind, tmp_path: Path) -> None:
+    expected = files(exported(model, external_constants=True))
+    with install(), low_memory_export(tmp_path):
+        assert files(exported(model, external_constants=True)) == expected
+
+
+def test_a_tensor_changed_in_memory_is_not_read_from_its_file(model: EveryKind) -> None:
     with torch.no_grad():
         model.linear.weight[0, 0] = 5
     expected = files(exported(model))
