@@ -3,8 +3,8 @@
 
     python examples/export_llama.py [CHECKPOINT] [-o llama.bpte]
 
-CHECKPOINT is a folder as save_pretrained() writes it, with weights in safetensors. Without one, a small Llama with
-random weights is made. Prints what was in memory at most, by phase, in MiB.
+CHECKPOINT is a folder as save_pretrained() writes it, with weights in safetensors. Without one, a small Llama
+with random weights is made. Prints what was in memory at most, by phase, in MiB.
 """
 
 import argparse

@@ -3,12 +3,12 @@
 
     python perf/export_llama.py SCRATCH_FOLDER [--quick] [--large]
 
-Prints a table by phase, compares the programs, and says whether the targets are reached. The folder needs 25 GB, the
-machine 12 GiB of memory. --quick takes a small model. --large instead exports one of over 8 GiB, whose weights lie in
-a sparse file, under a limit of 2 GiB; that needs 30 GB on the disk. For the portable kernels the kernel sees to the
-limit (RLIMIT_DATA: private memory that can be written to, where safetensors' mappings would count, so the weights are
-mapped read-only). Lowering copies weights, if only on write, which would count too: for XNNPACK the process is killed
-once it has 2 GiB of anonymous memory.
+Prints a table by phase, compares the programs, and says whether the targets are reached. The folder needs
+25 GB, the machine 12 GiB of memory. --quick takes a small model. --large instead exports one of over 8 GiB, whose
+weights lie in a sparse file, under a limit of 2 GiB; that needs 30 GB on the disk. For the portable kernels the
+operating system sees to the limit (RLIMIT_DATA: private memory that can be written to, where safetensors'
+mappings would count, so the weights are mapped read-only). Lowering copies weights, if only on write, which would
+count too: for XNNPACK the process is killed once it has 2 GiB of anonymous memory.
 """
 
 from __future__ import annotations

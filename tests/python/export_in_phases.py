@@ -3,8 +3,8 @@
 
     python export_in_phases.py low|upstream FOLDER
 
-Prints JSON: by phase, the peaks of anonymous and resident memory in bytes above those after the imports. Reads
-FOLDER/stack.safetensors, and writes FOLDER/portable.pte and FOLDER/xnnpack.pte.
+Prints JSON: by phase, the peaks of anonymous and resident memory in bytes above those after the imports.
+Reads FOLDER/stack.safetensors, and writes FOLDER/portable.pte and FOLDER/xnnpack.pte.
 """
 
 from __future__ import annotations

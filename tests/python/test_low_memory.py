@@ -131,7 +131,10 @@ INPUTS = (torch.ones(1, 16, 8, 8),)
 
 def exported(model: torch.nn.Module, *, xnnpack: bool = False, **config: Any) -> ExecutorchProgramManager:
     graph = torch.export.export(model, INPUTS)
-    edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()]) if xnnpack else to_edge(graph)
+    if xnnpack:
+        edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+    else:
+        edge = to_edge(graph)
     return edge.to_executorch(ExecutorchBackendConfig(**config))
 
 
@@ -193,7 +196,9 @@ def test_a_file_that_took_the_checkpoints_place_is_not_read(model: EveryKind, tm
         assert files(exported(model)) == expected
 
 
-def test_a_checkpoint_cut_short_is_an_error_when_the_program_is_saved(model: EveryKind, tmp_path: Path) -> None:
+def test_a_checkpoint_cut_short_is_an_error_when_a_program_is_saved(
+    model: EveryKind, tmp_path: Path
+) -> None:
     with low_memory_export():
         manager = exported(model)
     with (tmp_path / "model.safetensors").open("r+b") as file:

@@ -57,8 +57,10 @@ class LazyData(FileBackedData):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (bytes, LazyData)):
             return NotImplemented
+        if len(self) != len(other):
+            return False
         digest = other.sha256() if isinstance(other, LazyData) else hashlib.sha256(other).digest()
-        return len(self) == len(other) and self.sha256() == digest
+        return self.sha256() == digest
 
     def __hash__(self) -> int:
         return hash(self.sha256())
