@@ -49,16 +49,6 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb
   return tensor;
 }
 
-/// A number is what Python says it is, a bool before an int.
-Value value_of(nb::handle object) {
-  if (object.is_none()) return std::monostate{};
-  if (PyBool_Check(object.ptr())) return object.is(Py_True);
-  if (PyLong_Check(object.ptr())) return nb::cast<std::int64_t>(object);
-  if (PyFloat_Check(object.ptr())) return nb::cast<double>(object);
-  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
-  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
-}
-
 nb::object object_of(const Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return nb::cast(*tensor);
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return nb::cast(*integer);
@@ -175,6 +165,15 @@ void bind_values(nb::module_& module) {
 }
 
 }  // namespace
+
+Value value_of(nb::handle object) {
+  if (object.is_none()) return std::monostate{};
+  if (PyBool_Check(object.ptr())) return object.is(Py_True);
+  if (PyLong_Check(object.ptr())) return nb::cast<std::int64_t>(object);
+  if (PyFloat_Check(object.ptr())) return nb::cast<double>(object);
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
+}
 
 void bind_bundles(nb::module_& module) {
   bind_values(module);

@@ -5,7 +5,13 @@
 
 #include <nanobind/nanobind.h>
 
+#include "etstream/bundled_program.h"
+
 namespace etstream::python {
+
+/// A number is what Python says it is, a bool before an int. A tensor is a Tensor, or one of torch's or
+/// NumPy's. Raises TypeError for something else.
+[[nodiscard]] Value value_of(nanobind::handle object);
 
 void bind_bundles(nanobind::module_& module);
 

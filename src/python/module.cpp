@@ -5,10 +5,12 @@
 
 #include "etstream/version.h"
 #include "python/bundles.h"
+#include "python/file_bytes_posix.h"
 #include "python/layouts.h"
 #include "python/programs.h"
 #include "python/reports.h"
 #include "python/sources.h"
+#include "python/test_cases.h"
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
@@ -21,4 +23,6 @@ NB_MODULE(_core, module) {
   bind_bundles(module);
   bind_programs(module);
   bind_reports(module);
+  bind_test_cases(module);
+  bind_file_bytes(module);
 }

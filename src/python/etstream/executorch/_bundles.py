@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bundled programs (.bpte) as the dataclasses of ExecuTorch's schema."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+from etstream import _core
+from etstream._buffers import exported
+from etstream._errors import UnsupportedError
+from executorch.devtools.bundled_program import schema
+from executorch.exir.scalar_type import ScalarType
+
+_SCALAR_TYPES = {
+    "uint8": ScalarType.BYTE,
+    "int8": ScalarType.CHAR,
+    "int16": ScalarType.SHORT,
+    "int32": ScalarType.INT,
+    "int64": ScalarType.LONG,
+    "float16": ScalarType.HALF,
+    "float32": ScalarType.FLOAT,
+    "float64": ScalarType.DOUBLE,
+    "bool": ScalarType.BOOL,
+    "qint8": ScalarType.QINT8,
+    "quint8": ScalarType.QUINT8,
+    "qint32": ScalarType.QINT32,
+    "bfloat16": ScalarType.BFLOAT16,
+    "quint4x2": ScalarType.QUINT4x2,
+    "quint2x4": ScalarType.QUINT2x4,
+    "bits16": ScalarType.BITS16,
+    "float8_e5m2": ScalarType.FLOAT8E5M2,
+    "float8_e4m3fn": ScalarType.FLOAT8E4M3FN,
+    "float8_e5m2fnuz": ScalarType.FLOAT8E5M2FNUZ,
+    "float8_e4m3fnuz": ScalarType.FLOAT8E4M3FNUZ,
+    "uint16": ScalarType.UINT16,
+    "uint32": ScalarType.UINT32,
+    "uint64": ScalarType.UINT64,
+}
+
+
+def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledProgram:
+    """A bundle in the dataclasses of ExecuTorch's schema, without flatc.
+
+    Equals what deserialize_from_flatbuffer_to_bundled_program gives for a BP08 bundle, but for what that
+    gets wrong or fails at: each double is the one in the file (that rounds them to 12 digits, loses the sign
+    of zero, and fails at NaN and infinities), and a value of no kind is None.
+
+    Args:
+        source: all of a .bpte file, of either format: a path, a buffer, or another source.
+        lazy: have `program` and the `data` of tensors be read-only memoryviews: of the file, mapped, whose
+            pages are read as they are touched and may be taken back, so it is not to be changed while they
+            are in use (nothing else keeps it); or of the buffer. They equal bytes of the same content, and
+            ExecuTorch serializes them; but they can't be pickled or deep-copied. Otherwise, and for a source
+            that is neither a file nor a buffer, they are bytes.
+
+    Raises:
+        CorruptError: the file is damaged; names file and offset.
+        UnsupportedError: a tensor has over 16 dimensions.
+        ValueError: a tensor has a dtype that ExecuTorch 1.5.1 does not know.
+    """
+    file = _core.Source(source)
+    return _Reading(file, _view_of(source, file) if lazy else None).bundle()
+
+
+def _view_of(source: Any, file: _core.Source) -> memoryview | None:
+    """The bytes of `file`, which is `source`, where they lie; None where that is neither a file nor memory."""
+    if not isinstance(source, (str, os.PathLike, _core.Source)):
+        try:
+            return memoryview(exported(source)).cast("B").toreadonly()
+        except TypeError:
+            return None
+    try:
+        descriptor, offset, size = _core.open_range(file)
+    except UnsupportedError:
+        return None
+    try:
+        lead = offset % mmap.ALLOCATIONGRANULARITY
+        mapped = mmap.mmap(descriptor, lead + size, access=mmap.ACCESS_READ, offset=offset - lead)
+    finally:
+        os.close(descriptor)
+    return memoryview(mapped)[lead:]
+
+
+class _Reading:
+    """Of one bundle, whose payloads are parts of `view` where there is one."""
+
+    def __init__(self, file: _core.Source, view: memoryview | None) -> None:
+        self._file = file
+        self._view = view
+
+    def bundle(self) -> schema.BundledProgram:
+        file = _core.BundledProgramFile(self._file)
+        return schema.BundledProgram(
+            version=file.version,
+            method_test_suites=[
+                schema.BundledMethodTestSuite(
+                    method_name=suite.method_name,
+                    test_cases=[
+                        schema.BundledMethodTestCase(
+                            inputs=self._values(case.inputs),
+                            expected_outputs=self._values(case.expected_outputs),
+                        )
+                        for case in suite.test_cases
+                    ],
+                )
+                for suite in file.suites
+            ],
+            program=self._payload(file.program),
+        )
+
+    def _values(self, values: list[Any]) -> list[schema.Value]:
+        return [schema.Value(val=self._value(value)) for value in values]
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, _core.Tensor):
+            if value.dtype not in _SCALAR_TYPES:
+                raise ValueError(f"{self._file.name}: a tensor has a dtype that is {value.dtype}")
+            return schema.Tensor(
+                scalar_type=_SCALAR_TYPES[value.dtype],
+                sizes=list(value.sizes),
+                data=self._payload(value.data),
+                dim_order=list(value.dim_order),
+            )
+        if isinstance(value, bool):
+            return schema.Bool(bool_val=value)
+        if isinstance(value, int):
+            return schema.Int(int_val=value)
+        return None if value is None else schema.Double(double_val=value)
+
+    def _payload(self, source: _core.Source) -> Any:
+        begin = None if self._view is None else _core.offset_in(source, self._file)
+        if self._view is None or begin is None:
+            return source.read()
+        return self._view[begin : begin + source.size]

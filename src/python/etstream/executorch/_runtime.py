@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bundles on the ExecuTorch runtime that is installed."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from etstream import _core
+from etstream._errors import InvalidArgumentError, NotFoundError, UnsupportedError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # that it is experimental
+    from executorch.extension.pybindings import portable_lib
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """How a test case went, which could be run. True if every output is as expected."""
+
+    method: str
+    case: int
+    outputs: tuple[_core.Comparison, ...]
+    """By the output's index; none where the case expects none, as it is for profiling only."""
+
+    def __bool__(self) -> bool:
+        return all(self.outputs)
+
+    def __str__(self) -> str:
+        if not self.outputs:
+            return f"{self.method}, case {self.case}: ran, and expects no outputs"
+        lines = [f"{self.method}, case {self.case}: {'passed' if self else 'FAILED'}"]
+        lines += [f"  output {index}: {output}" for index, output in enumerate(self.outputs)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class BundleResult:
+    """How all test cases went, in the order of the file. True if each passed."""
+
+    cases: tuple[CaseResult, ...]
+
+    def __bool__(self) -> bool:
+        return all(self.cases)
+
+    def __str__(self) -> str:
+        passed = sum(map(bool, self.cases))
+        return "\n".join([*map(str, self.cases), f"{passed} of {len(self.cases)} test cases passed"])
+
+
+class Bundle:
+    """An open bundle; see open_bundle(). A context manager. One thread at a time may use it.
+
+    The program, and the weights, are mapped where they lie in their files, which are not to change while the
+    bundle is open: they take no memory but what the runtime makes of them (a delegate may copy weights), and
+    nothing is copied on the disk. They are copied to memory where they can't be mapped: in a source that is
+    no regular file, or at an offset that is no multiple of 16 bytes.
+    """
+
+    def __init__(self, source: Any, weights: Any = None) -> None:
+        file = _core.Source(source)
+        self._name = file.name
+        self._file = _core.BundledProgramFile(file)
+        self._weights = None if weights is None else _core.Source(weights)
+        self._loaded: tuple[_Bytes, _Bytes | None] | None = None
+        self._closed = False
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file. May be called again."""
+        self._loaded = None
+        self._closed = True
+
+    @property
+    def format(self) -> str:
+        """'bp08' or 'segmented'."""
+        return self._file.format
+
+    @property
+    def program(self) -> _core.Source:
+        """The .pte file inside, which stays where it is."""
+        return self._file.program
+
+    @property
+    def methods(self) -> dict[str, int]:
+        """The methods that have test cases, in the order of the file, and how many each has."""
+        sizes = _core.suite_sizes(self._file)
+        return {method: sizes[self._suites_by_method()[method]][1] for method, _ in sizes}
+
+    @property
+    def suites(self) -> list[_core.TestSuite]:
+        """The test cases of each method, in the order of the file. The data of tensors stays in it."""
+        return self._file.suites
+
+    def verify(
+        self,
+        method: str = "forward",
+        case: int = 0,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+        integer: int = 0,
+        nan_equal: bool = True,
+    ) -> CaseResult:
+        """Runs a test case, and compares what comes out with what it expects.
+
+        Each runs in a program that is loaded anew, so that nothing is left over from another. It is checked
+        before that the program is sound and that the test case fits it, as ExecuTorch may crash where not.
+
+        Args:
+            method: where a bundle has several suites for it, the first counts, as for ExecuTorch.
+            case: its index in the suite.
+            rtol, atol: floating-point elements and doubles pass if |actual - expected| <= atol + rtol *
+                |expected|. The defaults are ExecuTorch's.
+            integer: by how much integers may differ; 1 is what rounding takes in quantized outputs.
+            nan_equal: whether NaN is as expected where NaN is expected.
+
+        Raises:
+            NotFoundError: the bundle has no such method or test case.
+            InvalidArgumentError: the test case does not fit the program, which names the input or output; or
+                ExecuTorch refuses the program or fails to run the method, which says what it says (its log on
+                stderr says more); or a tolerance is negative or NaN.
+            CorruptError: the program is damaged.
+        """
+        suites = self._suites_by_method()
+        if method not in suites:
+            known = ", ".join(map(repr, suites)) or "none"
+            raise NotFoundError(
+                f"{self._name}: no test cases for method {method!r}; methods that have some: {known}"
+            )
+        suite = suites[method]
+        count = _core.suite_sizes(self._file)[suite][1]
+        if not 0 <= case < count:
+            raise NotFoundError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
+        return self._verify(suite, method, case, _tolerance(rtol, atol, integer, nan_equal))
+
+    def verify_all(
+        self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
+    ) -> BundleResult:
+        """Runs every test case, as verify() runs one, and raises as that does at the first that can't be run."""
+        tolerance = _tolerance(rtol, atol, integer, nan_equal)
+        return BundleResult(
+            tuple(
+                self._verify(suite, method, case, tolerance)
+                for suite, (method, count) in enumerate(_core.suite_sizes(self._file))
+                for case in range(count)
+            )
+        )
+
+    def _verify(self, suite: int, method: str, case: int, tolerance: dict[str, Any]) -> CaseResult:
+        test_case = _core.fitted_test_case(self._file, suite, case)
+        actual = self._run(method, case, [_to_torch(value) for value in test_case.inputs])
+        compared = [
+            _core.compare(expected, output, **tolerance)
+            for expected, output in zip(test_case.expected_outputs, actual)
+        ]
+        return CaseResult(method, case, tuple(compared))
+
+    def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
+        program, weights = self._load()
+        try:
+            module = portable_lib._load_for_executorch_from_buffer(
+                program.bytes, None if weights is None else weights.bytes
+            )
+            return module.run_method(method, inputs)
+        except RuntimeError as error:
+            raise InvalidArgumentError(
+                f"{self._name}: method {method!r}, test case {case}: ExecuTorch says: {error}"
+            ) from error
+
+    def _load(self) -> tuple[_Bytes, _Bytes | None]:
+        if self._closed:
+            raise ValueError(f"{self._name}: the bundle is closed")
+        if self._loaded is None:
+            weights = None if self._weights is None else _bytes_of(self._weights)
+            self._loaded = _bytes_of(self._file.program), weights
+        return self._loaded
+
+    def _suites_by_method(self) -> dict[str, int]:
+        suites: dict[str, int] = {}
+        for suite, (method, _) in enumerate(_core.suite_sizes(self._file)):
+            suites.setdefault(method, suite)
+        return suites
+
+
+def open_bundle(source: Any, *, weights: Any = None) -> Bundle:
+    """Opens a bundle (.bpte, of either format), to run its test cases on the installed ExecuTorch runtime.
+
+    What runs is what this process has of ExecuTorch: import first what registers more operators.
+
+    Args:
+        source: all of the file: a path, a buffer, or another source.
+        weights: a source: the .ptd file that the program takes weights from, if it does.
+
+    Raises:
+        CorruptError: the file is damaged; names file and offset.
+    """
+    return Bundle(source, weights)
+
+
+@dataclass(frozen=True)
+class _CopiedBytes:
+    bytes: bytes
+
+
+_Bytes = _core.FileBytes | _CopiedBytes
+
+
+def _bytes_of(source: _core.Source) -> _Bytes:
+    """All of `source` as bytes, which take no memory where they can be mapped."""
+    try:
+        return _core.FileBytes(source)
+    except UnsupportedError:
+        return _CopiedBytes(source.read())
+
+
+def _tolerance(rtol: float, atol: float, integer: int, nan_equal: bool) -> dict[str, Any]:
+    return {"absolute": atol, "relative": rtol, "integer": integer, "nan_equal": nan_equal}
+
+
+def _to_torch(value: Any) -> Any:
+    """An input as ExecuTorch's Python functions take it."""
+    if not isinstance(value, _core.Tensor):
+        return value
+    dtype = getattr(torch, value.dtype)
+    lying = [value.sizes[dimension] for dimension in value.dim_order]
+    if value.data.size == 0:
+        elements = torch.empty(lying, dtype=dtype)
+    else:
+        data = torch.frombuffer(bytearray(value.data.read()), dtype=torch.uint8)
+        elements = data.view(dtype).reshape(lying)
+    return elements.permute([value.dim_order.index(i) for i in range(len(lying))])

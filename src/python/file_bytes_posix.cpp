@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/file_bytes_posix.h"
+
+#include <nanobind/stl/optional.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "io/descriptor_posix.h"
+#include "python/errors.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+/// What CPython puts before the bytes of a bytes object.
+constexpr std::size_t kHeader = offsetof(PyBytesObject, ob_sval);
+/// What malloc, and so Python, aligns bytes to.
+constexpr std::size_t kAlignment = 16;
+static_assert(kHeader % alignof(PyBytesObject) == 0 && kHeader <= 4096);
+
+/// Address space, given back when it is destroyed.
+class AddressRange {
+ public:
+  AddressRange(void* start, std::size_t size) : start_(static_cast<std::byte*>(start)), size_(size) {}
+  AddressRange(AddressRange&& other) noexcept
+      : start_(std::exchange(other.start_, nullptr)), size_(other.size_) {}
+  AddressRange(const AddressRange&) = delete;
+  ~AddressRange() {
+    if (start_) munmap(start_, size_);
+  }
+  [[nodiscard]] std::byte* start() const { return start_; }
+  /// Never gives it back.
+  void abandon() { start_ = nullptr; }
+
+ private:
+  std::byte* start_;
+  std::size_t size_;
+};
+
+/// Maps a range of a file, and makes a bytes object of it: its header is written before the bytes, into a
+/// page of memory and, where the range begins in the midst of a page, a copy of that page. Memory: two pages.
+class FileBytes {
+ public:
+  explicit FileBytes(const ByteSource& source)
+      : FileBytes(value_or_raise(source.open_range()), source.name()) {}
+  FileBytes(const FileBytes&) = delete;
+  ~FileBytes() {
+    // Whoever has it still is to find it there.
+    if (Py_REFCNT(object()) > 1) range_.abandon();
+  }
+
+  [[nodiscard]] nb::bytes bytes() const { return nb::borrow<nb::bytes>(object()); }
+
+ private:
+  FileBytes(const FileRange& file, const std::string& name)
+      : range_(map(file, name)), data_(range_.start() + page_size() + file.offset % page_size()) {
+    std::byte* const header = data_ - kHeader;
+    std::memset(header, 0xff, kHeader);  // a hash of -1 is one that is not known yet
+    // It is never freed as other objects are: this keeps a reference to it.
+    PyObject_InitVar(reinterpret_cast<PyVarObject*>(header), &PyBytes_Type,
+                     static_cast<Py_ssize_t>(file.size));
+  }
+
+  [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
+
+  static std::size_t page_size() {
+    static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return size;
+  }
+
+  /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero at their
+  /// end.
+  static AddressRange map(const FileRange& file, const std::string& name) {
+    const Descriptor descriptor(file.descriptor);
+    const std::size_t lead = file.offset % page_size();
+    if (file.size == 0 || file.offset % kAlignment != 0 || file.size > PY_SSIZE_T_MAX - 3 * page_size()) {
+      raise(make_error(ErrorCode::kUnsupported, name, ": ", file.size, " bytes at ", file.offset,
+                       " can't be used where they lie, which is to be at a multiple of ", kAlignment));
+    }
+    const std::size_t mapped = lead + static_cast<std::size_t>(file.size);
+    const std::size_t size = page_size() + mapped + page_size();
+    void* start =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) raise(system_error(errno, "mapping", name));
+    AddressRange range(start, size);
+    std::byte* const pages = range.start() + page_size();
+    if (mmap(pages, mapped, PROT_READ, MAP_PRIVATE | MAP_FIXED, descriptor.get(),
+             static_cast<off_t>(file.offset - lead)) == MAP_FAILED ||
+        (lead > 0 && mprotect(pages, page_size(), PROT_READ | PROT_WRITE) != 0)) {
+      raise(system_error(errno, "mapping", name));
+    }
+    return range;
+  }
+
+  AddressRange range_;
+  std::byte* data_;
+};
+
+nb::object range_of(const ByteSource& source) {
+  const FileRange range = value_or_raise(source.open_range());
+  return nb::make_tuple(range.descriptor, range.offset, range.size);
+}
+
+}  // namespace
+
+void bind_file_bytes(nb::module_& module) {
+  nb::class_<FileBytes>(
+      module, "FileBytes",
+      "A range of a regular file as a bytes object that takes no memory: its pages are read "
+      "as they are used, and may be taken back. The file is not to change meanwhile.")
+      .def(
+          "__init__", [](FileBytes* self, nb::handle source) { new (self) FileBytes(source_of(source)); },
+          nb::arg("source"), nb::sig("def __init__(self, source: object) -> None"),
+          "Raises UnsupportedError for a source that is not a range of a regular file, or one that does not "
+          "begin at a multiple of 16 bytes.")
+      .def_prop_ro("bytes", &FileBytes::bytes,
+                   "The bytes. The address space is given back with this object, unless they are still "
+                   "referred to then: it is never given back then.");
+  module.def(
+      "open_range", &range_of, nb::arg("source"),
+      nb::sig("def open_range(source: Source) -> tuple[int, int, int]"),
+      "Where a source's bytes lie in a regular file: a descriptor, which is to be closed, and offset and "
+      "size in bytes. Raises UnsupportedError where they do not; CorruptError where the file has "
+      "changed.");
+  module.def(
+      "offset_in", [](const ByteSource& part, const ByteSource& whole) { return part.offset_in(whole); },
+      nb::arg("part"), nb::arg("whole"), "Where one source begins in another, if it is a range of it.");
+}
+
+}  // namespace etstream::python
