@@ -72,8 +72,8 @@ class FileBytes {
   [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
 
   static std::size_t page_size() {
-    static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return size;
+    static const auto kSize = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return kSize;
   }
 
   /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero at their

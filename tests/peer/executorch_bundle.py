@@ -54,7 +54,7 @@ def serialize(suites: Sequence[Suite], program: bytes) -> bytes:
     Works on the schema's own classes: the public API takes tensors only as
     expected outputs, and only programs it can run.
     """
-    return _bundled_program_schema_to_flatbuffer(_schema_bundle(suites, program))
+    return _bundled_program_schema_to_flatbuffer(schema_bundle(suites, program))
 
 
 def serialize_as_older_writers(suites: Sequence[Suite], program: bytes) -> bytes:
@@ -63,11 +63,12 @@ def serialize_as_older_writers(suites: Sequence[Suite], program: bytes) -> bytes
     flatc takes neither None nor numbers that are not finite.
     """
     return convert_to_flatbuffer(
-        serialize_from_bundled_program_to_json(_schema_bundle(suites, program))
+        serialize_from_bundled_program_to_json(schema_bundle(suites, program))
     )
 
 
-def _schema_bundle(suites: Sequence[Suite], program: bytes) -> bp_schema.BundledProgram:
+def schema_bundle(suites: Sequence[Suite], program: bytes) -> bp_schema.BundledProgram:
+    """The bundle of `suites`, in their order, and `program`, in ExecuTorch's own classes."""
     return bp_schema.BundledProgram(
         version=BUNDLED_PROGRAM_SCHEMA_VERSION,
         method_test_suites=[_schema_suite(suite) for suite in suites],

@@ -12,6 +12,7 @@ from etstream.executorch import _version
 _version.check()
 
 from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
+from etstream.executorch._bundles import load_bundled_program  # noqa: E402
 from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._install import install, uninstall  # noqa: E402
 from etstream.executorch._low_memory import low_memory_export  # noqa: E402
@@ -22,11 +23,22 @@ from etstream.executorch._programs import (  # noqa: E402
     save_program,
     save_tensor_data,
 )
+from etstream.executorch._runtime import (  # noqa: E402
+    Bundle,
+    BundleResult,
+    CaseResult,
+    open_bundle,
+)
 
 __all__ = [
+    "Bundle",
+    "BundleResult",
+    "CaseResult",
     "LazyData",
     "install",
+    "load_bundled_program",
     "low_memory_export",
+    "open_bundle",
     "plan_bundled_program",
     "plan_program",
     "plan_tensor_data",

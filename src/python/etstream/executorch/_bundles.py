@@ -10,7 +10,9 @@ from typing import Any
 from etstream import _core
 from etstream._buffers import exported
 from etstream._errors import UnsupportedError
+from etstream.executorch._patches import Patch
 from executorch.devtools.bundled_program import schema
+from executorch.devtools.bundled_program import serialize as serialize_bundle
 from executorch.exir.scalar_type import ScalarType
 
 _SCALAR_TYPES = {
@@ -134,3 +136,12 @@ class _Reading:
         if self._view is None or begin is None:
             return source.read()
         return self._view[begin : begin + source.size]
+
+
+def _deserialize(flatbuffer: bytes) -> schema.BundledProgram:
+    return load_bundled_program(flatbuffer, lazy=False)
+
+
+def patches() -> list[Patch]:
+    """What reads bundled programs in ExecuTorch."""
+    return [Patch(serialize_bundle, "deserialize_from_flatbuffer_to_bundled_program", _deserialize)]

@@ -171,6 +171,7 @@ class Bundle:
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
         program, weights = self._load()
+        module = None
         try:
             module = portable_lib._load_for_executorch_from_buffer(
                 program.bytes, None if weights is None else weights.bytes
@@ -180,6 +181,8 @@ class Bundle:
             raise InvalidArgumentError(
                 f"{self._name}: method {method!r}, test case {case}: ExecuTorch says: {error}"
             ) from error
+        finally:
+            del module  # it refers to the bytes, and is to be gone before them
 
     def _load(self) -> tuple[_Bytes, _Bytes | None]:
         if self._closed:
