@@ -28,4 +28,8 @@ using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write(const Layout& layout, Sink& sink,
                                                  const Progress& progress = {});
 
+/// As write(), without the commit: for whoever has several files that are to appear together.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const Layout& layout, Sink& sink,
+                                                             const Progress& progress = {});
+
 }  // namespace etstream

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/diff_report.h"
 #include "cli/json_report.h"
 #include "etstream/diff.h"
 
@@ -28,21 +29,6 @@ struct DiffArguments {
   bool ignore_layout = false;
   bool json = false;
 };
-
-nlohmann::ordered_json differences_to_json(const DiffArguments& arguments, const FileDiff& found) {
-  auto differences = nlohmann::ordered_json::array();
-  for (const DiffEntry& one : found.differences) {
-    differences.push_back({{"kind", one.kind == DiffEntry::Kind::kContent ? "content" : "layout"},
-                           {"subject", one.subject},
-                           {"a", one.in_a},
-                           {"b", one.in_b}});
-  }
-  return {{"a", arguments.a},
-          {"b", arguments.b},
-          {"same_bytes", found.same_bytes},
-          {"same_content", found.same_content},
-          {"differences", std::move(differences)}};
-}
 
 void print_differences(const FileDiff& found) {
   if (found.same_bytes) {
@@ -66,12 +52,9 @@ Result<bool> diff_command(const DiffArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource a, ByteSource::file(arguments.a));
   ETSTREAM_ASSIGN(const ByteSource b, ByteSource::file(arguments.b));
   ETSTREAM_ASSIGN(FileDiff found, diff(a, b));
-  if (arguments.ignore_layout) {
-    std::erase_if(found.differences,
-                  [](const DiffEntry& one) { return one.kind == DiffEntry::Kind::kLayout; });
-  }
+  if (arguments.ignore_layout) ignore_layout(found);
   if (arguments.json) {
-    print_json(differences_to_json(arguments, found));
+    print_json(differences_to_json(arguments.a, arguments.b, found));
   } else {
     print_differences(found);
   }

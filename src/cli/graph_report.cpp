@@ -2,14 +2,12 @@
 #include "cli/graph_report.h"
 
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
-#include "cli/json_report.h"
 #include "etstream/inspect.h"
 
 namespace etstream::cli {
@@ -113,30 +111,30 @@ Json call_to_json(const ProgramGraph& graph, const GraphCall& call) {
 
 }  // namespace
 
-void print_dot(const ProgramGraph& graph) {
-  std::printf("digraph %s {\n  node [fontname=\"monospace\"];\n", dot_string(graph.method).c_str());
+std::string graph_to_dot(const ProgramGraph& graph) {
+  std::string out = text("digraph ", dot_string(graph.method), " {\n  node [fontname=\"monospace\"];\n");
+  const auto line = [&](const auto&... words) { out += text("  ", words..., ";\n"); };
   for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
     const GraphValue& value = graph.values[i];
     if (!is_drawn(value)) continue;
-    std::printf("  v%u [label=%s, shape=ellipse, %s];\n", i, dot_string(label_of(value, i)).c_str(),
-                shape_of(value));
+    line("v", i, " [label=", dot_string(label_of(value, i)), ", shape=ellipse, ", shape_of(value), "]");
   }
   for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
-    if (const auto shown = graph.values[i].view_of) std::printf("  v%u -> v%u [style=dashed];\n", *shown, i);
+    if (const auto shown = graph.values[i].view_of) line("v", *shown, " -> v", i, " [style=dashed]");
   }
   for (std::uint32_t i = 0; i < graph.calls.size(); ++i) {
     const GraphCall& call = graph.calls[i];
-    std::printf("  c%u [label=%s, shape=box];\n", i, dot_string(text(i, ": ", graph.name_of(call))).c_str());
-    for (const std::uint32_t value : drawn(graph, call.inputs)) std::printf("  v%u -> c%u;\n", value, i);
-    for (const std::uint32_t value : drawn(graph, call.outputs)) std::printf("  c%u -> v%u;\n", i, value);
+    line("c", i, " [label=", dot_string(text(i, ": ", graph.name_of(call))), ", shape=box]");
+    for (const std::uint32_t value : drawn(graph, call.inputs)) line("v", value, " -> c", i);
+    for (const std::uint32_t value : drawn(graph, call.outputs)) line("c", i, " -> v", value);
     if (call.kind == GraphCall::Kind::kJumpIfFalse && call.destination < graph.calls.size()) {
-      std::printf("  c%u -> c%u [style=dotted];\n", i, call.destination);
+      line("c", i, " -> c", call.destination, " [style=dotted]");
     }
   }
-  std::printf("}\n");
+  return out + "}\n";
 }
 
-void print_graph_json(const ProgramGraph& graph) {
+Json graph_to_json(const ProgramGraph& graph) {
   Json out = {{"method", graph.method},     {"inputs", graph.inputs},
               {"outputs", graph.outputs},   {"memory_sizes", graph.memory_sizes},
               {"operators", Json::array()}, {"delegates", Json::array()},
@@ -152,7 +150,7 @@ void print_graph_json(const ProgramGraph& graph) {
   }
   for (const GraphValue& value : graph.values) out["values"].push_back(value_to_json(value));
   for (const GraphCall& call : graph.calls) out["calls"].push_back(call_to_json(graph, call));
-  print_json(out);
+  return out;
 }
 
 }  // namespace etstream::cli

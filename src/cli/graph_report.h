@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A method's graph on standard output, for Graphviz and for programs.
+// A method's graph as text, for Graphviz and for programs.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "etstream/program_graph.h"
 
@@ -9,10 +12,10 @@ namespace etstream::cli {
 
 /// In the DOT language: a box a call, an ellipse a value that is a tensor or that a call writes. Lists are
 /// drawn as their items.
-void print_dot(const ProgramGraph& graph);
+[[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
 
 /// All of it: {"method", "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"};
 /// values and calls are named by their places in these lists.
-void print_graph_json(const ProgramGraph& graph);
+[[nodiscard]] nlohmann::ordered_json graph_to_json(const ProgramGraph& graph);
 
 }  // namespace etstream::cli

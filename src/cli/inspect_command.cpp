@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/graph_report.h"
+#include "cli/inspect_report.h"
 #include "cli/json_report.h"
 #include "cli/summary_report.h"
 #include "etstream/bundled_program_file.h"
@@ -34,40 +35,9 @@ struct InspectArguments {
   bool json = false;
 };
 
-std::vector<std::string> described(const std::vector<ValueInfo>& values) {
-  std::vector<std::string> out;
-  out.reserve(values.size());
-  for (const ValueInfo& value : values) out.push_back(describe(value));
-  return out;
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
-nlohmann::ordered_json named_data_to_json(const std::vector<NamedTensorData>& entries) {
-  auto out = nlohmann::ordered_json::array();
-  for (const NamedTensorData& entry : entries) {
-    out.push_back({{"key", entry.key}});
-    if (entry.layout) {
-      out.back()["dtype"] = name_of(entry.layout->scalar_type);
-      out.back()["sizes"] = entry.layout->sizes;
-      out.back()["dim_order"] = entry.layout->dim_order;
-    }
-    out.back()["segment"] = entry.segment;
-    out.back()["offset"] = entry.offset;
-    out.back()["size"] = entry.data.size();
-  }
-  return out;
-}
-
-nlohmann::ordered_json duplicates_to_json(const std::vector<Duplicates>& duplicates) {
-  auto out = nlohmann::ordered_json::array();
-  for (const Duplicates& group : duplicates) {
-    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}});
-  }
   return out;
 }
 
@@ -82,33 +52,6 @@ void print_duplicates(const std::vector<Duplicates>& duplicates) {
   if (rows < duplicates.size()) {
     std::printf("%14s and %s; --json lists all\n", "...", counted(duplicates.size() - rows, "more").c_str());
   }
-}
-
-nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found) {
-  nlohmann::ordered_json out = {{"file", file},
-                                {"format", found.format},
-                                {"size", found.size},
-                                {"version", found.version},
-                                {"metadata_size", found.metadata_size},
-                                {"bytes_read", found.bytes_read},
-                                {"parts", nlohmann::ordered_json::array()},
-                                {"methods", nlohmann::ordered_json::array()},
-                                {"suites", nlohmann::ordered_json::array()}};
-  for (const FilePart& part : found.parts) {
-    out["parts"].push_back(
-        {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}});
-  }
-  for (const MethodInfo& method : found.methods) {
-    out["methods"].push_back({{"name", method.name},
-                              {"inputs", described(method.inputs)},
-                              {"outputs", described(method.outputs)}});
-  }
-  for (const auto& suite : found.suites) {
-    out["suites"].push_back({{"method", suite.method_name}, {"test_cases", suite.test_cases}});
-  }
-  if (found.program) out["program"] = summary_to_json(*found.program);
-  if (!found.named_data.empty()) out["named_data"] = named_data_to_json(found.named_data);
-  return out;
 }
 
 void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t size, std::uint64_t alignment,
@@ -162,9 +105,9 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
   ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
   if (arguments.json || arguments.graph_format == "json") {
-    print_graph_json(graph);
+    print_json(graph_to_json(graph));
   } else {
-    print_dot(graph);
+    std::fputs(graph_to_dot(graph).c_str(), stdout);
   }
   return {};
 }

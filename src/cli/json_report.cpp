@@ -6,8 +6,10 @@
 
 namespace etstream::cli {
 
-void print_json(const nlohmann::ordered_json& report) {
-  std::printf("%s\n", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+std::string json_text(const nlohmann::ordered_json& report) {
+  return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
+
+void print_json(const nlohmann::ordered_json& report) { std::printf("%s\n", json_text(report).c_str()); }
 
 }  // namespace etstream::cli

@@ -6,21 +6,13 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/key_rules_file.h"
 #include "cli/output.h"
 #include "etstream/findings.h"
 #include "etstream/key_rules.h"
 
 namespace etstream::cli {
 namespace {
-
-Result<KeyRules> open_key_rules(const std::string& name) {
-  auto rules = KeyRules::ready_made(name);
-  if (rules || rules.error().code != ErrorCode::kNotFound) return rules;
-  const auto file = ByteSource::file(name);
-  if (file) return KeyRules::read(*file);
-  if (file.error().code != ErrorCode::kNotFound) return file.error();
-  return make_error(ErrorCode::kNotFound, file.error().message, "; ", rules.error().message);
-}
 
 /// Of `subjects` that `what` is true of.
 void warn_of(const std::vector<std::string>& subjects, std::string_view noun, std::string_view what,

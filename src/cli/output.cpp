@@ -16,24 +16,6 @@
 namespace etstream::cli {
 namespace {
 
-/// Passes all on to a sink, but leaves its commit for later.
-class Uncommitted final : public Sink {
- public:
-  explicit Uncommitted(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {}
-
-  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
-    return sink_->share(source, offset);
-  }
-  Result<void> reserve(std::uint64_t size) override { return sink_->reserve(size); }
-  Result<void> append(const ByteSource& source) override { return sink_->append(source); }
-  Result<void> skip(std::uint64_t size) override { return sink_->skip(size); }
-  Result<void> commit() override { return {}; }
-  Result<void> commit_now() { return sink_->commit(); }
-
- private:
-  std::unique_ptr<Sink> sink_;
-};
-
 /// Two outputs at one path would leave one of them.
 Result<void> check_apart(const std::vector<Output>& outputs) {
   std::set<std::filesystem::path> paths;
@@ -106,13 +88,13 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
   const bool is_plain = std::any_of(outputs.begin(), outputs.end(),
                                     [](const Output& output) { return is_stream(output.path); });
   const Progress progress = is_plain ? plain_progress() : interruptible_progress();
-  std::vector<std::unique_ptr<Uncommitted>> written;
+  std::vector<std::unique_ptr<Sink>> written;
   for (const Output& output : outputs) {
     ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, inputs, output.is_text));
-    written.push_back(std::make_unique<Uncommitted>(std::move(sink)));
-    ETSTREAM_TRY(write(*output.layout, *written.back(), progress));
+    written.push_back(std::move(sink));
+    ETSTREAM_TRY(write_uncommitted(*output.layout, *written.back(), progress));
   }
-  for (const auto& sink : written) ETSTREAM_TRY(sink->commit_now());
+  for (const auto& sink : written) ETSTREAM_TRY(sink->commit());
   return {};
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream pte MODEL.(pte|json) -o OUT.pte [changes and layout options]
-#include <algorithm>
-#include <array>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
@@ -20,9 +18,9 @@
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
+#include "cli/program_input.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
-#include "etstream/program_description.h"
 
 namespace etstream::cli {
 namespace {
@@ -88,58 +86,22 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
   return {};
 }
 
-/// Whether a file is JSON: nothing else that programs are made from begins so.
-Result<bool> is_json(const ByteSource& file) {
-  std::array<char, 64> begin{};
-  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
-  const std::string_view text_of(begin.data(), n);
-  const auto first = text_of.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text_of[first] == '{';
-}
-
-struct OpenedProgram {
-  ProgramFile program;
-  std::optional<Layout> layout;  // where it is only planned
-};
-
-/// The program that a description in JSON is of: its plan, which is a program before it is written.
-Result<OpenedProgram> open_json(const ByteSource& json, const ProgramSchema& schema,
-                                const PteArguments& arguments, const ProgramLayoutOptions& layout_options) {
-  ProgramJsonOptions options;
-  options.folder = std::filesystem::path(arguments.file).parent_path().string();
-  options.schema = schema;
-  std::optional<ProgramFile> segments_from;
-  if (!arguments.segments_from.empty()) {
-    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.segments_from));
-    ETSTREAM_ASSIGN(segments_from, ProgramFile::open(file, {}, schema));
-    options.segments_from = &*segments_from;
-  }
-  ETSTREAM_ASSIGN(const ProgramDescription described, read_program_json(json, options));
-  ETSTREAM_ASSIGN(Layout layout, plan(described, layout_options));
-  ETSTREAM_ASSIGN(ByteSource planned, source_of(layout));
-  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(std::move(planned), arguments.file, schema));
-  return OpenedProgram{std::move(program), std::move(layout)};
-}
-
-Result<OpenedProgram> open_program(PteArguments& arguments) {
+Result<ProgramInput> open_input(PteArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ProgramSchema schema;
   if (!arguments.schema.empty()) {
     ETSTREAM_ASSIGN(schema, ProgramSchema::load(arguments.schema));
   }
-  ETSTREAM_ASSIGN(const bool is_described, is_json(file));
-  if (is_described) return open_json(file, schema, arguments, std::exchange(arguments.layout, {}));
+  std::optional<ByteSource> segments_from;
   if (!arguments.segments_from.empty()) {
-    return make_error(ErrorCode::kInvalidArgument, arguments.file,
-                      ": is a program, which has its segments; --segments-from goes with JSON");
+    ETSTREAM_ASSIGN(segments_from, ByteSource::file(arguments.segments_from));
   }
-  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(file, {}, schema));
-  return OpenedProgram{std::move(program), std::nullopt};
+  const std::string folder = std::filesystem::path(arguments.file).parent_path().string();
+  return open_program_input(file, {folder, schema, segments_from}, arguments.layout);
 }
 
 Result<void> pte_command(PteArguments& arguments) {
-  ETSTREAM_ASSIGN(OpenedProgram opened, open_program(arguments));
+  ETSTREAM_ASSIGN(ProgramInput opened, open_input(arguments));
   Findings findings;
   ETSTREAM_TRY(opened.program.verify(findings));
   ETSTREAM_TRY(require_sound(arguments.file, findings));
@@ -150,12 +112,7 @@ Result<void> pte_command(PteArguments& arguments) {
       ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_key_map(arguments.keys));
     }
   }
-  ProgramPlan planned;
-  if (opened.layout && arguments.changes.empty()) {
-    planned.program = std::move(*opened.layout);
-  } else {
-    ETSTREAM_ASSIGN(planned, plan(opened.program, arguments.changes, arguments.layout));
-  }
+  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(std::move(opened), arguments.changes));
   return write_plan(planned, arguments);
 }
 

@@ -65,8 +65,7 @@ class LayoutWriter {
       if (is_shared) ETSTREAM_TRY(skip(extent, done));
       ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent, done));
     }
-    ETSTREAM_TRY(report(layout_.size));
-    return sink_.commit();
+    return report(layout_.size);
   }
 
  private:
@@ -129,8 +128,15 @@ class LayoutWriter {
 
 }  // namespace
 
-Result<void> write(const Layout& layout, Sink& sink, const Progress& progress) {
+Result<void> write_uncommitted(const Layout& layout, Sink& sink, const Progress& progress) {
   return without_exceptions([&] { return LayoutWriter(layout, sink, progress).run(); });
+}
+
+Result<void> write(const Layout& layout, Sink& sink, const Progress& progress) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(LayoutWriter(layout, sink, progress).run());
+    return sink.commit();
+  });
 }
 
 }  // namespace etstream
