@@ -38,8 +38,15 @@ const char* name_of_format(BundleFormat format) {
 Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const auto type = find_scalar_type(dtype);
-  if (!type) throw nb::value_error(text("dtype: expected one of torch's, found '", dtype, "'").c_str());
-  Tensor tensor{.scalar_type = *type, .sizes = std::move(sizes), .data = source_of(data)};
+  if (!type) {
+    raise(make_error(ErrorCode::kInvalidArgument,
+                     "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found ",
+                     quote(dtype)));
+  }
+  Tensor tensor;
+  tensor.scalar_type = *type;
+  tensor.sizes = std::move(sizes);
+  tensor.data = source_of(data);
   tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
   const std::uint64_t size = value_or_raise(byte_size(tensor.scalar_type, tensor.sizes));
   if (size != tensor.data.size()) {
@@ -169,8 +176,12 @@ void bind_values(nb::module_& module) {
 Value value_of(nb::handle object) {
   if (object.is_none()) return std::monostate{};
   if (PyBool_Check(object.ptr())) return object.is(Py_True);
-  if (PyLong_Check(object.ptr())) return nb::cast<std::int64_t>(object);
-  if (PyFloat_Check(object.ptr())) return nb::cast<double>(object);
+  if (PyLong_Check(object.ptr())) {
+    const long long number = PyLong_AsLongLong(object.ptr());
+    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return std::int64_t{number};
+  }
+  if (PyFloat_Check(object.ptr()) && !nb::hasattr(object, "dtype")) return nb::cast<double>(object);
   if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
   return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
 }

@@ -33,7 +33,6 @@ const char* class_of(ErrorCode code) {
 }  // namespace
 
 void raise(const Error& error) {
-  if (kept_exception) std::rethrow_exception(std::exchange(kept_exception, nullptr));
   const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error.code));
   // Paths need not be UTF-8: what is not comes as os.fsdecode gives it.
   const nb::object message = nb::steal(
@@ -46,5 +45,12 @@ Error keep_exception() {
   kept_exception = std::current_exception();
   return {ErrorCode::kInterrupted, "a Python function failed"};
 }
+
+void raise_kept() {
+  if (kept_exception) std::rethrow_exception(std::exchange(kept_exception, nullptr));
+}
+
+LibraryCall::LibraryCall() : outer_(std::exchange(kept_exception, nullptr)) {}
+LibraryCall::~LibraryCall() { kept_exception = std::move(outer_); }
 
 }  // namespace etstream::python

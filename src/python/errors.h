@@ -16,16 +16,33 @@ namespace etstream::python {
 
 namespace nb = nanobind;
 
-/// Raises the exception of etstream._errors for `error`; or, where a call of Python's failed with it, the
-/// exception of that call. With the GIL held.
+/// Raises the exception of etstream._errors for `error`. With the GIL held.
 [[noreturn]] void raise(const Error& error);
 
-/// Keeps the exception that is being handled for raise(), in this thread, and returns an error in its place.
+/// Keeps the exception that is being handled for raise_kept(), in this thread, and returns an error in its
+/// place.
 [[nodiscard]] Error keep_exception();
+
+/// Raises what was kept since the current call of the library began, whatever the library made of the error
+/// that stood for it. With the GIL held.
+void raise_kept();
+
+/// A call of the library. They nest where Python, called by one, makes another: each has its own exception.
+class LibraryCall {
+ public:
+  LibraryCall();
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
+  ~LibraryCall();
+
+ private:
+  std::exception_ptr outer_;
+};
 
 /// The value of `result`, or raises.
 template <class T>
 T value_or_raise(Result<T> result) {
+  raise_kept();
   if (!result) raise(result.error());
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
@@ -33,6 +50,7 @@ T value_or_raise(Result<T> result) {
 /// Runs `body`, which returns a Result and touches no Python object, without the GIL; its value, or raises.
 template <class F>
 auto without_gil(F&& body) {
+  const LibraryCall call;
   auto result = [&] {
     const nb::gil_scoped_release released;
     return std::forward<F>(body)();

@@ -1,78 +1,55 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/layouts.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "etstream/layout.h"
 #include "etstream/write.h"
 #include "python/errors.h"
+#include "python/outputs.h"
 #include "python/sources.h"
 
 namespace etstream::python {
 namespace {
 
-/// Has `file.write` take all of `bytes`; a raw file may take less than it is given.
-Result<void> write_to_object(nb::handle file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    // write() can't but read the bytes, whatever the pointer's type says.
-    char* data = const_cast<char*>(reinterpret_cast<const char*>(bytes.data()));  // NOLINT
-    const nb::object view =
-        nb::steal(PyMemoryView_FromMemory(data, static_cast<Py_ssize_t>(bytes.size()), PyBUF_READ));
-    if (!view.is_valid()) throw nb::python_error();
-    const nb::object taken = file.attr("write")(view);
-    // Who keeps a view of these bytes would see others in their place: this raises then.
-    view.attr("release")();
-    const std::size_t count = taken.is_none() ? bytes.size() : nb::cast<std::size_t>(taken);
-    if (count == 0 || count > bytes.size()) {
-      return make_error(ErrorCode::kIo, "write() says that it took ", count, " of ", bytes.size(), " bytes");
-    }
-    bytes = bytes.subspan(count);
-  }
-  return {};
-}
-
-/// A path; a descriptor; or an object with write(), which outlives the sink.
-std::unique_ptr<Sink> open_sink(nb::handle output, bool sync) {
-  if (nb::isinstance<nb::int_>(output)) {
-    const int descriptor = nb::cast<int>(output);
-    return open_descriptor_sink(descriptor, text("descriptor ", descriptor));
-  }
-  if (nb::hasattr(output, "write")) {
-    return open_callback_sink([output](std::span<const std::byte> bytes) {
-      return with_gil([&] { return write_to_object(output, bytes); });
-    });
-  }
-  return without_gil([path = path_of(output), sync] { return open_file_sink(path, {.sync = sync}); });
-}
-
-/// How many bytes are written between two calls of Python's.
-constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
-
-/// Looks for Ctrl-C at each step, and hands on how far writing is. `callback` outlives it, or is none.
-Progress progress_to(nb::handle callback) {
-  return [callback, next = std::uint64_t{0}](std::uint64_t done, std::uint64_t total) mutable {
-    if (done < next && done != total) return true;
-    next = done + kStep;
-    const auto shown = with_gil([&]() -> Result<void> {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!callback.is_none()) callback(done, total);
-      return {};
-    });
-    return shown.has_value();
-  };
-}
-
 void write_layout(const Layout& layout, nb::handle output, bool sync, nb::handle progress) {
-  const nb::object callback = nb::module_::import_("etstream._progress").attr("callback")(progress);
-  const auto sink = open_sink(output, sync);
-  without_gil([&] { return write(layout, *sink, progress_to(callback)); });
+  const nb::object callback = progress_callback(progress);
+  const auto sink = open_output(output, sync);
+  without_gil([&] { return write(layout, *sink, progress_to(callback, 0, layout.size)); });
+}
+
+/// Layouts and their outputs. Those at paths are committed in order once all are written; what has gone to
+/// others can't be taken back.
+void write_layouts(const std::vector<std::pair<const Layout*, nb::object>>& files, bool sync,
+                   nb::handle progress) {
+  const nb::object callback = progress_callback(progress);
+  std::uint64_t total = 0;
+  for (const auto& [layout, output] : files) total += layout->size;
+  std::uint64_t before = 0;
+  std::vector<std::unique_ptr<Sink>> uncommitted;
+  for (const auto& [layout, output] : files) {
+    auto sink = open_output(output, sync);
+    without_gil([&, layout = layout, write_it = is_path(output) ? &write_uncommitted : &write] {
+      return write_it(*layout, *sink, progress_to(callback, before, total));
+    });
+    if (is_path(output)) uncommitted.push_back(std::move(sink));
+    before += layout->size;
+  }
+  without_gil([&]() -> Result<void> {
+    for (const auto& sink : uncommitted) ETSTREAM_TRY(sink->commit());
+    return {};
+  });
 }
 
 nb::bytes bytes_of(const Layout& layout) {
@@ -93,7 +70,7 @@ void bind_layouts(nb::module_& module) {
   nb::class_<Layout>(
       module, "Layout",
       "The plan of a file, byte for byte: its metadata, and where the payloads go and lie. Has read "
-      "no payload. It may be written any number of times, by one thread at a time.")
+      "no payload. It may be written any number of times, by several threads at once.")
       .def_ro("size", &Layout::size, "Of the file, in bytes.")
       .def_ro("metadata_size", &Layout::metadata_size, "The bytes that the layout itself holds in memory.")
       .def_ro("payload_size", &Layout::payload_size,
@@ -110,20 +87,26 @@ void bind_layouts(nb::module_& module) {
       .def_static(
           "copy", [](nb::handle source) { return plan_copy(source_of(source), "copy"); }, nb::arg("source"),
           nb::sig("def copy(source: object) -> Layout"), "The plan of a file that holds what source holds.")
-      .def("write", &write_layout, nb::arg("output"), nb::kw_only(), nb::arg("sync") = true,
+      .def("write", &write_layout, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(),
-           nb::sig("def write(self, output: object, *, sync: bool = True, progress: object = None) -> None"),
+           nb::sig("def write(self, output: object, *, sync: bool = True, progress: "
+                   "collections.abc.Callable[[int, int], object] | bool | None = None) -> None"),
            "Writes it front to back to a path, replaced atomically once all is written (with sync also "
            "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
-           "with "
-           "write(), which gets read-only memoryviews of at most 1 MiB that are gone after the call, and is "
-           "neither flushed nor closed. progress(done, total) is called with bytes at least every 16 MiB, "
-           "in this thread, and may raise to stop; True shows a bar with tqdm. The GIL is released while "
-           "bytes move. "
-           "After an error, or Ctrl-C, a path is as it was.")
+           "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
+           "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
+           "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
+           "error, or Ctrl-C, a path is as it was.")
       .def("__repr__", [](const Layout& self) {
         return text("<etstream.Layout of ", self.size, " bytes, ", self.metadata_size, " of them in memory>");
       });
+  module.def(
+      "write_layouts", &write_layouts, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
+      nb::arg("progress").none(),
+      nb::sig("def write_layouts(files: collections.abc.Sequence[tuple[Layout, object]], *, sync: bool, "
+              "progress: object) -> None"),
+      "Writes each layout to its output, as Layout.write() does; at paths they appear in order once all are "
+      "written.");
 }
 
 }  // namespace etstream::python

@@ -5,8 +5,11 @@
 
 #include "etstream/version.h"
 #include "python/bundles.h"
+#include "python/checkpoints.h"
 #include "python/file_bytes_posix.h"
+#include "python/flatbuffer_texts.h"
 #include "python/layouts.h"
+#include "python/program_files.h"
 #include "python/programs.h"
 #include "python/reports.h"
 #include "python/sources.h"
@@ -22,6 +25,9 @@ NB_MODULE(_core, module) {
   bind_layouts(module);
   bind_bundles(module);
   bind_programs(module);
+  bind_program_files(module);
+  bind_checkpoints(module);
+  bind_flatbuffer_texts(module);
   bind_reports(module);
   bind_test_cases(module);
   bind_file_bytes(module);

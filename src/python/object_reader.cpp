@@ -17,10 +17,6 @@ namespace {
 /// Bytes up to this many are copied; an object for each would take as much.
 constexpr std::uint64_t kSmall = 256;
 
-std::string class_name(nb::handle object) {
-  return nb::cast<nb::str>(nb::object(object.type().attr("__name__"))).c_str();
-}
-
 [[noreturn]] void wrong(nb::handle object, std::string_view expected) {
   throw nb::type_error(text("expected ", expected, ", found ", class_name(object)).c_str());
 }

@@ -4,9 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/try.h"
+#include "cli/diff_report.h"
+#include "cli/graph_report.h"
+#include "cli/inspect_report.h"
+#include "cli/json_report.h"
 #include "etstream/verify.h"
 #include "python/errors.h"
 #include "python/sources.h"
@@ -14,11 +20,41 @@
 namespace etstream::python {
 namespace {
 
+/// As json.loads() has it.
+nb::object object_of(const nlohmann::ordered_json& report) {
+  return nb::module_::import_("json").attr("loads")(cli::json_text(report));
+}
+
 Findings verify_files(nb::handle file, const nb::handle& weights) {
   const ByteSource source = source_of(file);
   std::vector<ByteSource> sources;
   for (const nb::handle one : nb::iter(weights)) sources.push_back(source_of(one));
   return without_gil([&] { return sources.empty() ? verify(source) : verify(source, sources); });
+}
+
+nb::object inspected(nb::handle file, bool duplicates) {
+  const ByteSource source = source_of(file);
+  const FileInspection found = without_gil([&] { return inspect(source); });
+  auto report = cli::inspection_to_json(source.name(), found);
+  if (duplicates) {
+    report["duplicates"] = cli::duplicates_to_json(without_gil([&] { return find_duplicates(source); }));
+  }
+  return object_of(report);
+}
+
+ProgramGraph read_graph(nb::handle file, const std::string& method) {
+  return without_gil([&, source = source_of(file)]() -> Result<ProgramGraph> {
+    ETSTREAM_ASSIGN(const ProgramFile program, open_program(source));
+    return ProgramGraph::read(program, method);
+  });
+}
+
+nb::object differences(nb::handle a, nb::handle b, bool ignore_layout) {
+  const ByteSource in_a = source_of(a);
+  const ByteSource in_b = source_of(b);
+  FileDiff found = without_gil([&] { return diff(in_a, in_b); });
+  if (ignore_layout) cli::ignore_layout(found);
+  return object_of(cli::differences_to_json(in_a.name(), in_b.name(), found));
 }
 
 }  // namespace
@@ -30,7 +66,23 @@ void bind_reports(nb::module_& module) {
       .def_ro("errors", &Findings::errors, "The file is damaged, or would harm or fail whoever runs it.")
       .def_ro("warnings", &Findings::warnings, "It works, but not as one would think.")
       .def("__bool__", &Findings::ok);
-  module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"));
+  module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"),
+             nb::sig("def verify(file: object, weights: collections.abc.Iterable[object]) -> Findings"));
+  module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"),
+             nb::sig("def inspect(file: object, duplicates: bool) -> dict[str, typing.Any]"));
+  module.def(
+      "graph",
+      [](nb::handle file, const std::string& method) {
+        return object_of(cli::graph_to_json(read_graph(file, method)));
+      },
+      nb::arg("file"), nb::arg("method"),
+      nb::sig("def graph(file: object, method: str) -> dict[str, typing.Any]"));
+  module.def(
+      "graph_dot",
+      [](nb::handle file, const std::string& method) { return cli::graph_to_dot(read_graph(file, method)); },
+      nb::arg("file"), nb::arg("method"), nb::sig("def graph_dot(file: object, method: str) -> str"));
+  module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
+             nb::sig("def diff(a: object, b: object, ignore_layout: bool) -> dict[str, typing.Any]"));
 }
 
 }  // namespace etstream::python

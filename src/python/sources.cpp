@@ -44,7 +44,7 @@ class Buffer final : public ByteStorage {
  public:
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    name_ = text("a ", type_name(object));
+    name_ = text("a ", class_name(object));
   }
   ~Buffer() override {
     if (!Py_IsInitialized()) return;
@@ -59,10 +59,6 @@ class Buffer final : public ByteStorage {
     return {};
   }
 
-  static std::string type_name(nb::handle object) {
-    return nb::cast<std::string>(nb::object(object.type().attr("__name__")));
-  }
-
  private:
   Py_buffer view_{};
   std::string name_;
@@ -72,10 +68,20 @@ class Buffer final : public ByteStorage {
 class PythonFile final : public ByteStorage {
  public:
   explicit PythonFile(nb::object file) : file_(std::move(file)) {
-    size_ = nb::cast<std::uint64_t>(file_.get().attr("seek")(0, 2));
+    if (nb::hasattr(file_.get(), "encoding")) {
+      throw nb::type_error("expected a binary file, found one of text: open it with 'rb'");
+    }
+    if (nb::hasattr(file_.get(), "seekable") && !nb::cast<bool>(file_.get().attr("seekable")())) {
+      throw nb::type_error(
+          "expected a seekable file, found one that can only be read forward: "
+          "copy it to a file or to bytes first");
+    }
+    file_.get().attr("seek")(0, 2);  // which need not return the position
+    const nb::object end = file_.get().attr("tell")();
+    size_ = PyLong_AsUnsignedLongLong(end.ptr());
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
     const nb::object name = nb::getattr(file_.get(), "name", nb::none());
-    name_ = nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name)
-                                          : text("a ", Buffer::type_name(file_.get()));
+    name_ = nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : text("a ", class_name(file_.get()));
   }
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -130,6 +136,10 @@ ByteSource concatenation(const nb::handle& parts) {
 
 }  // namespace
 
+std::string class_name(nb::handle object) {
+  return nb::cast<std::string>(nb::object(object.type().attr("__name__")));
+}
+
 std::string path_of(nb::handle object) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();
@@ -148,14 +158,14 @@ ByteSource source_of(nb::handle object) {
     return ByteSource(std::make_shared<Buffer>(buffer));
   }
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) return concatenation(object);
-  if (nb::hasattr(object, "read") && nb::hasattr(object, "seek")) {
+  if (nb::hasattr(object, "read") && nb::hasattr(object, "seek") && nb::hasattr(object, "tell")) {
     return ByteSource(std::make_shared<PythonFile>(nb::borrow(object)));
   }
   const nb::object known = nb::module_::import_("etstream._buffers").attr("known")(object);
   if (!known.is_none()) return source_of(known);
   PyErr_SetString(PyExc_TypeError,
                   text("expected a path, a buffer, a tensor, or a readable and seekable binary file, found ",
-                       Buffer::type_name(object))
+                       class_name(object))
                       .c_str());
   throw nb::python_error();
 }
@@ -178,10 +188,11 @@ void bind_sources(nb::module_& module) {
       "Functions that take a source also take what Source(object) takes.")
       .def(
           "__init__", [](ByteSource* self, nb::handle object) { new (self) ByteSource(source_of(object)); },
-          nb::arg("object"), nb::sig("def __init__(self, object: object) -> None"),
+          nb::arg("object").none(), nb::sig("def __init__(self, object: object) -> None"),
           "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
-          "seekable binary file, from its start; or a list of such, one after another. What is in place is "
+          "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
+          "another. What is in place is "
           "kept alive, and is to stay unchanged until all is written. Raises TypeError for something else.")
       .def_static(
           "file",
@@ -208,6 +219,9 @@ void bind_sources(nb::module_& module) {
       .def("read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
            nb::sig("def read(self, offset: int = 0, size: int | None = None) -> bytes"),
            "A copy of size bytes from offset on; without size, of all that follows.")
+      .def(
+          "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
+          "A copy of all of it.")
       .def("__repr__", [](const ByteSource& self) {
         return text("<etstream.Source of ", self.size(), " bytes: ", self.name(), ">");
       });

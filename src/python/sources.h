@@ -15,6 +15,9 @@ namespace etstream::python {
 
 namespace nb = nanobind;
 
+/// Of the class of `object`.
+[[nodiscard]] std::string class_name(nb::handle object);
+
 /// A path, a str or an os.PathLike, as the operating system has it; raises TypeError for something else.
 [[nodiscard]] std::string path_of(nb::handle object);
 

@@ -9,17 +9,21 @@ threads at once.
 
 from __future__ import annotations
 
-from etstream._bundles import bundle, convert, plan_bundle
+from etstream._bundles import bundle, convert, plan_bundle, read_test_cases
 from etstream._core import (
     BundledProgramFile,
+    Checkpoint,
+    CheckpointTensor,
     Findings,
+    FlatbufferText,
     Layout,
+    ProgramFile,
+    Segment,
     Source,
     Tensor,
     TestCase,
     TestSuite,
     __version__,
-    read_test_cases,
 )
 from etstream._errors import (
     CorruptError,
@@ -31,18 +35,28 @@ from etstream._errors import (
     TooLargeError,
     UnsupportedError,
 )
-from etstream._reports import verify
+from etstream._flatbuffers import ExactJson
+from etstream._programs import ProgramPlan, extract, plan_program, rebuild_program
+from etstream._reports import diff, graph, inspect, verify
+from etstream._weights import plan_tensor_data, write_tensor_data
 
 __all__ = [
     "BundledProgramFile",
+    "Checkpoint",
+    "CheckpointTensor",
     "CorruptError",
     "Error",
+    "ExactJson",
     "Findings",
+    "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
     "Layout",
     "NotFoundError",
     "OutOfMemoryError",
+    "ProgramFile",
+    "ProgramPlan",
+    "Segment",
     "Source",
     "Tensor",
     "TestCase",
@@ -52,7 +66,21 @@ __all__ = [
     "__version__",
     "bundle",
     "convert",
+    "diff",
+    "extract",
+    "graph",
+    "inspect",
     "plan_bundle",
+    "plan_program",
+    "plan_tensor_data",
     "read_test_cases",
+    "rebuild_program",
     "verify",
+    "write_tensor_data",
 ]
+
+# In messages, help() and pickles they are what users call them.
+for _name in __all__:
+    if hasattr(globals()[_name], "__module__"):
+        globals()[_name].__module__ = __name__
+del _name

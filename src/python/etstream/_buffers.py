@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from typing import Any
 
 
 def exported(array: Any) -> Any:
-    """`array`, or where NumPy can't export its dtype (bfloat16, float8), a view of its bytes.
+    """`array`, or where it is NumPy's a view of its bytes, as not all its dtypes (bfloat16, float8) can be exported.
 
-    Raises BufferError or ValueError where the bytes are not contiguous.
+    Raises TypeError for objects, ValueError or BufferError where the bytes are not contiguous.
     """
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(array, numpy.ndarray) and array.dtype.kind == "V":
-        return array.reshape(-1).view(numpy.uint8) if array.flags.c_contiguous else array
-    return array
+    if numpy is None or not isinstance(array, (numpy.ndarray, numpy.generic)):
+        return array
+    if array.dtype.hasobject:
+        raise TypeError("expected an array of numbers, found one of Python objects")
+    if not array.flags.c_contiguous:
+        raise ValueError("expected a contiguous array: use numpy.ascontiguousarray()")
+    return numpy.asarray(array).reshape(-1).view(numpy.uint8)
 
 
 def known(value: Any) -> Any:
@@ -46,5 +51,8 @@ def tensor_bytes(tensor: Any) -> memoryview:
         raise ValueError("expected a contiguous tensor: use .contiguous(), or pass it as a value")
     if tensor.numel() == 0:
         return memoryview(b"")
-    elements = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
-    return memoryview(elements.view(torch.uint8).numpy())
+    elements = tensor.detach().resolve_conj().resolve_neg()
+    # Neither torch's buffers nor NumPy know all of its types, and NumPy may not be there.
+    view = (ctypes.c_ubyte * (elements.numel() * elements.element_size())).from_address(elements.data_ptr())
+    view.owner = elements  # type: ignore[attr-defined]
+    return memoryview(view).cast("B")

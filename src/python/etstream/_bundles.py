@@ -14,6 +14,19 @@ BundleFormat = Literal["bp08", "segmented"]
 Cases = str | os.PathLike[str] | Mapping[str, Iterable[_core.TestCase]] | Iterable[_core.TestSuite]
 
 
+def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
+    """The suites of a JSON file of test cases.
+
+    Headers of the tensors' files are read, their data is not.
+
+    Raises:
+        NotFoundError: the file, or one that it names, is not there.
+        CorruptError: what is not JSON.
+        InvalidArgumentError: what is no test case; names the line, the case and the value.
+    """
+    return _core.read_test_cases(path)
+
+
 def plan_bundle(
     program: Any,
     cases: Cases,
@@ -54,7 +67,7 @@ def plan_bundle(
 def suites_of(cases: Cases) -> list[_core.TestSuite]:
     """The suites that `cases` stands for; see plan_bundle."""
     if isinstance(cases, (str, os.PathLike)):
-        return _core.read_test_cases(cases)
+        return read_test_cases(cases)
     if isinstance(cases, Mapping):
         return [_core.TestSuite(method, list(cases[method])) for method in sorted(cases)]
     return list(cases)

@@ -11,7 +11,7 @@ Progress = Callable[[int, int], object]
 
 
 class Bar:
-    """A bar by tqdm, in bytes."""
+    """A bar by tqdm, in bytes. It is closed at the end, or when it is let go of."""
 
     def __init__(self, tqdm: Any) -> None:
         self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from etstream import _core
 
@@ -22,3 +22,66 @@ def verify(file: Any, *weights: Any) -> _core.Findings:
         UnsupportedError: the file is of another kind.
     """
     return _core.verify(file, weights)
+
+
+def inspect(file: Any, *, duplicates: bool = False) -> dict[str, Any]:
+    """What a file consists of, as `etstream inspect --json` reports it.
+
+    Args:
+        file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file.
+        duplicates: also find what is in the file twice, which reads what has the same size.
+
+    Returns:
+        "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
+        "name", "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test
+        cases. Of a file with a program "program", a summary; of one with weights "named_data"; where they
+        are asked for "duplicates". Sizes and offsets are in bytes.
+
+    Raises:
+        UnsupportedError: the file is of another kind.
+        CorruptError: it is damaged.
+    """
+    return _core.inspect(file, duplicates)
+
+
+@overload
+def graph(file: Any, method: str = "forward", *, format: Literal["json"] = "json") -> dict[str, Any]: ...
+@overload
+def graph(file: Any, method: str = "forward", *, format: Literal["dot"]) -> str: ...
+def graph(
+    file: Any, method: str = "forward", *, format: Literal["json", "dot"] = "json"
+) -> dict[str, Any] | str:
+    """A method of a program as a graph of values and calls, as `etstream inspect --graph` reports it.
+
+    Args:
+        file: a source: a .pte or a .bpte file.
+        method: its name.
+        format: "json" for a dict of "inputs", "outputs", "memory_sizes", "operators", "delegates", "values"
+            and "calls", which name each other by their places in these lists; "dot" for the text that
+            Graphviz draws.
+
+    Raises:
+        NotFoundError: the program has no such method.
+        CorruptError: it is damaged.
+    """
+    if format not in ("json", "dot"):
+        raise ValueError(f"format: expected 'json' or 'dot', found {format!r}")
+    return _core.graph(file, method) if format == "json" else _core.graph_dot(file, method)
+
+
+def diff(a: Any, b: Any, *, ignore_layout: bool = False) -> dict[str, Any]:
+    """What differs between two files of one kind, as `etstream diff --json` reports it.
+
+    Args:
+        a, b: sources: two .pte, two .ptd, or two .bpte files, these of either format.
+        ignore_layout: list no differences of where things are in the files.
+
+    Returns:
+        "a", "b", "same_bytes", "same_content", and at most 1000 "differences", each with its "kind",
+        "content" or "layout", "subject", and what is in "a" and "b" of it.
+
+    Raises:
+        InvalidArgumentError: the files are of two kinds.
+        CorruptError: one is damaged.
+    """
+    return _core.diff(a, b, ignore_layout)

@@ -11,11 +11,15 @@ from etstream._buffers import tensor_bytes
 
 
 def tensor(value: Any) -> _core.Tensor:
-    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it."""
+    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. One of etstream's stays."""
+    if isinstance(value, _core.Tensor):
+        return value
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
-        return _core.Tensor(dtype, list(value.shape), tensor_bytes(value.cpu().contiguous()))
+        if value.device.type != "meta":  # which has no bytes
+            value = value.cpu().contiguous()
+        return _core.Tensor(dtype, list(value.shape), tensor_bytes(value))
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(value)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/checkpoints.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/key_rules_file.h"
+#include "etstream/bundled_program.h"
+#include "etstream/checkpoint.h"
+#include "etstream/key_rules.h"
+#include "etstream/safetensors.h"
+#include "python/errors.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+Checkpoint checkpoint_at(nb::handle path) {
+  return without_gil([path = path_of(path)] { return open_checkpoint(path); });
+}
+
+Checkpoint checkpoint_of(std::vector<std::pair<std::string, Tensor>> tensors) {
+  Checkpoint out;
+  out.tensors.reserve(tensors.size());
+  for (auto& [name, tensor] : tensors) {
+    std::string type(name_of(tensor.scalar_type));
+    TensorLayout layout{tensor.scalar_type, std::move(tensor.sizes), std::move(tensor.dim_order)};
+    out.tensors.push_back({std::move(name), std::move(type), std::move(layout), std::move(tensor.data)});
+  }
+  return out;
+}
+
+KeyRules rules_of(nb::handle rules) {
+  if (nb::isinstance<nb::str>(rules) || nb::hasattr(rules, "__fspath__")) {
+    return without_gil([name = path_of(rules)] { return cli::open_key_rules(name); });
+  }
+  return without_gil([json = source_of(rules)] { return KeyRules::read(json); });
+}
+
+std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std::string>>& given) {
+  std::vector<DtypeRule> rules;
+  for (const auto& [glob, name] : given) {
+    const auto type = find_scalar_type(name);
+    if (!type) {
+      raise(make_error(ErrorCode::kInvalidArgument,
+                       "dtype: expected a name that torch uses, such as bfloat16, found ", quote(name)));
+    }
+    rules.push_back({glob, *type});
+  }
+  return rules;
+}
+
+/// All tensors of the checkpoints under their new names and types; and of rules what they missed.
+std::pair<Checkpoint, std::optional<KeyRuleReport>> changed(
+    std::vector<Checkpoint> checkpoints, nb::handle rules, std::optional<std::uint32_t> head_dim,
+    const std::vector<std::string>& only, const std::vector<std::pair<std::string, std::string>>& dtypes) {
+  std::optional<KeyRules> key_rules;
+  if (!rules.is_none()) key_rules = rules_of(rules);
+  const std::vector<DtypeRule> types = dtype_rules(dtypes);
+  std::optional<KeyRuleReport> report;
+  Checkpoint all = without_gil([&]() -> Result<Checkpoint> {
+    ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+    if (key_rules) {
+      ETSTREAM_ASSIGN(report, apply(*key_rules, joined, KeyRuleOptions{head_dim}));
+    }
+    if (!only.empty()) ETSTREAM_TRY(select(joined, only));
+    ETSTREAM_TRY(convert(joined, types));
+    ETSTREAM_TRY(merge(joined));
+    return joined;
+  });
+  return {std::move(all), std::move(report)};
+}
+
+Layout plan_checkpoint(const Checkpoint& checkpoint, const std::string& format, bool share_equal,
+                       bool allow_opaque, std::uint32_t segment_alignment) {
+  if (format != "ptd" && format != "safetensors") {
+    throw nb::value_error(text("format: expected 'ptd' or 'safetensors', found ", quote(format)).c_str());
+  }
+  return without_gil([&]() -> Result<Layout> {
+    if (format == "safetensors") return plan_safetensors(checkpoint);
+    const TensorDataOptions options{
+        .share_equal = share_equal, .allow_opaque = allow_opaque, .segment_alignment = segment_alignment};
+    ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
+    return plan(data);
+  });
+}
+
+template <class F>
+auto of_layout(F&& member) {
+  return [member](const CheckpointTensor& self) {
+    using Value = decltype(member(*self.layout));
+    return self.layout ? std::optional<Value>(member(*self.layout)) : std::nullopt;
+  };
+}
+
+}  // namespace
+
+void bind_checkpoints(nb::module_& module) {
+  nb::class_<CheckpointTensor>(module, "CheckpointTensor", "A tensor in a file of weights.")
+      .def_ro("name", &CheckpointTensor::name)
+      .def_ro("type", &CheckpointTensor::type,
+              "As the file spells it: 'BF16', 'Q4_0'; '' for data that a backend knows.")
+      .def_prop_ro("dtype",
+                   of_layout([](const TensorLayout& it) { return std::string(name_of(it.scalar_type)); }),
+                   "As torch names it; None for data that ExecuTorch has no tensors of.")
+      .def_prop_ro("sizes", of_layout([](const TensorLayout& it) { return it.sizes; }),
+                   "Of the dimensions; None for such data.")
+      .def_prop_ro("dim_order", of_layout([](const TensorLayout& it) { return it.dim_order; }),
+                   "The dimensions, outermost first; None for such data.")
+      .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.");
+  nb::class_<Checkpoint>(module, "Checkpoint",
+                         "The tensors of a model by name, in files of any kind that people keep weights in.")
+      .def(
+          "__init__", [](Checkpoint* self, nb::handle path) { new (self) Checkpoint(checkpoint_at(path)); },
+          nb::arg("path"), nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"),
+          "The file at path, told by its content: safetensors; the index of a sharded one "
+          "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
+          "program (.pte), whose constants and named data are the tensors; named data (.ptd). Reads no "
+          "tensor but a program's constants that have no name, which go by their SHA-256. Raises "
+          "NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
+      .def_static("of", &checkpoint_of, nb::arg("tensors"),
+                  nb::sig("def of(tensors: collections.abc.Sequence[tuple[str, Tensor]]) -> Checkpoint"),
+                  "Of tensors that lie elsewhere.")
+      .def_ro("files", &Checkpoint::files, "The paths of all that was opened.")
+      .def_ro("tensors", &Checkpoint::tensors, "In the order in which their bytes lie in the files.");
+  nb::class_<KeyRuleReport>(module, "KeyRuleReport", "What rules for names missed.")
+      .def_ro("unmatched_rules", &KeyRuleReport::unmatched_rules,
+              "The patterns of rules that no tensor matched.")
+      .def_ro("left_over_keys", &KeyRuleReport::left_over_keys, "Of tensors without a rule.");
+  module.def(
+      "changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(), nb::arg("head_dim"),
+      nb::arg("only"), nb::arg("dtypes"),
+      nb::sig("def changed_checkpoint(checkpoints: collections.abc.Sequence[Checkpoint], rules: "
+              "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
+              "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, KeyRuleReport | None]"));
+  module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
+             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"));
+}
+
+}  // namespace etstream::python

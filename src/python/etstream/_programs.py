@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs (.pte): taken apart, and written again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from etstream import _core
+from etstream._progress import Progress
+
+
+class ProgramPlan(NamedTuple):
+    """The plan of a program, and of the weights that go with it where constants are moved out."""
+
+    program: _core.Layout
+    weights: _core.Layout | None
+
+
+def plan_program(
+    program: Any,
+    *,
+    segment_alignment: int | None = None,
+    constant_tensor_alignment: int | None = None,
+    delegate_alignment: int | None = None,
+    delegates: Literal["inline", "segments"] | None = None,
+    strict_alignment: bool = False,
+    drop_methods: Iterable[str] = (),
+    strip_stack_traces: bool = False,
+    constants_out: bool = False,
+    keys: Mapping[str, str] | None = None,
+    constants_from: Iterable[Any] = (),
+    folder: str | os.PathLike[str] | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    segments_from: Any = None,
+) -> ProgramPlan:
+    """The plan of a program (.pte) from another one, or from a description of it in JSON.
+
+    What is not given stays as it is in the program; for JSON it is ExecuTorch's default. Without any of it the
+    bytes stay the same. Alignments are in bytes, powers of two.
+
+    Args:
+        program: a source: a .pte file, or JSON of ExecuTorch's schema, as etstream's and flatc's decompile
+            and ExecuTorch itself write it.
+        segment_alignment: of each segment, up to 2**30.
+        constant_tensor_alignment: of each constant tensor in its segment, up to 65536.
+        delegate_alignment: of a delegate's data in the flatbuffer, up to 65536.
+        delegates: where the data of delegates is to be: in the flatbuffer, which ends at 2 GiB, or in segments.
+        strict_alignment: have the two alignments before hold in segments too, where ExecuTorch lets them go.
+        drop_methods: the names of those to leave out, with the data that only they use.
+        strip_stack_traces: leave out where instructions come from in the model's source.
+        constants_out: move constants and named data into a file of weights, which is planned too.
+        keys: under which they go there: by a constant's SHA-256, in hexadecimal, or its number, in decimal.
+            The others go by their tensors' fully qualified names, or by their SHA-256.
+        constants_from: sources: .ptd files that constants and named data are moved in from.
+        folder: that paths in JSON are relative to; by default that of the JSON file, or the current one.
+        schema: the path of the schema of programs (.fbs), where it has more than that of ExecuTorch 1.5.1.
+        segments_from: a source: the .pte file whose data the segments get that the JSON has none of.
+
+    Raises:
+        CorruptError: the program or the weights are damaged; the JSON is none.
+        InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
+            methods dropped; a key for two constants; constants moved both ways.
+        NotFoundError: a method that the program does not have; a file.
+        TooLargeError: a flatbuffer over 2 GiB.
+    """
+    if keys and not constants_out:
+        raise _invalid("keys are those of constants that are moved out: give constants_out too")
+    if folder is None:
+        folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
+    layout = _core.ProgramLayoutOptions(
+        segment_alignment=segment_alignment,
+        constant_tensor_alignment=constant_tensor_alignment,
+        delegate_alignment=delegate_alignment,
+        delegates=delegates,
+        strict_alignment=strict_alignment,
+    )
+    planned = _core.plan_changed_program(
+        program,
+        layout,
+        drop_methods=_names("drop_methods", drop_methods),
+        strip_stack_traces=strip_stack_traces,
+        constants_out=constants_out,
+        keys=dict(keys or {}),
+        constants_from=sources_of(constants_from),
+        folder=folder,
+        schema=schema,
+        segments_from=segments_from,
+    )
+    return ProgramPlan(*planned)
+
+
+def rebuild_program(
+    program: Any,
+    output: Any,
+    *,
+    constants_to: Any = None,
+    segment_alignment: int | None = None,
+    constant_tensor_alignment: int | None = None,
+    delegate_alignment: int | None = None,
+    delegates: Literal["inline", "segments"] | None = None,
+    strict_alignment: bool = False,
+    drop_methods: Iterable[str] = (),
+    strip_stack_traces: bool = False,
+    keys: Mapping[str, str] | None = None,
+    constants_from: Iterable[Any] = (),
+    folder: str | os.PathLike[str] | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    segments_from: Any = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> ProgramPlan:
+    """Writes a program again, or from JSON: plans it as plan_program() does, and writes it as Layout.write() does.
+
+    Args:
+        output: where the program goes, which may be the path that it comes from; see Layout.write().
+        constants_to: an output too: constants and named data are moved out into this .ptd file. It is there
+            before the program is, and neither is where the other can't be written.
+        progress: is called with the bytes of both files.
+
+    Returns the plan. The other arguments, and what is raised, are those of plan_program().
+    """
+    if constants_to is not None and _are_one_file(constants_to, output):
+        raise _invalid(f"two outputs are to be {os.fspath(output)!r}; give each a name of its own")
+    plan = plan_program(
+        program,
+        segment_alignment=segment_alignment,
+        constant_tensor_alignment=constant_tensor_alignment,
+        delegate_alignment=delegate_alignment,
+        delegates=delegates,
+        strict_alignment=strict_alignment,
+        drop_methods=drop_methods,
+        strip_stack_traces=strip_stack_traces,
+        constants_out=constants_to is not None,
+        keys=keys,
+        constants_from=constants_from,
+        folder=folder,
+        schema=schema,
+        segments_from=segments_from,
+    )
+    files: list[tuple[_core.Layout, object]] = [(plan.program, output)]
+    if plan.weights is not None:
+        files.insert(0, (plan.weights, constants_to))
+    _core.write_layouts(files, sync=sync, progress=progress)
+    return plan
+
+
+def extract(
+    file: Any,
+    output: Any,
+    *,
+    segment: int | None = None,
+    tensor: str | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.Layout:
+    """Writes a part of a file: the program of a bundle, or a segment, or a tensor's data.
+
+    Args:
+        file: a source: a bundle (.bpte); for a segment also a program (.pte). For a tensor a path: of any
+            file of weights, as for write_tensor_data().
+        output: see Layout.write().
+        segment: the index of a segment of the program.
+        tensor: the name of a tensor.
+
+    Returns the plan, whose size is that of the part. Test cases are written by
+    BundledProgramFile.write_test_cases().
+
+    Raises:
+        NotFoundError: there is no such segment or tensor.
+        CorruptError: the file is damaged.
+        InvalidArgumentError: both a segment and a tensor are asked for.
+    """
+    if segment is not None and tensor is not None:
+        raise _invalid("a segment or a tensor is written to an output, not both")
+    layout = _core.Layout.copy(_part_of(file, segment, tensor))
+    layout.write(output, sync=sync, progress=progress)
+    return layout
+
+
+def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source:
+    from etstream._errors import NotFoundError
+
+    if tensor is not None:
+        for one in _core.Checkpoint(file).tensors:
+            if one.name == tensor:
+                return one.data
+        raise NotFoundError(f"{os.fspath(file)}: there is no data named {tensor!r}")
+    if segment is None:
+        return _core.BundledProgramFile(file).program
+    program = _core.ProgramFile(file)
+    segments = program.segments
+    if not 0 <= segment < len(segments):
+        raise NotFoundError(
+            f"{program.file.name}: there is no segment {segment}; the program has {len(segments)}"
+        )
+    return segments[segment].data
+
+
+def sources_of(given: Any) -> list[Any]:
+    """A list of sources; one alone is a list of it."""
+    if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
+        return [given]
+    return list(given)
+
+
+def _names(argument: str, given: Iterable[str]) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{argument}: expected names, found one string: put it in a list")
+    return list(given)
+
+
+def _are_one_file(a: Any, b: Any) -> bool:
+    if not (isinstance(a, (str, os.PathLike)) and isinstance(b, (str, os.PathLike))):
+        return a is b
+    return os.path.realpath(a) == os.path.realpath(b)
+
+
+def _invalid(message: str) -> Exception:
+    from etstream._errors import InvalidArgumentError
+
+    return InvalidArgumentError(message)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights: named data (.ptd) from checkpoints, and checkpoints from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from etstream import _core
+from etstream._progress import Progress
+from etstream._values import tensor
+
+WeightFormat = Literal["ptd", "safetensors"]
+Rules = str | os.PathLike[str] | Mapping[str, Any]
+
+
+def plan_tensor_data(
+    inputs: Any,
+    *,
+    format: WeightFormat = "ptd",
+    rules: Rules | None = None,
+    head_dim: int | None = None,
+    only: str | Iterable[str] = (),
+    dtype: str | Mapping[str, str] | None = None,
+    share_equal: bool = True,
+    allow_opaque: bool = False,
+    segment_alignment: int = 128,
+) -> _core.Layout:
+    """The plan of a file of weights: named data (.ptd) that programs ask for, or a safetensors file.
+
+    Args:
+        inputs: where the tensors come from: a path, of a safetensors file, the index of several
+            (model.safetensors.index.json), a GGUF file, a program (.pte) or named data (.ptd); a Checkpoint;
+            a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a state_dict,
+            in place where they are contiguous); or a list of such, whose tensors of one name must be equal.
+        format: "ptd", or "safetensors", byte for byte as its own library writes it.
+        rules: what tensors are renamed, cut and left out by: the name of ready-made rules, "llama" for one,
+            from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or what is
+            in one. Warns of rules that no tensor matches, and of tensors without a rule.
+        head_dim: how many rows of a query or key projection make up a head, where rules ask for it; told by
+            config.json beside the checkpoint by default.
+        only: patterns, with * and ?, of the names (new ones) of tensors to take.
+        dtype: the type that floating-point tensors are converted to while they are written, as torch names
+            it; or types by patterns of names, of which the last that matches counts. The bits are torch's.
+        share_equal: store equal bytes once, which takes reading tensors of the same size.
+        allow_opaque: take tensors of types that ExecuTorch has none of, such as quantised blocks, as data
+            without a layout, which a backend asks for by name.
+        segment_alignment: of each tensor, in bytes, a power of two up to 2**30.
+
+    Raises:
+        UnsupportedError: a file of another kind; a type that the format has none of.
+        CorruptError: a damaged file.
+        InvalidArgumentError: a name for two tensors that differ; a dtype that is not floating-point; rules
+            that can't be followed.
+        NotFoundError: a file, or a pattern that matches no tensor.
+    """
+    given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
+    checkpoint, report = _core.changed_checkpoint(
+        [checkpoint_of(one) for one in given],
+        json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
+        head_dim,
+        [only] if isinstance(only, str) else list(only),
+        dtypes,
+    )
+    if report is not None:
+        _warn("rule", report.unmatched_rules, "no tensor to apply to")
+        _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
+    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment)
+
+
+def write_tensor_data(
+    inputs: Any,
+    output: Any,
+    *,
+    format: WeightFormat = "ptd",
+    rules: Rules | None = None,
+    head_dim: int | None = None,
+    only: str | Iterable[str] = (),
+    dtype: str | Mapping[str, str] | None = None,
+    share_equal: bool = True,
+    allow_opaque: bool = False,
+    segment_alignment: int = 128,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.Layout:
+    """Writes a file of weights: plans it as plan_tensor_data() does, and writes it as Layout.write() does.
+
+    Returns the plan, whose size is that of the file.
+    """
+    layout = plan_tensor_data(
+        inputs,
+        format=format,
+        rules=rules,
+        head_dim=head_dim,
+        only=only,
+        dtype=dtype,
+        share_equal=share_equal,
+        allow_opaque=allow_opaque,
+        segment_alignment=segment_alignment,
+    )
+    layout.write(output, sync=sync, progress=progress)
+    return layout
+
+
+def checkpoint_of(given: Any) -> _core.Checkpoint:
+    """The checkpoint that `given` stands for; see plan_tensor_data."""
+    if isinstance(given, _core.Checkpoint):
+        return given
+    if isinstance(given, Mapping):
+        return _core.Checkpoint.of([(name, tensor(value)) for name, value in given.items()])
+    return _core.Checkpoint(given)
+
+
+def _warn(noun: str, subjects: list[str], what: str) -> None:
+    if subjects:
+        count = f"{noun} {subjects[0]!r}" if len(subjects) == 1 else f"{len(subjects)} {noun}s, such as {subjects[0]!r}"
+        warnings.warn(f"{count}: {what}", stacklevel=4)

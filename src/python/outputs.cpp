@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/outputs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "python/errors.h"
+#include "python/sources.h"
+#include "python/stream_sink_posix.h"
+
+namespace etstream::python {
+namespace {
+
+/// How many bytes are written between two calls of Python's.
+constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
+
+/// Hands bytes to the write() of an object. They lie in an object of Python's meanwhile, which goes to
+/// whoever keeps a view of it.
+class ObjectOutput {
+ public:
+  explicit ObjectOutput(nb::handle object)
+      : write_(object.attr("write")),
+        is_raw_(nb::isinstance(object, nb::module_::import_("io").attr("RawIOBase"))) {}
+
+  void take(std::span<const std::byte> bytes) {
+    const auto size = static_cast<Py_ssize_t>(bytes.size());
+    if (!buffer_.is_valid() || Py_REFCNT(buffer_.ptr()) > 1 || PyByteArray_GET_SIZE(buffer_.ptr()) < size) {
+      buffer_ = nb::steal(PyByteArray_FromStringAndSize(nullptr, size));
+      if (!buffer_.is_valid()) throw nb::python_error();
+    }
+    std::memcpy(PyByteArray_AS_STRING(buffer_.ptr()), bytes.data(), bytes.size());
+    for (Py_ssize_t done = 0; done < size;) done += write(done, size);
+  }
+
+ private:
+  /// How many bytes are taken of those from `begin` to `end`; a raw file may take less than it is given.
+  Py_ssize_t write(Py_ssize_t begin, Py_ssize_t end) {
+    const nb::object all = nb::steal(PyMemoryView_FromObject(buffer_.ptr()));
+    if (!all.is_valid()) throw nb::python_error();
+    const nb::object taken = write_(nb::object(all[nb::slice(begin, end)]).attr("toreadonly")());
+    if (taken.is_none() && !is_raw_) return end - begin;
+    if (taken.is_none()) {
+      PyErr_SetString(PyExc_BlockingIOError, "write() took nothing: the file is not to block");
+      throw nb::python_error();
+    }
+    const Py_ssize_t count = PyNumber_AsSsize_t(taken.ptr(), PyExc_OverflowError);
+    if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (count <= 0 || count > end - begin) {
+      raise(make_error(ErrorCode::kIo, "write() says that it took ", count, " of ", end - begin, " bytes"));
+    }
+    return count;
+  }
+
+  nb::object write_;
+  bool is_raw_;
+  nb::object buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
+  if (PyLong_Check(output.ptr()) && !PyBool_Check(output.ptr())) {
+    const long descriptor = PyLong_AsLong(output.ptr());
+    if (descriptor == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (!std::in_range<int>(descriptor)) throw nb::value_error(text(descriptor, " is no descriptor").c_str());
+    return open_descriptor(static_cast<int>(descriptor));
+  }
+  if (nb::hasattr(output, "write")) {
+    // Let go of with the GIL, which a sink is destroyed with.
+    auto object = std::make_shared<ObjectOutput>(output);
+    return open_callback_sink([object](std::span<const std::byte> bytes) {
+      return with_gil([&]() -> Result<void> {
+        object->take(bytes);
+        return {};
+      });
+    });
+  }
+  if (!is_path(output)) {
+    throw nb::type_error(
+        text("expected a path, a descriptor, or an object with write(), found ", class_name(output)).c_str());
+  }
+  return without_gil([path = path_of(output), sync]() -> Result<std::unique_ptr<Sink>> {
+    if (is_fifo(path)) return open_fifo(path);
+    return open_file_sink(path, {.sync = sync});
+  });
+}
+
+bool is_path(nb::handle output) {
+  return nb::isinstance<nb::str>(output) || nb::isinstance<nb::bytes>(output) ||
+         nb::hasattr(output, "__fspath__");
+}
+
+nb::object progress_callback(nb::handle progress) {
+  return nb::module_::import_("etstream._progress").attr("callback")(progress);
+}
+
+Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t total) {
+  return [=, next = std::uint64_t{0}](std::uint64_t done, std::uint64_t size) mutable {
+    if (done < next && done != size) return true;
+    next = done + kStep;
+    const auto shown = with_gil([&]() -> Result<void> {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!callback.is_none()) callback(before + done, total);
+      return {};
+    });
+    return shown.has_value();
+  };
+}
+
+}  // namespace etstream::python

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where files are written to, in Python's terms.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "etstream/sink.h"
+#include "etstream/write.h"
+
+namespace etstream::python {
+
+namespace nb = nanobind;
+
+/// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
+/// something else, and the errors of opening it.
+[[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync);
+
+/// Whether `output` is a path, where nothing shows before the commit.
+[[nodiscard]] bool is_path(nb::handle output);
+
+/// What to call for a `progress` as Python's functions take it; None for nothing.
+[[nodiscard]] nb::object progress_callback(nb::handle progress);
+
+/// Looks for Ctrl-C at each step, and hands on how far writing is: `before` bytes and those of this file, of
+/// `total`. `callback` outlives it, or is None.
+[[nodiscard]] Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t total);
+
+}  // namespace etstream::python

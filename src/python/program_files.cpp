@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/program_files.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/program_input.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/program_changes.h"
+#include "etstream/program_weights.h"
+#include "python/errors.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+/// A segment and its bytes.
+struct Segment {
+  SegmentInfo info;
+  ByteSource data;
+};
+
+ProgramFile open_file(nb::handle file) {
+  return without_gil([source = source_of(file)] { return open_program(source); });
+}
+
+std::vector<Segment> segments_of(const ProgramFile& program) {
+  return without_gil([&]() -> Result<std::vector<Segment>> {
+    ETSTREAM_ASSIGN(std::vector<SegmentInfo> infos, program.segments());
+    std::vector<Segment> out;
+    out.reserve(infos.size());
+    for (SegmentInfo& info : infos) {
+      ETSTREAM_ASSIGN(ByteSource data, program.file().slice(info.offset, info.size));
+      out.push_back({std::move(info), std::move(data)});
+    }
+    return out;
+  });
+}
+
+Result<void> require_sound(const std::string& name, const Findings& findings) {
+  if (findings.ok()) return {};
+  return make_error(ErrorCode::kCorrupt, name, ": ", counted(findings.errors.size(), "error"),
+                    ", the first: ", findings.errors.front());
+}
+
+/// Sound files of weights.
+Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& sources) {
+  std::deque<TensorDataFile> files;
+  for (const ByteSource& source : sources) {
+    ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(source));
+    Findings findings;
+    ETSTREAM_TRY(weights.verify(findings));
+    ETSTREAM_TRY(require_sound(source.name(), findings));
+    files.push_back(std::move(weights));
+  }
+  return files;
+}
+
+DelegateData place_of(const std::string& name) {
+  if (name != "inline" && name != "segments") {
+    throw nb::value_error(text("delegates: expected 'inline' or 'segments', found ", quote(name)).c_str());
+  }
+  return name == "inline" ? DelegateData::kInline : DelegateData::kInSegments;
+}
+
+ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignment,
+                                    std::optional<std::uint32_t> constant_tensor_alignment,
+                                    std::optional<std::uint32_t> delegate_alignment,
+                                    const std::optional<std::string>& delegates, bool strict_alignment) {
+  ProgramLayoutOptions options;
+  options.segment_alignment = segment_alignment;
+  options.constant_tensor_alignment = constant_tensor_alignment;
+  options.delegate_alignment = delegate_alignment;
+  if (delegates) options.delegates = place_of(*delegates);
+  options.strict_alignment = strict_alignment;
+  return options;
+}
+
+/// The program, and the weights where constants are moved out.
+nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
+                       std::vector<std::string> drop_methods, bool strip_stack_traces, bool constants_out,
+                       std::map<std::string, std::string> keys, nb::handle constants_from, nb::handle folder,
+                       nb::handle schema, nb::handle segments_from) {
+  const ByteSource file = source_of(program);
+  const std::string schema_path = schema.is_none() ? "" : path_of(schema);
+  cli::ProgramInputOptions input;
+  input.folder = path_of(folder);
+  if (!segments_from.is_none()) input.segments_from = source_of(segments_from);
+  std::vector<ByteSource> weights;
+  for (const nb::handle one : nb::iter(constants_from)) weights.push_back(source_of(one));
+  ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
+  if (constants_out) changes.constants_out = ConstantsOut{std::move(keys)};
+
+  std::optional<Layout> planned_weights;
+  Layout planned = without_gil([&]() -> Result<Layout> {
+    if (!schema_path.empty()) {
+      ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
+    }
+    ETSTREAM_ASSIGN(cli::ProgramInput opened, cli::open_program_input(file, input, layout));
+    Findings findings;
+    ETSTREAM_TRY(opened.program.verify(findings));
+    ETSTREAM_TRY(require_sound(file.name(), findings));
+    ETSTREAM_ASSIGN(const auto files, open_weights(weights));
+    for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
+    ETSTREAM_ASSIGN(ProgramPlan both, plan(std::move(opened), changes));
+    if (both.weights) {
+      ETSTREAM_ASSIGN(planned_weights, plan(*both.weights));
+    }
+    return std::move(both.program);
+  });
+  return nb::make_tuple(std::move(planned), std::move(planned_weights));
+}
+
+}  // namespace
+
+void bind_program_files(nb::module_& module) {
+  nb::class_<Segment>(module, "Segment", "A part of a program that lies behind its flatbuffer.")
+      .def_prop_ro(
+          "use", [](const Segment& self) { return self.info.use; },
+          "'constants', 'mutable data', 'delegate XnnpackBackend', 'named data'; '' for none.")
+      .def_prop_ro(
+          "offset", [](const Segment& self) { return self.info.offset; },
+          "From the start of the program, in bytes.")
+      .def_prop_ro(
+          "size", [](const Segment& self) { return self.info.size; }, "In bytes.")
+      .def_ro("data", &Segment::data, "The bytes, which stay where they are.");
+  nb::class_<ProgramFile>(module, "ProgramFile",
+                          "A program (.pte), open: a file, or what is in a bundle (.bpte). Holds at most 512 "
+                          "KiB of it in memory. May be used by several threads at once.")
+      .def(
+          "__init__", [](ProgramFile* self, nb::handle file) { new (self) ProgramFile(open_file(file)); },
+          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
+          "offset, expected and found; UnsupportedError for another kind of file.")
+      .def_prop_ro("file", &ProgramFile::file, "All of the program.")
+      .def_prop_ro(
+          "version", [](const ProgramFile& self) { return without_gil([&] { return self.version(); }); },
+          "Of the schema.")
+      .def_prop_ro("segments", &segments_of, "By their indices. Read anew at each use.")
+      .def_prop_ro(
+          "keys_from_outside",
+          [](const ProgramFile& self) { return without_gil([&] { return keys_from_outside(self); }); },
+          "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
+          "file.");
+  nb::class_<ProgramLayoutOptions>(module, "ProgramLayoutOptions", "See etstream.plan_program.")
+      .def(
+          "__init__",
+          [](ProgramLayoutOptions* self, std::optional<std::uint32_t> segment_alignment,
+             std::optional<std::uint32_t> constant_tensor_alignment,
+             std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& delegates,
+             bool strict_alignment) {
+            new (self) ProgramLayoutOptions(layout_options(segment_alignment, constant_tensor_alignment,
+                                                           delegate_alignment, delegates, strict_alignment));
+          },
+          nb::kw_only(), nb::arg("segment_alignment") = nb::none(),
+          nb::arg("constant_tensor_alignment") = nb::none(), nb::arg("delegate_alignment") = nb::none(),
+          nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false);
+  module.def("plan_changed_program", &plan_changed, nb::arg("program"), nb::arg("layout"), nb::kw_only(),
+             nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
+             nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(),
+             nb::arg("segments_from").none(),
+             nb::sig("def plan_changed_program(program: object, layout: ProgramLayoutOptions, *, "
+                     "drop_methods: collections.abc.Sequence[str], strip_stack_traces: bool, "
+                     "constants_out: bool, keys: collections.abc.Mapping[str, str], "
+                     "constants_from: collections.abc.Iterable[object], folder: str | os.PathLike[str], "
+                     "schema: str | os.PathLike[str] | None, segments_from: object) "
+                     "-> tuple[Layout, Layout | None]"));
+}
+
+}  // namespace etstream::python
