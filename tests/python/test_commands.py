@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each function gives what the command of its name gives: the same report, the same bytes, the same message."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+from conftest import Command
+
+import etstream
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("commands")
+
+
+@pytest.fixture(scope="module")
+def bundle(folder: Path, program: Path, cases: Path) -> Path:
+    etstream.bundle(program, cases, path := folder / "model.bpte")
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    tensors = {f"layers.{i}.weight": rng.standard_normal((8, 4), np.float32) for i in range(4)}
+    tensors["layers.3.weight"] = tensors["layers.0.weight"]
+    safetensors.numpy.save_file(tensors, path := folder / "weights.safetensors")
+    return path
+
+
+def reported(command: Command, *arguments: str | Path) -> Any:
+    return json.loads(command(*arguments, "--json").stdout)
+
+
+def test_inspect(command: Command, program: Path, bundle: Path, weights: Path) -> None:
+    for file in (program, bundle, weights):
+        assert etstream.inspect(file) == reported(command, "inspect", file)
+    report = etstream.inspect(bundle, duplicates=True)
+    assert report == reported(command, "inspect", bundle, "--duplicates")
+    assert report["duplicates"] == [] and report["methods"][0]["name"] == "forward"
+    assert etstream.inspect(program.read_bytes()) == {**etstream.inspect(program), "file": "a bytes"}
+
+
+def test_graph(command: Command, program: Path, bundle: Path) -> None:
+    assert etstream.graph(bundle) == reported(command, "inspect", program, "--graph", "forward")
+    dot = command("inspect", program, "--graph", "forward").stdout
+    assert etstream.graph(program, "forward", format="dot") == dot
+    with pytest.raises(ValueError, match="found 'svg'"):
+        etstream.graph(program, format="svg")  # type: ignore[call-overload]
+
+
+def test_diff(command: Command, folder: Path, program: Path, bundle: Path) -> None:
+    etstream.rebuild_program(program, other := folder / "other.pte", segment_alignment=4096)
+    found = etstream.diff(program, other)
+    assert found == reported(command, "diff", program, other)
+    assert found["same_content"] and not found["same_bytes"] and found["differences"]
+    ignoring = etstream.diff(program, other, ignore_layout=True)
+    assert ignoring == reported(command, "diff", program, other, "--ignore-layout")
+    assert etstream.diff(program, io.BytesIO(program.read_bytes()))["same_bytes"]
+    with pytest.raises(etstream.InvalidArgumentError):
+        etstream.diff(program, bundle)
+
+
+def test_verify(command: Command, program: Path) -> None:
+    content = bytearray(program.read_bytes())
+    content[-1:] = b""
+    damaged = etstream.verify(content)
+    assert not damaged and etstream.verify(program)
+    assert damaged.errors and not etstream.verify(program).warnings
+
+
+def test_extract(command: Command, folder: Path, program: Path, bundle: Path, weights: Path) -> None:
+    etstream.extract(bundle, output := folder / "extracted")
+    assert output.read_bytes() == program.read_bytes()
+    layout = etstream.extract(bundle, output, segment=0)
+    command("extract", program, "--segment", "0", "-o", folder / "segment")
+    assert output.read_bytes() == (folder / "segment").read_bytes() and layout.size == output.stat().st_size
+    (segment,) = etstream.ProgramFile(bundle).segments
+    assert (segment.use, segment.size, segment.data.read()) == ("constants", layout.size, output.read_bytes())
+    assert program.read_bytes()[segment.offset :][: segment.size] == segment.data.read()
+    etstream.extract(weights, output, tensor="layers.1.weight")
+    assert output.read_bytes() == safetensors.numpy.load_file(weights)["layers.1.weight"].tobytes()
+    with pytest.raises(etstream.NotFoundError, match="there is no segment 1; the program has 1"):
+        etstream.extract(program, output, segment=1)
+    with pytest.raises(FileNotFoundError, match="there is no data named 'x'"):
+        etstream.extract(weights, output, tensor="x")
+    with pytest.raises(etstream.InvalidArgumentError):
+        etstream.extract(weights, output, tensor="x", segment=0)
+
+
+def test_test_cases(folder: Path, bundle: Path) -> None:
+    etstream.BundledProgramFile(bundle).write_test_cases(folder / "cases")
+    (suite,) = etstream.read_test_cases(folder / "cases" / "cases.json")
+    assert suite.method_name == "forward" and len(suite.test_cases) == 2
+    with pytest.raises(etstream.NotFoundError):
+        etstream.read_test_cases(folder / "none.json")
+
+
+def test_convert(command: Command, folder: Path, bundle: Path) -> None:
+    etstream.convert(bundle, segmented := folder / "segmented.bpte", format="segmented")
+    command("convert", bundle, "--to", "segmented", "-o", folder / "command.bpte")
+    assert segmented.read_bytes() == (folder / "command.bpte").read_bytes()
+    back = io.BytesIO()
+    etstream.convert(segmented, back, format="bp08")
+    assert back.getvalue() == bundle.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ({}, []),
+        ({"segment_alignment": 4096}, ["--segment-alignment", "4096"]),
+        (
+            {"constant_tensor_alignment": 64, "strict_alignment": True},
+            ["--constant-tensor-alignment", "64", "--strict-alignment"],
+        ),
+        ({"delegates": "inline", "delegate_alignment": 32}, ["--delegates", "inline", "--delegate-alignment", "32"]),
+        ({"delegates": "segments", "strip_stack_traces": True}, ["--delegates", "segments", "--strip-stack-traces"]),
+    ],
+    ids=str,
+)
+def test_rebuild_program(
+    command: Command, folder: Path, program: Path, options: dict[str, Any], arguments: list[str]
+) -> None:
+    plan = etstream.rebuild_program(program, output := folder / "rebuilt.pte", **options)
+    command("pte", program, "-o", folder / "command.pte", *arguments)
+    assert output.read_bytes() == (folder / "command.pte").read_bytes()
+    assert plan.program.size == output.stat().st_size and plan.weights is None
+
+
+def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> None:
+    outputs = [folder / name for name in ("lean.pte", "lean.ptd", "command.pte", "command.ptd")]
+    (folder / "keys.json").write_text(json.dumps(keys := {"1": "first"}))
+    etstream.rebuild_program(program, outputs[0], constants_to=outputs[1], keys=keys)
+    command("pte", program, "-o", outputs[2], "--constants-to", outputs[3], "--keys", folder / "keys.json")
+    content = [path.read_bytes() for path in outputs]
+    assert content[:2] == content[2:] and b"first" in content[1]
+    assert "first" in etstream.ProgramFile(outputs[0]).keys_from_outside
+    assert etstream.verify(outputs[0], outputs[1])
+    etstream.rebuild_program(content[0], back := io.BytesIO(), constants_from=[content[1]])
+    assert etstream.ProgramFile(back).keys_from_outside == []
+    with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
+        etstream.rebuild_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
+    with pytest.raises(etstream.CorruptError, match="1 error, the first|expected"):
+        etstream.rebuild_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
+
+
+def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
+    class Full:
+        def write(self, piece: memoryview) -> None:
+            raise ArithmeticError("as planned")
+
+    with pytest.raises(ArithmeticError):
+        etstream.rebuild_program(program, Full(), constants_to=tmp_path / "model.ptd")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_program_from_json(command: Command, folder: Path, program: Path) -> None:
+    schema = etstream.ExactJson(SCHEMA)
+    schema.decompile(program, description := folder / "model.json")
+    plan = etstream.plan_program(description, segments_from=program)
+    assert bytes(plan.program) == program.read_bytes()
+    described = json.loads(description.read_text())
+    segment = etstream.ProgramFile(program).segments[0]
+    described["segments"][0]["data"] = {"file": str(program), "offset": segment.offset, "size": segment.size}
+    again = etstream.plan_program(json.dumps(described).encode(), folder=folder)
+    assert bytes(again.program) == program.read_bytes()
+    for arguments, error in (
+        ({"drop_methods": ["forward"]}, etstream.InvalidArgumentError),
+        ({"drop_methods": ["backward"]}, etstream.NotFoundError),
+        ({"drop_methods": "forward"}, TypeError),
+        ({"keys": {"1": "a"}}, etstream.InvalidArgumentError),
+        ({"delegates": "outside"}, ValueError),
+        ({"segments_from": program}, etstream.InvalidArgumentError),
+        ({"schema": folder / "none.fbs"}, etstream.NotFoundError),
+    ):
+        with pytest.raises(error):
+            etstream.plan_program(program, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ({}, []),
+        ({"share_equal": False, "segment_alignment": 4096}, ["--no-dedup", "--segment-alignment", "4096"]),
+        ({"only": "*.1.*", "dtype": "bfloat16"}, ["--only", "*.1.*", "--dtype", "bfloat16"]),
+        (
+            {"dtype": {"*": "float16", "*.2.*": "float64"}},
+            ["--dtype", "float16", "--dtype", "*.2.*=float64"],
+        ),
+        ({"format": "safetensors"}, ["--to", "safetensors"]),
+        ({"rules": {"layers.*.weight": "l.*.w"}}, ["--map", "rules.json"]),
+    ],
+    ids=str,
+)
+def test_write_tensor_data(
+    command: Command,
+    folder: Path,
+    weights: Path,
+    options: dict[str, Any],
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "rules.json").write_text(json.dumps(options.get("rules")))
+    layout = etstream.write_tensor_data(weights, output := folder / "weights.ptd", **options)
+    command("ptd", weights, "-o", "command.ptd", *arguments)
+    assert output.read_bytes() == (folder / "command.ptd").read_bytes()
+    assert layout.size == output.stat().st_size
+    assert etstream.verify(output)
+
+
+def test_tensors_in_memory_are_written_as_those_in_files(folder: Path, weights: Path) -> None:
+    tensors = safetensors.numpy.load_file(weights)
+    in_order = {one.name: tensors[one.name] for one in etstream.Checkpoint(weights).tensors}
+    expected = bytes(etstream.plan_tensor_data(weights))
+    assert bytes(etstream.plan_tensor_data(in_order)) == expected
+    state = {name: torch.from_numpy(tensor) for name, tensor in in_order.items()}
+    names = list(state)
+    parts = [{name: state[name] for name in names[:2]}, {name: in_order[name] for name in names[1:]}]
+    assert bytes(etstream.plan_tensor_data(parts)) == expected
+    assert bytes(etstream.plan_tensor_data(etstream.Checkpoint(weights))) == expected
+    with pytest.raises(etstream.InvalidArgumentError, match=names[0]):
+        etstream.plan_tensor_data([state, {names[0]: state[names[0]] + 1}])
+
+
+def test_checkpoint(weights: Path) -> None:
+    checkpoint = etstream.Checkpoint(weights)
+    first = checkpoint.tensors[0]
+    assert (first.name, first.type, first.dtype, first.sizes, first.dim_order) == (
+        *("layers.0.weight", "F32", "float32"),
+        *([8, 4], [0, 1]),
+    )
+    assert checkpoint.files == [str(weights)] and first.data.size == 128
+
+
+def test_rules_warn_of_what_they_miss(weights: Path) -> None:
+    with pytest.warns(UserWarning) as caught:
+        etstream.plan_tensor_data(weights, rules={"nothing": "something", "layers.0.*": "l.*"})
+    assert [str(one.message) for one in caught] == [
+        "rule 'nothing': no tensor to apply to",
+        "3 tensors, such as 'layers.1.weight': no rule applies, the name stays",
+    ]
+    with pytest.raises(etstream.NotFoundError, match="llama"):
+        etstream.plan_tensor_data(weights, rules="no such rules")
+    with pytest.raises(etstream.InvalidArgumentError, match="found 'float7'"):
+        etstream.plan_tensor_data(weights, dtype="float7")
+
+
+def test_flatbuffers(command: Command, folder: Path, program: Path) -> None:
+    schema = etstream.FlatbufferText(SCHEMA)
+    text = schema.decompile(program)
+    arguments = ["--strict-json", "--defaults-json", SCHEMA, program, "-o", folder / "command.json"]
+    command("decompile", *arguments)
+    assert text.encode(errors="surrogateescape") == (folder / "command.json").read_bytes()
+    command("compile", SCHEMA, folder / "command.json", "-o", folder / "command.bin")
+    assert schema.compile(text.encode()) == (folder / "command.bin").read_bytes()
+    assert schema.compile(folder / "command.json") == (folder / "command.bin").read_bytes()
+    with pytest.raises(etstream.CorruptError, match="a bytes"):
+        schema.compile(b"{")
+    with pytest.raises(etstream.CorruptError):
+        schema.decompile(b"too short")
+
+
+@pytest.mark.parametrize("leave_out_over", [None, 16])
+def test_exact_json(command: Command, folder: Path, program: Path, leave_out_over: int | None) -> None:
+    schema = etstream.ExactJson(SCHEMA, [SCHEMA.parent])
+    schema.decompile(program, output := folder / "exact.json", leave_out_over=leave_out_over)
+    options = [] if leave_out_over is None else ["--leave-out", str(leave_out_over)]
+    command("decompile", "--exact", *options, SCHEMA, program, "-o", folder / "command.json")
+    assert output.read_bytes() == (folder / "command.json").read_bytes()
+    schema.compile(output, made := folder / "exact.bin", order="python")
+    command("compile", "--exact", "--python-order", SCHEMA, output, "-o", folder / "command.bin")
+    assert made.read_bytes() == (folder / "command.bin").read_bytes()
+    assert bytes(schema.plan(output, order="python")) == made.read_bytes()
+    with pytest.raises(ValueError, match="order"):
+        schema.plan(output, order="other")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        (lambda path: etstream.inspect(path), ["inspect"]),
+        (lambda path: etstream.rebuild_program(path, "x"), ["pte", "-o", "x"]),
+        (lambda path: etstream.convert(path, "x", format="bp08"), ["convert", "--to", "bp08", "-o", "x"]),
+        (lambda path: etstream.write_tensor_data(path, "x"), ["ptd", "-o", "x"]),
+        (lambda path: etstream.extract(path, "x"), ["extract", "--program", "x"]),
+    ],
+)
+@pytest.mark.parametrize("content", [None, b"", b"abcdET12efgh" + bytes(90), b'{"version": true}'])
+def test_message_is_the_command_s(
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[str], object],
+    arguments: list[str],
+    content: bytes | None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "file").write_bytes(content)
+    with pytest.raises(etstream.Error) as caught:
+        call("file")
+    said = command(arguments[0], "file", *arguments[1:]).stderr
+    assert said == f"etstream {arguments[0]}: {caught.value}\n"
+
+
+def test_classes_present_themselves_as_the_package_s() -> None:
+    for name in etstream.__all__:
+        one = getattr(etstream, name)
+        if name != "__version__":
+            assert one.__module__ == "etstream" and one.__doc__, name
+    assert repr(etstream.Source) == "<class 'etstream.Source'>"

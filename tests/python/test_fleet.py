@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The example for many models, on a real cluster of two workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import EXAMPLES
+
+import etstream
+
+COUNT = 6
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> list[dict[str, Any]]:
+    """Of each kind, over files of their own; the last one's program is damaged."""
+    found: list[dict[str, Any]] = []
+    for i in range(COUNT):
+        (tmp_path / f"{i}.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
+        found.append({"do": "bundle", "program": f"{i}.pte", "output": f"{i}.bpte"})
+        found[-1]["cases"] = str(EXAMPLES / "cases.json")
+        found.append({"do": "rebuild_program", "program": f"{i}.pte", "output": f"lean{i}.pte"})
+        found[-1]["constants_to"] = f"lean{i}.ptd"
+    etstream.bundle(tmp_path / "0.pte", EXAMPLES / "cases.json", tmp_path / "given.bpte")
+    found.append({"do": "convert", "bundle": "given.bpte", "output": "converted.bpte", "format": "segmented"})
+    (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes()[:-1])
+    found.append({"do": "rebuild_program", "program": "damaged.pte", "output": "none.pte"})
+    (tmp_path / "jobs.json").write_text(json.dumps(found))
+    return found
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    script = [sys.executable, EXAMPLES / "fleet.py", folder / "jobs.json", folder / "manifest.json"]
+    arguments = [*script, "--workers", "2", "--memory-limit", "400MiB"]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(folder: Path, code: int) -> dict[str, str]:
+    """What a run says of each output."""
+    with start(folder) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    return dict(line.split(": ", 1) for line in out.splitlines())
+
+
+def workers_of(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(") ", 1)[1].split()
+            if int(fields[1]) == parent and "spawn_main" in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_fleet(tmp_path: Path, jobs: list[dict[str, Any]]) -> None:
+    outputs = [job["output"] for job in jobs]
+    # A worker is killed at work, then the whole run.
+    with start(tmp_path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        workers = workers_of(process.pid)
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        for _ in range(len(jobs) // 2):
+            assert process.stdout.readline()
+        process.kill()
+        process.communicate()
+    listed = json.loads((tmp_path / "manifest.json").read_text())
+    done_before = {name for name, entry in listed.items() if "outputs" in entry}
+    assert len(jobs) // 2 <= len(done_before) < len(jobs)
+
+    # The next one does the rest.
+    said = run(tmp_path, code=1)
+    assert said.pop("none.pte").startswith("CorruptError: ") and not (tmp_path / "none.pte").exists()
+    assert set(said) == set(outputs[:-1])
+    assert {name for name, state in said.items() if state == "was done"} == done_before - {"none.pte"}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert list(manifest) == outputs
+    for job in jobs[:-1]:
+        entry = manifest[job["output"]]
+        assert entry["job"] == job and len(entry["outputs"]) == 1 + ("constants_to" in job)
+        for name, output in entry["outputs"].items():
+            content = (tmp_path / name).read_bytes()
+            assert output == {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        assert etstream.verify(tmp_path / job["output"])
+
+    # What was lost, changed or damaged since is done again, and nothing else.
+    (tmp_path / "0.bpte").unlink()
+    (tmp_path / "lean1.ptd").write_bytes(bytes((tmp_path / "lean1.ptd").stat().st_size))
+    os.utime(tmp_path / "2.pte")
+    (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
+    said = run(tmp_path, code=0)
+    again = {name for name, state in said.items() if state == "done"}
+    assert again == {"0.bpte", "lean1.pte", "2.bpte", "lean2.pte", "none.pte"}
+    assert set(said.values()) == {"done", "was done"} and set(said) == set(outputs)
+    assert not list(tmp_path.glob(".*.tmp"))
