@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from etstream.executorch import _bundles, _bundling, _programs
+from etstream.executorch import _bundles, _bundling, _flatc, _programs
 from etstream.executorch._patches import Patch, PatchSet
 
 
 def _patches() -> list[Patch]:
-    return [*_programs.patches(), *_bundling.patches(), *_bundles.patches()]
+    return [
+        *_programs.patches(),
+        *_bundling.patches(),
+        *_bundles.patches(),
+        *_flatc.patches(),
+    ]
 
 
 _installed = PatchSet(_patches)
