@@ -4,11 +4,11 @@
     python perf/export_llama.py SCRATCH_FOLDER [--quick] [--large]
 
 Prints a table by phase, compares the programs, and says whether the targets are reached. The folder needs
-25 GB, the machine 12 GiB of memory. --quick takes a small model. --large instead exports one of over 8 GiB, whose
-weights lie in a sparse file, under a limit of 2 GiB; that needs 30 GB on the disk. For the portable kernels the
-operating system sees to the limit (RLIMIT_DATA: private memory that can be written to, where safetensors'
-mappings would count, so the weights are mapped read-only). Lowering copies weights, if only on write, which would
-count too: for XNNPACK the process is killed once it has 2 GiB of anonymous memory.
+25 GB, the machine 12 GiB of memory. --quick takes a small model. --large instead exports one of over 8 GiB,
+whose weights lie in a sparse file, under a limit of 2 GiB; that needs 30 GB on the disk. For the portable
+kernels the operating system sees to the limit (RLIMIT_DATA: private memory that can be written to, where
+safetensors' mappings would count, so the weights are mapped read-only). Lowering copies weights, if only on
+write, which would count too: for XNNPACK the process is killed once it has 2 GiB of anonymous memory.
 """
 
 from __future__ import annotations
@@ -129,7 +129,11 @@ def export(checkpoint: Path, target: str, low: bool, output: Path, data_limit: i
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
             return self.llama(tokens, use_cache=False, return_dict=True).logits
 
-    with low_memory_export(output.parent) if low else contextlib.nullcontext(), torch.no_grad():
+    with contextlib.ExitStack() as stack, torch.no_grad():
+        # Also of an export that fails.
+        stack.callback(lambda: print(memory, flush=True))
+        if low:
+            stack.enter_context(low_memory_export(output.parent))
         with memory.phase("load"):
             model = Logits()
         with memory.phase("export"):
@@ -144,7 +148,6 @@ def export(checkpoint: Path, target: str, low: bool, output: Path, data_limit: i
             program = edge.to_executorch()
         with memory.phase("save"), output.open("wb") as file:
             program.write_to_file(file)
-    print(memory)
     for bytes_over, most, kind in zip(
         (max(getattr(p.peak, kind) for p in memory.finished) - getattr(memory["imports"].peak, kind)
          for kind in ("anonymous", "resident")),
@@ -170,7 +173,8 @@ def run(arguments: list[str], limit: int | None = None) -> str:
         time.sleep(0.001)
     reader.join()
     if process.returncode > 0:
-        return f"ended with {messages[-1].strip() if messages else process.returncode}"
+        errors = [line.strip() for line in messages if "Error" in line]
+        return f"ended with {errors[-1] if errors else process.returncode}"
     return "went through" if process.returncode == 0 else f"was killed by signal {-process.returncode}"
 
 
