@@ -19,6 +19,7 @@ import filecmp
 import json
 import mmap
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -173,8 +174,9 @@ def run(arguments: list[str], limit: int | None = None) -> str:
         time.sleep(0.001)
     reader.join()
     if process.returncode > 0:
-        errors = [line.strip() for line in messages if "Error" in line]
-        return f"ended with {errors[-1] if errors else process.returncode}"
+        # The first is the cause of those that follow.
+        errors = [line.strip() for line in messages if re.match(r"[\w.]+Error", line)]
+        return f"ended with {errors[0] if errors else process.returncode}"
     return "went through" if process.returncode == 0 else f"was killed by signal {-process.returncode}"
 
 
