@@ -10,7 +10,8 @@ from typing import Any
 from etstream import _core
 from executorch.exir._serialize._cord import Cord, FileBackedData
 
-_PIECE = 1 << 20
+# Small enough that freed ones leave no large holes among other objects.
+_PIECE = 64 << 10
 
 
 class LazyData(FileBackedData):

@@ -20,14 +20,20 @@ from executorch.exir.emit import _emitter
 from torch.storage import _StorageBase
 
 from ._cords import LazyData
-from ._mapped_files import MappedFiles, let_go_of_mapped_data, resident_file_bytes
+from ._mapped_files import (
+    MappedFiles,
+    give_back_freed_memory,
+    let_go_of_mapped_data,
+    resident_bytes,
+)
 from ._patches import Patch, PatchSet
 from ._spill import SpillFile
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
-# Mapped pages that may become resident before they are let go of, and how often that is looked at.
-_RESIDENT_SLACK = 64 << 20
+# By how much what is resident may grow before pages are let go of, and how often that is looked at.
+_FILE_SLACK = 64 << 20
+_OWN_SLACK = 16 << 20
 _LOOK_EVERY_SECONDS = 0.005
 
 
@@ -147,15 +153,19 @@ def low_memory_export(
 
 @contextlib.contextmanager
 def _resident_pages_bounded() -> Iterator[None]:
-    """Lets go of mapped data files' pages, from a thread, when many have become resident."""
+    """Lets go of mapped data files' pages and of freed memory, from a thread, when there is more of them."""
     ended = threading.Event()
 
     def watch() -> None:
-        limit = resident_file_bytes() + _RESIDENT_SLACK
+        own, of_files = resident_bytes()
         while not ended.wait(_LOOK_EVERY_SECONDS):
-            if resident_file_bytes() > limit:
+            now_own, now_of_files = resident_bytes()
+            if now_of_files > of_files + _FILE_SLACK:
                 let_go_of_mapped_data()
-                limit = resident_file_bytes() + _RESIDENT_SLACK
+                of_files = resident_bytes()[1]
+            if now_own > own + _OWN_SLACK:
+                give_back_freed_memory()
+                own = resident_bytes()[0]
 
     watcher = threading.Thread(target=watch, name="etstream low_memory_export", daemon=True)
     watcher.start()

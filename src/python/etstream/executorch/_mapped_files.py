@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which range of which file lies behind memory of this process, and letting go of its pages."""
+"""Which range of which file lies behind memory of this process, and letting go of pages."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -156,10 +157,17 @@ def _is_unmodified(address: int, size: int) -> bool:
     return True
 
 
-def resident_file_bytes() -> int:
-    """Bytes of mapped files that count as resident in this process."""
+def resident_bytes() -> tuple[int, int]:
+    """Bytes of this process that are resident: of its own, and of mapped files."""
     with open("/proc/self/statm", "rb") as statm:
-        return int(statm.read().split()[2]) * _PAGE
+        resident, of_files = (int(pages) * _PAGE for pages in statm.read().split()[1:3])
+    return resident - of_files, of_files
+
+
+def give_back_freed_memory() -> None:
+    """Gives pages back to the system that malloc keeps between others in use, where it is glibc's."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def let_go_of_mapped_data() -> None:
