@@ -28,13 +28,12 @@ Checkpoint checkpoint_at(nb::handle path) {
   return without_gil([path = path_of(path)] { return open_checkpoint(path); });
 }
 
-Checkpoint checkpoint_of(std::vector<std::pair<std::string, Tensor>> tensors) {
+Checkpoint checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
   Checkpoint out;
   out.tensors.reserve(tensors.size());
-  for (auto& [name, tensor] : tensors) {
-    std::string type(name_of(tensor.scalar_type));
-    TensorLayout layout{tensor.scalar_type, std::move(tensor.sizes), std::move(tensor.dim_order)};
-    out.tensors.push_back({std::move(name), std::move(type), std::move(layout), std::move(tensor.data)});
+  for (const auto& [name, tensor] : tensors) {
+    TensorLayout layout{tensor.scalar_type, tensor.sizes, tensor.dim_order};
+    out.tensors.push_back({name, std::string(name_of(tensor.scalar_type)), std::move(layout), tensor.data});
   }
   return out;
 }

@@ -20,7 +20,7 @@ NB_MODULE(_core, module) {
   // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
   nanobind::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
-  module.attr("__version__") = ETSTREAM_VERSION;
+  module.attr("version") = ETSTREAM_VERSION;
   bind_sources(module);
   bind_layouts(module);
   bind_bundles(module);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "python/errors.h"
+#include "python/interrupts.h"
 #include "python/sources.h"
 #include "python/stream_sink_posix.h"
 
@@ -104,9 +105,10 @@ Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t to
   return [=, next = std::uint64_t{0}](std::uint64_t done, std::uint64_t size) mutable {
     if (done < next && done != size) return true;
     next = done + kStep;
+    if (callback.is_none()) return check_signals_at_times().has_value();
     const auto shown = with_gil([&]() -> Result<void> {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!callback.is_none()) callback(before + done, total);
+      callback(before + done, total);
       return {};
     });
     return shown.has_value();

@@ -77,6 +77,8 @@ void bind_programs(nb::module_& module) {
       "an alignment.");
   module.def("plan_tensor_data", &plan_tensor_data, nb::arg("buffers"), nb::arg("entries"),
              nb::arg("segment_alignment"),
+             nb::sig("def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
+                     "tuple[int, list[int], list[int]] | None]], segment_alignment: int) -> Layout"),
              "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of "
              "a buffer "
              "and dtype, sizes and dim_order, or None.");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -15,6 +16,7 @@
 #include "base/try.h"
 #include "python/descriptor_source_posix.h"
 #include "python/errors.h"
+#include "python/interrupts.h"
 
 namespace etstream::python {
 namespace {
@@ -116,7 +118,8 @@ class PythonFile final : public ByteStorage {
 
 ByteSource file_range(const std::string& path, std::uint64_t offset, std::optional<std::uint64_t> size) {
   return without_gil([&]() -> Result<ByteSource> {
-    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(ByteSource found, ByteSource::file(path));
+    const ByteSource file = interruptible(std::move(found));
     return file.slice(offset, size.value_or(offset < file.size() ? file.size() - offset : 0));
   });
 }

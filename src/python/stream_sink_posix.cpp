@@ -14,21 +14,14 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/descriptor_posix.h"
-#include "python/errors.h"
+#include "python/interrupts.h"
 
 namespace etstream::python {
 namespace {
 
-Result<void> check_signals() {
-  return with_gil([]() -> Result<void> {
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    return {};
-  });
-}
-
 /// What `call` returns, a system call that a signal interrupts, which Python may end with an exception.
 template <class Call>
-Result<ssize_t> interruptible(Call&& call) {
+Result<ssize_t> until_done(Call&& call) {
   ssize_t result = call();
   while (result < 0 && errno == EINTR) {
     ETSTREAM_TRY(check_signals());
@@ -40,14 +33,14 @@ Result<ssize_t> interruptible(Call&& call) {
 Result<void> write_stream(int descriptor, std::span<const std::byte> bytes, const std::string& name) {
   while (!bytes.empty()) {
     ETSTREAM_ASSIGN(const ssize_t n,
-                    interruptible([&] { return ::write(descriptor, bytes.data(), bytes.size()); }));
+                    until_done([&] { return ::write(descriptor, bytes.data(), bytes.size()); }));
     if (n >= 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(n));
       // A signal may have cut it short.
       if (!bytes.empty()) ETSTREAM_TRY(check_signals());
     } else if (errno == EAGAIN) {
       pollfd ready{descriptor, POLLOUT, 0};
-      ETSTREAM_TRY(interruptible([&] { return ::poll(&ready, 1, -1); }));
+      ETSTREAM_TRY(until_done([&] { return ::poll(&ready, 1, -1); }));
     } else {
       return system_error(errno, "cannot write", name);
     }
@@ -75,7 +68,7 @@ bool is_fifo(const std::string& path) {
 
 Result<std::unique_ptr<Sink>> open_fifo(const std::string& path) {
   ETSTREAM_ASSIGN(const ssize_t opened,
-                  interruptible([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
+                  until_done([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
   if (opened < 0) return system_error(errno, "cannot open", path);
   const auto fifo = std::make_shared<const Descriptor>(static_cast<int>(opened));
   return open_callback_sink(

@@ -23,7 +23,7 @@ import etstream
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize("output", ["file", "/dev/null", "slow", "pipe", "fifo"])
+@pytest.mark.parametrize("output", ["file", "slow", "pipe", "fifo", "diff"])
 def test_ctrl_c_stops_promptly_and_leaves_nothing(tmp_path: Path, output: str) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -31,7 +31,7 @@ def test_ctrl_c_stops_promptly_and_leaves_nothing(tmp_path: Path, output: str) -
     if output == "fifo":
         os.mkfifo(folder / "fifo")
     argument = str(folder / output) if output in ("file", "fifo") else output
-    script = Path(__file__).with_name("interrupted_write.py")
+    script = Path(__file__).with_name("interrupted.py")
     with subprocess.Popen([sys.executable, script, argument], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         deadline = threading.Timer(20, process.kill)

@@ -23,8 +23,8 @@ from etstream._core import (
     Tensor,
     TestCase,
     TestSuite,
-    __version__,
 )
+from etstream._core import version as __version__
 from etstream._errors import (
     CorruptError,
     Error,

@@ -54,5 +54,5 @@ def tensor_bytes(tensor: Any) -> memoryview:
     elements = tensor.detach().resolve_conj().resolve_neg()
     # Neither torch's buffers nor NumPy know all of its types, and NumPy may not be there.
     view = (ctypes.c_ubyte * (elements.numel() * elements.element_size())).from_address(elements.data_ptr())
-    view.owner = elements  # type: ignore[attr-defined]
+    view.owner = elements
     return memoryview(view).cast("B")

@@ -30,7 +30,7 @@ def callback(progress: Progress | bool | None) -> Progress | None:
     if progress is not True:
         return progress
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         warnings.warn("progress=True shows nothing: tqdm is not installed", stacklevel=2)
         return None

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/interrupts.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/try.h"
+#include "python/errors.h"
+
+namespace etstream::python {
+namespace {
+
+class Interruptible final : public ByteStorage {
+ public:
+  explicit Interruptible(ByteSource source) : source_(std::move(source)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ETSTREAM_TRY(check_signals_at_times());
+    return source_.read_at(offset, out);
+  }
+  /// Of a source that is a whole file.
+  Result<int> open_descriptor() const override {
+    ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
+    return range.descriptor;
+  }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.forget(offset, size);
+  }
+  bool share(std::uint64_t offset, std::uint64_t size, int descriptor,
+             std::uint64_t at) const noexcept override {
+    const auto range = source_.slice(offset, size);
+    return range && range->share(descriptor, at);
+  }
+
+ private:
+  const ByteSource source_;
+};
+
+}  // namespace
+
+Result<void> check_signals() {
+  return with_gil([]() -> Result<void> {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return {};
+  });
+}
+
+Result<void> check_signals_at_times() {
+  using Clock = std::chrono::steady_clock;
+  thread_local Clock::time_point next;
+  const auto now = Clock::now();
+  if (now < next) return {};
+  next = now + std::chrono::milliseconds(100);
+  return check_signals();
+}
+
+ByteSource interruptible(ByteSource source) {
+  return ByteSource(std::make_shared<Interruptible>(std::move(source)));
+}
+
+}  // namespace etstream::python

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes or compares 4 GiB of zeros until it is interrupted; says when it begins and how it ends.
+
+    python interrupted.py slow|pipe|diff|OUTPUT
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import etstream
+
+SIZE = 4 << 30
+
+
+class Slow:
+    def write(self, piece: memoryview) -> None:
+        time.sleep(0.05)
+
+
+def weights(zeros: Path) -> etstream.Source:
+    """A file of weights with one large tensor, which is only planned."""
+    tensor = etstream.Tensor("float32", [SIZE // 4], zeros)
+    return etstream.plan_tensor_data({"zeros": tensor}).source()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        zeros = Path(folder, "zeros")
+        with open(zeros, "wb") as file:
+            file.truncate(SIZE)
+        what = sys.argv[1]
+        output = {"slow": Slow(), "pipe": os.pipe()[1]}.get(what, what)
+        print("begins", flush=True)
+        try:
+            if what == "diff":
+                etstream.diff(weights(zeros), weights(zeros))
+            else:
+                etstream.Layout.copy(zeros).write(output)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+
+
+if __name__ == "__main__":
+    main()
