@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from etstream import _core
+from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream.executorch._cords import cord_of
 from executorch.exir import ExecutorchProgramManager
@@ -56,6 +57,10 @@ def plan_program(
     program = pte_file.program
     if program.segments or program.named_data:
         raise ValueError("the program already has segments or named data")
+    if extract_delegate_segments:
+        used = {d.processed.index for plan in program.execution_plan for d in plan.delegates}
+        if unused := sorted(set(range(len(program.backend_delegate_data))) - used):
+            raise InvalidArgumentError(f"delegate data {unused} belongs to no delegate")
     segments: list[_Segment] = []
     changes: dict[str, Any] = {"segments": segments}
     if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
@@ -176,12 +181,23 @@ def save_tensor_data(
     return paths
 
 
+# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's own to write or to refuse.
+_executorchs_serialize_pte_binary = serialize_program.serialize_pte_binary
+_executorchs_serialize_tensor_data = FlatTensorSerializer.serialize
+
+
 def _serialize_pte_binary(pte_file: PTEFile, **options: Any) -> Cord:
-    return cord_of(plan_program(pte_file, **options))
+    try:
+        return cord_of(plan_program(pte_file, **options))
+    except InvalidArgumentError:
+        return _executorchs_serialize_pte_binary(pte_file, **options)
 
 
 def _serialize_tensor_data(self: FlatTensorSerializer, data: DataPayload) -> Cord:
-    return cord_of(plan_tensor_data(data, self.config.segment_alignment))
+    try:
+        return cord_of(plan_tensor_data(data, self.config.segment_alignment))
+    except InvalidArgumentError:
+        return _executorchs_serialize_tensor_data(self, data)
 
 
 def _save(self: ExecutorchProgramManager, path: str) -> None:

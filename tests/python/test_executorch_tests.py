@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's own tests of what etstream stands in for, which come with its wheel, pass with it in place.
+
+Each passes as it is, too. Left out is what takes long or writes no file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import executorch
+
+TESTS = (
+    "devtools/bundled_program",
+    "devtools/etdump/tests/serialize_test.py",
+    "devtools/pte_tool/tests",
+    "exir/_serialize/test",
+    "extension/flat_tensor/test",
+    "backends/xnnpack/test/serialization",
+    "exir/backend/test/test_backend_with_named_data_map.py",
+)
+
+
+def test_executorchs_own_tests_pass_with_etstream_in_place(tmp_path: Path) -> None:
+    folder = Path(list(executorch.__path__)[0])
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider"]
+    command += ["-p", "installed_etstream", "--import-mode=importlib", f"--rootdir={tmp_path}"]
+    command += ["-o", "python_files=test_*.py *_test.py", "--durations=5"]
+    run = subprocess.run(
+        [*command, *(str(folder / test) for test in TESTS)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
+    print(run.stdout[-1500:])
+    outcome = re.search(r"^(\d+) passed.* in .*$", run.stdout, re.MULTILINE)
+    assert outcome
+    assert not re.search("skipped|failed|error|deselected", outcome[0]), outcome[0]
+    assert int(outcome[1]) == 0
+    calls = dict(re.findall(r"(\w+)=(\d+)", run.stdout[run.stdout.rindex("etstream: ") :]))
+    assert all(int(count) > 0 for count in calls.values()), calls
