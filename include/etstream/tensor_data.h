@@ -38,11 +38,14 @@ struct TensorData {
   std::vector<Buffer> buffers;  // each in a segment, in the order in which entries first refer to them
   std::vector<Entry> entries;
   std::uint32_t segment_alignment = 128;  // of each segment, a power of two up to 2^30; ExecuTorch's default
+  /// Leave out the check that layouts fit their data, as ExecuTorch does: its runtime refuses those that
+  /// don't.
+  bool unchecked = false;
 };
 
 /// The plan of the file, byte for byte as ExecuTorch 1.5.1 serializes it. Errors: kInvalidArgument for a key
-/// that comes twice, an index of no buffer, an alignment that is none, a layout whose size is not its data's
-/// or whose dim_order is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
+/// that comes twice, an index of no buffer, an alignment that is none, unless unchecked a layout whose size
+/// is not its data's or whose dim_order is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const TensorData& data);
 
 }  // namespace etstream

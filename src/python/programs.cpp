@@ -45,9 +45,11 @@ Layout plan_program(nb::object program, bool extract_delegate_segments,
 /// (dtype's number, sizes, dim_order)
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
-Layout plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment) {
+Layout plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
+                        bool unchecked) {
   TensorData data;
   data.segment_alignment = segment_alignment;
+  data.unchecked = unchecked;
   for (const nb::handle buffer : buffers) {
     const auto [source, alignment] = nb::cast<std::pair<nb::object, std::uint32_t>>(buffer);
     data.buffers.push_back({source_of(source), alignment});
@@ -75,13 +77,15 @@ void bind_programs(nb::module_& module) {
       "serialize_pte_binary "
       "writes it. Data is whatever is a source; an entry of segments has its own as data, and may have "
       "an alignment.");
-  module.def("plan_tensor_data", &plan_tensor_data, nb::arg("buffers"), nb::arg("entries"),
-             nb::arg("segment_alignment"),
-             nb::sig("def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
-                     "tuple[int, list[int], list[int]] | None]], segment_alignment: int) -> Layout"),
-             "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of "
-             "a buffer "
-             "and dtype, sizes and dim_order, or None.");
+  module.def(
+      "plan_tensor_data", &plan_tensor_data, nb::arg("buffers"), nb::arg("entries"),
+      nb::arg("segment_alignment"), nb::arg("unchecked"),
+      nb::sig(
+          "def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
+          "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> Layout"),
+      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of "
+      "a buffer "
+      "and dtype, sizes and dim_order, or None.");
 }
 
 }  // namespace etstream::python

@@ -41,6 +41,16 @@ TEST_CASE("what is written is read again, sound, each buffer where it was asked 
   CHECK(opened->segments().value().size() == 2);
 }
 
+TEST_CASE("layouts that do not fit are written where they are not checked") {
+  TensorData data = two_entries();
+  data.entries[1].layout->sizes = {2, 2};
+  data.entries[1].layout->dim_order = {0};
+  data.unchecked = true;
+  CHECK(plan(data));
+  data.entries[0].buffer = 2;
+  CHECK_FALSE(plan(data));
+}
+
 TEST_CASE("what no reader would take is refused") {
   const auto refused = [](auto change) {
     TensorData data = two_entries();

@@ -21,6 +21,7 @@ from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.program._program import ExecutorchProgram
 from executorch.exir.schema import Buffer, DataSegment, NamedData, Program, SubsegmentOffsets
 from executorch.exir.tensor_layout import TensorLayout
+from executorch.extension.flat_tensor.serialize import serialize as flat_tensor
 from executorch.extension.flat_tensor.serialize.serialize import FlatTensorSerializer
 
 from ._patches import Patch
@@ -111,12 +112,15 @@ def _in_order(entries: dict[str, DataEntry]) -> _InOrder:
     return _InOrder(first, {index: place for place, index in enumerate(first)})
 
 
-def plan_tensor_data(payload: DataPayload, segment_alignment: int = 128) -> _core.Layout:
+def plan_tensor_data(
+    payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False
+) -> _core.Layout:
     """The plan of named data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
 
     Args:
         payload: whatever is a source may stand for bytes, and is read when the plan is written.
         segment_alignment: in bytes, a power of two.
+        unchecked: leave out the check that layouts fit their data, as ExecuTorch does.
 
     Raises:
         InvalidArgumentError: an alignment is none, or a layout does not fit its data.
@@ -127,7 +131,7 @@ def plan_tensor_data(payload: DataPayload, segment_alignment: int = 128) -> _cor
         (key, order.index(entry.buffer_index), _layout(entry.tensor_layout))
         for key, entry in payload.named_data.items()
     ]
-    return _core.plan_tensor_data(buffers, entries, segment_alignment)
+    return _core.plan_tensor_data(buffers, entries, segment_alignment, unchecked)
 
 
 def _layout(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | None:
@@ -184,6 +188,7 @@ def save_tensor_data(
 # What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's own to write or to refuse.
 _executorchs_serialize_pte_binary = serialize_program.serialize_pte_binary
 _executorchs_serialize_tensor_data = FlatTensorSerializer.serialize
+_FLAT_TENSOR_VERSION = 0  # that etstream writes
 
 
 def _serialize_pte_binary(pte_file: PTEFile, **options: Any) -> Cord:
@@ -194,8 +199,10 @@ def _serialize_pte_binary(pte_file: PTEFile, **options: Any) -> Cord:
 
 
 def _serialize_tensor_data(self: FlatTensorSerializer, data: DataPayload) -> Cord:
+    if flat_tensor._FLAT_TENSOR_VERSION != _FLAT_TENSOR_VERSION:
+        return _executorchs_serialize_tensor_data(self, data)
     try:
-        return cord_of(plan_tensor_data(data, self.config.segment_alignment))
+        return cord_of(plan_tensor_data(data, self.config.segment_alignment, unchecked=True))
     except InvalidArgumentError:
         return _executorchs_serialize_tensor_data(self, data)
 
