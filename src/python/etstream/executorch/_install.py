@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from etstream.executorch import _bundles, _bundling, _flatc, _programs
+from etstream.executorch import _bundles, _bundling, _etrecord, _flatc, _programs
 from etstream.executorch._patches import Patch, PatchSet
 
 
@@ -12,6 +12,7 @@ def _patches() -> list[Patch]:
         *_programs.patches(),
         *_bundling.patches(),
         *_bundles.patches(),
+        *_etrecord.patches(),
         *_flatc.patches(),
     ]
 
@@ -33,8 +34,9 @@ def install() -> Installation:
     """Has ExecuTorch's own functions save through etstream, in all threads, until uninstall().
 
     Stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
-    ExecutorchProgramManager; for the serialization of named data (.ptd) and of bundled programs. Bytes
-    and types stay the same; payloads are not copied, but into what has to be returned as bytes.
+    ExecutorchProgramManager; for the serialization of named data (.ptd), of bundled programs and of
+    ETRecords. Bytes and types stay the same; payloads are not copied, but into what has to be returned as
+    bytes.
 
     May be called again: each call wants an uninstall() of its own, or to be used as a context manager::
 

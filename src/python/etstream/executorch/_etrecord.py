@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ETRecords written a piece at a time.
+
+ExecuTorch serializes each program of a record to one JSON text, with the delegates' data, and what they were
+made from, in base64 inside it. Here the same code runs, but puts a mark where such data belongs; when the text
+is written, the data takes the marks' places. What is written is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import copyreg
+import pickle
+import re
+import secrets
+import threading
+import time
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+from zipfile import ZipFile, ZipInfo
+
+import torch
+from executorch.devtools.etrecord._etrecord import ETRecord, ETRecordReservedFileNames
+from executorch.exir._serialize._cord import FileBackedData
+from executorch.exir.serde import export_serialize
+from executorch.exir.serde import serialize as serde
+from torch._subclasses import FakeTensor
+from torch.export import ExportedProgram
+
+from ._patches import Patch
+
+# Bytes that are encoded at once: a multiple of 3, so that base64 needs no padding between them.
+_CHUNK = 3 << 18
+
+_Write = Callable[[Any], object]
+
+
+class _Content(Protocol):
+    """Bytes that are made as they are written."""
+
+    size: int
+
+    def write_to(self, write: _Write) -> None:
+        """Hands all bytes to `write`, in order."""
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles fake tensors in ExecuTorch's way."""
+
+    dispatch_table = ChainMap({FakeTensor: export_serialize._reduce_fake_tensor}, copyreg.dispatch_table)
+
+
+class _Pickle:
+    """The module `pickle`, as far as `torch.save` uses it."""
+
+    __name__ = "pickle"
+    Pickler = _Pickler
+
+
+class _Artifact:
+    """What `torch.save` makes of tensors.
+
+    It is made twice: to learn its size, which raises what there is to raise before anything is written, and
+    when it is written.
+    """
+
+    def __init__(self, artifact: Any) -> None:
+        self._artifact = artifact
+        self.size = 0
+        self._save(self._count)
+
+    def write_to(self, write: _Write) -> None:
+        self._save(write)
+
+    def _count(self, data: Any) -> None:
+        self.size += len(data)
+
+    def _save(self, write: _Write) -> None:
+        torch.save(self._artifact, _Sink(write), pickle_module=_Pickle())
+
+
+class _Sink:
+    """The part of a file that `torch.save` needs."""
+
+    def __init__(self, write: _Write) -> None:
+        self._write = write
+
+    def write(self, data: Any) -> int:
+        self._write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+
+class _Buffer:
+    """Bytes that are in memory."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = memoryview(data).cast("B")
+        self.size = len(self._data)
+
+    def write_to(self, write: _Write) -> None:
+        write(self._data)
+
+
+class _Lazy:
+    """Named data that is read where it is asked for."""
+
+    def __init__(self, data: FileBackedData) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def write_to(self, write: _Write) -> None:
+        self._data.write_to_file(_Sink(write))
+
+
+class _Base64:
+    """A content in base64."""
+
+    def __init__(self, content: _Content) -> None:
+        self._content = content
+        self.size = (content.size + 2) // 3 * 4
+
+    def write_to(self, write: _Write) -> None:
+        rest = bytearray()
+
+        def encode(data: Any) -> None:
+            view = memoryview(data).cast("B")
+            if rest:
+                taken = min(len(view), -len(rest) % 3)
+                rest.extend(view[:taken])
+                view = view[taken:]
+                if len(rest) % 3:
+                    return
+                write(binascii.b2a_base64(rest, newline=False))
+                rest.clear()
+            whole = len(view) // 3 * 3
+            for begin in range(0, whole, _CHUNK):
+                write(binascii.b2a_base64(view[begin : min(begin + _CHUNK, whole)], newline=False))
+            rest.extend(view[whole:])
+
+        self._content.write_to(encode)
+        write(binascii.b2a_base64(rest, newline=False))
+
+
+class _Text:
+    """A text with contents in the places of their marks."""
+
+    def __init__(self, pieces: list[_Content]) -> None:
+        self._pieces = pieces
+        self.size = sum(piece.size for piece in pieces)
+
+    def write_to(self, write: _Write) -> None:
+        for piece in self._pieces:
+            piece.write_to(write)
+
+
+class _Deferred:
+    """The contents that marks stand for.
+
+    Marks are letters and digits, which JSON leaves as they are however often a text is put inside another, and
+    nothing that is serialized has them by chance.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_hex(16)
+        self._contents: list[_Content] = []
+
+    def mark(self, content: _Content) -> bytes:
+        self._contents.append(content)
+        return f"{self._key}x{len(self._contents) - 1}x".encode()
+
+    def text(self, marked: bytes) -> _Text:
+        parts = re.split(f"{self._key}x([0-9]+)x".encode(), marked)
+        pieces: list[_Content] = []
+        for index, part in enumerate(parts):
+            pieces.append(self._contents[int(part)] if index % 2 else _Buffer(part))
+        return _Text(pieces)
+
+
+class _Thread(threading.local):
+    """Where the data of the program that this thread writes goes; None while it writes none."""
+
+    deferred: _Deferred | None = None
+
+
+_thread = _Thread()
+
+
+class _Base64Module:
+    """The module `base64`, which encodes nothing yet while a record is written."""
+
+    @staticmethod
+    def b64encode(data: Any, altchars: Any = None) -> bytes:
+        if _thread.deferred is None:
+            return base64.b64encode(data, altchars)
+        return _thread.deferred.mark(_Base64(data if isinstance(data, _Artifact) else _Buffer(data)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(base64, name)
+
+
+@contextlib.contextmanager
+def _deferring() -> Iterator[_Deferred]:
+    before, _thread.deferred = _thread.deferred, _Deferred()
+    try:
+        yield _thread.deferred
+    finally:
+        _thread.deferred = before
+
+
+_serialize_torch_artifact = export_serialize.serialize_torch_artifact
+
+
+def _defer_torch_artifact(artifact: Any) -> Any:
+    return _serialize_torch_artifact(artifact) if _thread.deferred is None else _Artifact(artifact)
+
+
+_default = export_serialize.EnumEncoder.default
+
+
+def _encode(encoder: export_serialize.EnumEncoder, value: Any) -> Any:
+    """Named data may be of any kind that ExecuTorch's programs are made of."""
+    if _thread.deferred is not None and isinstance(value, FileBackedData):
+        return _thread.deferred.mark(_Base64(_Lazy(value))).decode()
+    return _default(encoder, value)
+
+
+def _write_entry(archive: ZipFile, name: str, content: _Content) -> None:
+    """As `ZipFile.writestr`: an entry whose size is known before it is written."""
+    entry = ZipInfo(name, time.localtime()[:6])
+    entry.external_attr = 0o600 << 16
+    entry.file_size = content.size
+    with archive.open(entry, "w") as file:
+        content.write_to(file.write)
+    if entry.file_size != content.size:
+        raise RuntimeError(f"{name}: {entry.file_size} bytes were written, of {content.size} planned")
+
+
+def _write_program(archive: ZipFile, name: str, program: ExportedProgram) -> None:
+    with _deferring() as deferred:
+        artifact = serde.serialize(program)
+    entries = {
+        name: deferred.text(artifact.exported_program),
+        f"{name}_state_dict": artifact.state_dict,
+        f"{name}_constants": artifact.constants,
+        f"{name}_example_inputs": artifact.example_inputs,
+    }
+    for entry, content in entries.items():
+        _write_entry(archive, entry, _Buffer(content) if isinstance(content, bytes) else content)
+
+
+def _save_exported_program(
+    _: ETRecord, archive: ZipFile, module_name: str, method_name: str, program: ExportedProgram
+) -> None:
+    _write_program(archive, f"{module_name}/{method_name}" if method_name else str(module_name), program)
+
+
+def _save_edge_dialect_program(
+    _: ETRecord, archive: ZipFile, method_name: str, program: ExportedProgram
+) -> None:
+    folder = ETRecordReservedFileNames.EDGE_DIALECT_EXPORTED_PROGRAM
+    _write_program(archive, f"{folder}/{method_name}", program)
+
+
+def patches() -> list[Patch]:
+    """What writes ETRecords in ExecuTorch."""
+    encode = _Base64Module()
+    return [
+        Patch(ETRecord, "_save_exported_program", _save_exported_program),
+        Patch(ETRecord, "_save_edge_dialect_program", _save_edge_dialect_program),
+        Patch(serde, "base64", encode, only_there=True),
+        Patch(export_serialize, "base64", encode, only_there=True),
+        Patch(export_serialize, "serialize_torch_artifact", _defer_torch_artifact, only_there=True),
+        Patch(export_serialize.EnumEncoder, "default", _encode),
+    ]
