@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's Arm compiler, saving through etstream.
+
+    python -m etstream.aot_arm_compiler -m model.py -d --bundleio -t TOSA-1.0+FP -o out
+
+takes the arguments of `executorch.backends.arm.scripts.aot_arm_compiler` and writes the same files. From
+a script, the same takes three lines:
+
+    with etstream.executorch.install():
+        program = edge.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=False))
+        etstream.executorch.save_bundled_program(BundledProgram(program, suites), "model.bpte")
+
+Memory then grows neither in `to_executorch`, as it serializes the program, nor while the bundle is written;
+nor while an ETRecord is, if `generate_etrecord` is called in the block.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import etstream.executorch
+import torch
+from etstream.executorch._patches import Patch, PatchSet
+from executorch.backends.arm.scripts import aot_arm_compiler
+from executorch.devtools import BundledProgram
+from executorch.devtools.bundled_program.config import MethodTestSuite
+from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+
+
+def main() -> None:
+    """Runs the compiler with the arguments of this process."""
+    with etstream.executorch.install(), _compiler_saves:
+        aot_arm_compiler.main()
+
+
+def _save_bundled_program(
+    program: ExecutorchProgramManager, suites: Sequence[MethodTestSuite], path: str
+) -> None:
+    etstream.executorch.save_bundled_program(BundledProgram(program, suites), path, unchecked=True)
+
+
+def _copied(edge: EdgeProgramManager) -> EdgeProgramManager:
+    """A deep copy for an ETRecord, which only reads it: its tensors are those of `edge`.
+
+    Parameters that are views are copied still: their copies hold what is in view alone.
+    """
+    programs = [edge.exported_program(method) for method in edge.methods]
+    values = [value for each in programs for value in (*each.state_dict.values(), *each.constants.values())]
+    tensors = {id(value): value for value in values if isinstance(value, torch.Tensor)}
+    users = Counter(tensor.untyped_storage().data_ptr() for tensor in tensors.values())
+
+    def has_storage_alone(tensor: torch.Tensor) -> bool:
+        storage = tensor.untyped_storage()
+        return users[storage.data_ptr()] == 1 and storage.nbytes() == tensor.nbytes
+
+    memo = {key: tensor for key, tensor in tensors.items() if has_storage_alone(tensor)}
+    return copy.deepcopy(edge, memo)
+
+
+_compiler_saves = PatchSet(
+    lambda: [
+        Patch(aot_arm_compiler, "_save_bundled_program", _save_bundled_program),
+        Patch(aot_arm_compiler, "copy", SimpleNamespace(deepcopy=_copied), only_there=True),
+    ]
+)
+
+if __name__ == "__main__":
+    main()

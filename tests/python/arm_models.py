@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models as files for ExecuTorch's Arm compiler; the same weights each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_CNN = """
+torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.ReLU(),
+torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(16, 10),
+"""
+_LINEARS = "*[torch.nn.Linear(4096, 4096) for _ in range(4)]"
+
+
+def write_cnn(folder: Path) -> Path:
+    """Of 20 KiB."""
+    return _write(folder / "cnn.py", _CNN, "1, 3, 32, 32")
+
+
+def write_linears(folder: Path) -> Path:
+    """Of 256 MiB, 4 layers."""
+    return _write(folder / "linears.py", _LINEARS, "1, 4096")
+
+
+def _write(file: Path, layers: str, shape: str) -> Path:
+    file.write_text(
+        f"import torch\n\ntorch.manual_seed(0)\nModelUnderTest = torch.nn.Sequential({layers})\n"
+        f"ModelInputs = (torch.randn({shape}),)\n"
+    )
+    return file
