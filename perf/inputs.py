@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 from executorch.exir import to_edge
 from transformers import (
+    DeiTConfig,
+    DeiTForImageClassification,
     MobileNetV2Config,
     MobileNetV2ForImageClassification,
     ResNetConfig,
@@ -32,10 +34,25 @@ def _embedding(size: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     return torch.nn.Embedding(size // 4096, 1024), (torch.randint(1000, (1, 16)),)
 
 
+def _wav2letter() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """From waveforms, with the vocabulary and the input of ExecuTorch's example."""
+    layers: list[torch.nn.Module] = []
+    # Channels in and out, the kernel's width, stride and padding.
+    shapes = [(1, 250, 250, 160, 45), (250, 250, 48, 2, 23), *[(250, 250, 7, 1, 3)] * 7]
+    shapes += [(250, 2000, 32, 1, 16), (2000, 2000, 1, 1, 0), (2000, 4096, 1, 1, 0)]
+    for *shape, stride, padding in shapes:
+        layers += [torch.nn.Conv1d(*shape, stride=stride, padding=padding), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.LogSoftmax(dim=1)), (torch.randn(10, 1, 700),)
+
+
+_DEIT_TINY = DeiTConfig(hidden_size=192, num_attention_heads=3, intermediate_size=768, num_labels=1000)
+
 Model = Callable[[], tuple[torch.nn.Module, tuple[torch.Tensor, ...]]]
 MODELS: dict[str, Model] = {
     "MobileNetV2": lambda: _image_model(MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000))),
     "ResNet-50": lambda: _image_model(ResNetForImageClassification(ResNetConfig(num_labels=1000))),
+    "DeiT tiny": lambda: _image_model(DeiTForImageClassification(_DEIT_TINY)),
+    "wav2letter": _wav2letter,
     "embedding of 512 MiB": lambda: _embedding(512 * MIB),
     "embedding of 1.9 GiB": lambda: _embedding(1945 * MIB),
 }
