@@ -19,7 +19,7 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from zipfile import ZipFile, ZipInfo
 
 import torch
@@ -50,7 +50,9 @@ class _Content(Protocol):
 class _Pickler(pickle.Pickler):
     """Pickles fake tensors in ExecuTorch's way."""
 
-    dispatch_table = ChainMap({FakeTensor: export_serialize._reduce_fake_tensor}, copyreg.dispatch_table)
+    dispatch_table: ChainMap[Any, Any] = ChainMap(
+        {FakeTensor: export_serialize._reduce_fake_tensor}, cast(Any, copyreg.dispatch_table)
+    )
 
 
 class _Pickle:
@@ -79,7 +81,7 @@ class _Artifact:
         self.size += len(data)
 
     def _save(self, write: _Write) -> None:
-        torch.save(self._artifact, _Sink(write), pickle_module=_Pickle())
+        torch.save(self._artifact, cast(Any, _Sink(write)), pickle_module=_Pickle())
 
 
 class _Sink:
