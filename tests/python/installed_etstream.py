@@ -3,7 +3,8 @@
 
     PYTHONPATH=tests/python python -m pytest -p installed_etstream --import-mode=importlib TESTS...
 
-Says at the end how often etstream was called for what it stands in for, and how often it left that to ExecuTorch.
+Says at the end how often etstream was called for what it stands in for, and how often it left that to
+ExecuTorch.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ def test_every_dtype_is_compared(dtype: str) -> None:
 
 
 def write_ends(layout: etstream.Layout, path: Path) -> None:
-    """Write the first and the last MiB of each extent of a file; what lies between are zeros, and not written."""
+    """Write the first and the last MiB of each extent; between them are zeros, which are left out."""
     source = layout.source()
     with path.open("wb") as file:
         for offset, size, _, _ in layout.extents:

@@ -67,7 +67,7 @@ def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledPro
 
 
 def _view_of(source: Any, file: _core.Source) -> memoryview | None:
-    """The bytes of `file`, which is `source`, where they lie; None where that is neither a file nor memory."""
+    """The bytes of `file`, which is `source`, where they lie; None if that is neither a file nor memory."""
     if not isinstance(source, (str, os.PathLike, _core.Source)):
         try:
             return memoryview(exported(source)).cast("B").toreadonly()

@@ -185,7 +185,7 @@ def save_tensor_data(
     return paths
 
 
-# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's own to write or to refuse.
+# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse.
 _executorchs_serialize_pte_binary = serialize_program.serialize_pte_binary
 _executorchs_serialize_tensor_data = FlatTensorSerializer.serialize
 _FLAT_TENSOR_VERSION = 0  # that etstream writes

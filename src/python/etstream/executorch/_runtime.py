@@ -150,7 +150,7 @@ class Bundle:
     def verify_all(
         self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
     ) -> BundleResult:
-        """Runs every test case, as verify() runs one, and raises as that does at the first that can't be run."""
+        """Runs each test case as verify() does, and raises as that does at the first that can't be run."""
         tolerance = _tolerance(rtol, atol, integer, nan_equal)
         return BundleResult(
             tuple(
