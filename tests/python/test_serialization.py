@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import io
 import json
 import threading
@@ -20,6 +21,7 @@ from executorch.devtools import BundledProgram
 from executorch.devtools.bundled_program import serialize as bundle_serializer
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
 from executorch.exir import ExecutorchBackendConfig, lowered_backend_module
+from executorch.exir._serialize import _flatbuffer
 from executorch.exir._serialize import _program as program_serializer
 from executorch.exir._serialize import _serialize
 from executorch.exir._serialize._cord import Cord, FileBackedData
@@ -202,6 +204,29 @@ def test_patches_reach_every_module_and_are_undone() -> None:
     with pytest.raises(ZeroDivisionError), adaptors.install():
         1 / 0
     assert program_serializer.serialize_pte_binary is original
+
+
+def test_a_module_imported_meanwhile_gets_the_originals_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_meanwhile.py").write_text(
+        "from executorch.exir._serialize._flatbuffer import _run_flatc as run\n"
+        "from executorch.exir._serialize._program import serialize_pte_binary\n"
+        "from executorch.devtools.bundled_program.serialize import (\n"
+        "    deserialize_from_flatbuffer_to_bundled_program as read,\n"
+        "    serialize_from_bundled_program_to_flatbuffer as write,\n"
+        ")\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with adaptors.install():
+        taken = importlib.import_module("imported_meanwhile")
+        assert taken.serialize_pte_binary is program_serializer.serialize_pte_binary
+    assert taken.run is _flatbuffer._run_flatc
+    assert taken.serialize_pte_binary is program_serializer.serialize_pte_binary
+    assert taken.read is bundle_serializer.deserialize_from_flatbuffer_to_bundled_program
+    assert taken.write is bundle_serializer.serialize_from_bundled_program_to_flatbuffer
+    for function in (taken.run, taken.serialize_pte_binary, taken.read, taken.write):
+        assert function.__module__.startswith("executorch.")
 
 
 def test_patches_are_put_in_place_by_many_threads_at_once(model: ModelByName) -> None:

@@ -43,6 +43,7 @@ class PatchSet:
         self._find = find
         self._patches: list[Patch] | None = None
         self._replaced: list[_Replaced] = []
+        self._modules_before: frozenset[str] = frozenset()
         self._entered = 0
 
     def __enter__(self) -> PatchSet:
@@ -72,6 +73,7 @@ class PatchSet:
     def _apply(self) -> None:
         if self._patches is None:
             self._patches = self._find()
+        self._modules_before = frozenset(sys.modules)
         for patch in self._patches:
             own = vars(patch.owner)
             original = own.get(patch.name, _ABSENT) if patch.only_there else own[patch.name]
@@ -83,14 +85,16 @@ class PatchSet:
                 self._replaced.append(_Replaced(namespace, name, original))
 
     def _revert(self) -> None:
-        # A module that was imported meanwhile has taken the replacement from where it stood.
         for patch in self._patches or []:
-            if isinstance(patch.owner, ModuleType) and not patch.only_there:
-                original = next(r.original for r in self._replaced if r.namespace is patch.owner)
-                known = {(id(r.namespace), r.name) for r in self._replaced}
-                for namespace, name in _places_of(patch.replacement):
-                    if (id(namespace), name) not in known:
-                        setattr(namespace, name, original)
+            if not isinstance(patch.owner, ModuleType) or patch.only_there:
+                continue
+            original = next(
+                r.original for r in self._replaced if r.namespace is patch.owner and r.name == patch.name
+            )
+            # A module that was imported meanwhile has taken the replacement from where it stood.
+            for module, name in _places_of(patch.replacement):
+                if module.__name__ not in self._modules_before:
+                    setattr(module, name, original)
         for replaced in reversed(self._replaced):
             if replaced.original is _ABSENT:
                 delattr(replaced.namespace, replaced.name)
