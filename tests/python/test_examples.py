@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The example that exports a Llama, as a user runs it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import etstream
+from conftest import EXAMPLES
+
+
+def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLES / "export_llama.py", "-o", tmp_path / "llama.bpte"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+    )
+    assert "forward, case 0: passed" in run.stdout
+    above = {
+        name: (int(anonymous), int(resident))
+        for name, anonymous, resident in re.findall(
+            r"^(\w+) .* (\d+) +(\d+)$", run.stdout, flags=re.MULTILINE
+        )
+    }
+    # The weights are 158 MiB; what is above the imports is of ExecuTorch's own making.
+    assert (tmp_path / "llama.bpte").stat().st_size > 150 << 20
+    for phase in ("export", "to_executorch", "bundle"):
+        anonymous, resident = above[phase]
+        assert anonymous <= 128 and resident <= 256, run.stdout
+    assert etstream.verify(tmp_path / "llama.bpte")
+    assert [path.name for path in tmp_path.iterdir()] == ["llama.bpte"]
