@@ -5,6 +5,7 @@
 """
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,8 @@ def weights(zeros: Path) -> etstream.Source:
 
 
 def main() -> None:
+    # Python leaves it alone where it was started in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         zeros = Path(folder, "zeros")
         with open(zeros, "wb") as file:
