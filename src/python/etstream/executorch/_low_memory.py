@@ -32,8 +32,8 @@ from ._spill import SpillFile
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
 # By how much what is resident may grow before pages are let go of, and how often that is looked at.
-_FILE_SLACK = 64 << 20
-_OWN_SLACK = 16 << 20
+_FILE_SLACK = 16 << 20
+_OWN_SLACK = 8 << 20
 _LOOK_EVERY_SECONDS = 0.005
 
 
