@@ -40,10 +40,13 @@ class ProgramPlanner {
     if (options.delegates == DelegateData::kInSegments) ETSTREAM_TRY(move_delegates_to_segments(draft_));
     ETSTREAM_TRY(join_pieces(options.constant_tensor_alignment.has_value()));
     if (options.strict_alignment) set_own_alignments();
+    base_alignment_ = alignments_.segments;
     for (const std::uint32_t i : draft_.order) {
       const ProgramDraft::Segment& segment = draft_.segments[i];
       const std::uint32_t alignment = std::max(alignments_.segments, segment.alignment);
       segments_.push_back({segment.source, alignment, segment.label});
+      // ExecuTorch aligns segments from the first one on, and that to less.
+      if (options.strict_alignment) base_alignment_ = std::max(base_alignment_, alignment);
     }
     if (options.segment_alignment || options.strict_alignment || !keep_places()) {
       ETSTREAM_ASSIGN(offsets_, place(segments_));
@@ -115,12 +118,10 @@ class ProgramPlanner {
   }
 
   Result<Layout> append_segments(Layout layout) {
-    std::uint32_t base_alignment = alignments_.segments;
-    for (const Segment& segment : segments_) base_alignment = std::max(base_alignment, segment.alignment);
     ExtendedHeader header;
     header.length = ExtendedHeader::kSize;
     header.program_size = layout.size;
-    ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments_, offsets_, base_alignment));
+    ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments_, offsets_, base_alignment_));
     header.segment_data_size = layout.size - header.segment_base_offset;
     put_header(layout, header, alignments_.header);
     layout.payload_size = layout.size - layout.metadata_size;
@@ -131,6 +132,7 @@ class ProgramPlanner {
   const ProgramAlignments alignments_;
   std::vector<Segment> segments_;       // in file order
   std::vector<std::uint64_t> offsets_;  // of them, from the first one on
+  std::uint32_t base_alignment_ = 1;    // of the first one in the file
 };
 
 Result<void> check_alignment(std::string_view what, std::optional<std::uint32_t> alignment,

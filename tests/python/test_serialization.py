@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import gc
 import hashlib
 import importlib
 import io
 import json
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import etstream
 import models
@@ -25,7 +29,9 @@ from executorch.exir._serialize import _flatbuffer
 from executorch.exir._serialize import _program as program_serializer
 from executorch.exir._serialize import _serialize
 from executorch.exir._serialize._cord import Cord, FileBackedData
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize._program import PTEFile
+from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.schema import Buffer
 from executorch.extension.flat_tensor.serialize.serialize import FlatTensorConfig, FlatTensorSerializer
 from layouts import BASES, PteLayout
@@ -125,6 +131,51 @@ def test_named_data_goes_to_a_folder(tmp_path: Path) -> None:
     ).read_bytes()
 
 
+class Chance(random.Random):
+    """Data and options by chance."""
+
+    def named_data(self) -> tuple[list[bytes], dict[str, DataEntry]]:
+        """Keys that share buffers, and differ in the alignment that they ask for."""
+        buffers = [self.randbytes(self.choice([0, 1, 100, 3000])) for _ in range(6)]
+        alignments = [None, 1, 16, 64, 512, 4096]
+        keys = [f"key {i}" for i in range(self.randrange(10))]
+        return buffers, {
+            key: DataEntry(self.randrange(len(buffers)), self.choice(alignments), None) for key in keys
+        }
+
+    def layout(self) -> dict[str, Any]:
+        return {
+            "extract_delegate_segments": self.random() < 0.5,
+            "segment_alignment": self.choice([1, 16, 128, 4096]),
+            "constant_tensor_alignment": self.choice([None, 1, 64, 512]),
+            "delegate_alignment": self.choice([None, 1, 32, 256]),
+        }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_named_data_lies_where_its_alignments_have_it(seed: int) -> None:
+    chance = Chance(seed)
+    payload = DataPayload(*chance.named_data())
+    alignment = chance.layout()["segment_alignment"]
+    expected = bytes(FlatTensorSerializer(FlatTensorConfig(alignment)).serialize(payload))
+    assert bytes(adaptors.plan_tensor_data(payload, alignment)) == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["two_methods", "example", "initialized_buffers", "shared_named_data"])
+def test_segments_lie_where_their_alignments_have_them(name: str, seed: int, model: ModelByName) -> None:
+    chance = Chance(seed)
+    output = model(name).emitted().output
+    named_data = NamedDataStoreOutput(*chance.named_data(), {}) if seed % 4 else None
+    options = chance.layout()
+    # ExecuTorch's function changes what it is given.
+    theirs, ours = (
+        PTEFile(copy.deepcopy(output.program), copy.deepcopy(output.mutable_data), named_data) for _ in range(2)
+    )
+    expected = bytes(program_serializer.serialize_pte_binary(theirs, **options))
+    assert bytes(adaptors.plan_program(ours, **options)) == expected, options
+
+
 def test_data_may_lie_anywhere(model: ModelByName, tmp_path: Path) -> None:
     """Views, tensors, files and parts of files give the same bytes as bytes do."""
     emitted = model("two_methods").emitted()
@@ -162,6 +213,23 @@ def test_lazy_data_is_file_backed_data(tmp_path: Path) -> None:
     with open(tmp_path / "out", "wb") as file:
         cord.write_to_file(file)
     assert bytes(cord) == (tmp_path / "out").read_bytes() == b"some bytes!"
+
+
+def test_file_backed_data_lasts_as_long_as_what_was_planned(model: ModelByName, tmp_path: Path) -> None:
+    """As a CUDA backend hands it over: its file goes with the last who knows it."""
+    program = model("mobilenet_v2").emitted().output.program
+    expected = bytes(program_serializer.serialize_pte_binary(PTEFile(copy.deepcopy(program))))
+    for i, buffer in enumerate(program.constant_buffer):
+        (tmp_path / str(i)).write_bytes(buffer.storage)
+        program.constant_buffer[i] = Buffer(FileBackedData.move_from(str(tmp_path / str(i))))
+    layout = adaptors.plan_program(PTEFile(program))
+    program.constant_buffer.clear()
+    gc.collect()
+    assert list(tmp_path.iterdir())
+    assert bytes(layout) == expected
+    del layout
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_wrong_with_an_object_is_named(model: ModelByName) -> None:
