@@ -4,7 +4,7 @@
     python export_in_phases.py low|upstream FOLDER
 
 Prints JSON: by phase, the peaks of anonymous and resident memory in bytes above those after the imports.
-Reads FOLDER/stack.safetensors, and writes FOLDER/portable.pte and FOLDER/xnnpack.pte.
+Reads FOLDER/stack.safetensors, and writes FOLDER/portable.pte, FOLDER/xnnpack.pte and FOLDER/vulkan.pte.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ memory = Phases()
 with memory.phase("imports"):
     import torch
     from etstream.executorch import low_memory_export
+    from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import to_edge, to_edge_transform_and_lower
     from safetensors.torch import load_file
 
 LAYERS, WIDTH = 10, 2048
+PARTITIONERS = {"portable": [], "xnnpack": [XnnpackPartitioner], "vulkan": [VulkanPartitioner]}
 
 
 def stack() -> torch.nn.Module:
@@ -38,13 +40,13 @@ def main() -> None:
     model, inputs = stack(), (torch.ones(1, WIDTH),)
     model.load_state_dict(load_file(folder / "stack.safetensors"), assign=True)
     with low_memory_export(folder) if low else contextlib.nullcontext(), torch.no_grad():
-        for target in ("portable", "xnnpack"):
+        for target, partitioners in PARTITIONERS.items():
             with memory.phase(target):
                 graph = torch.export.export(model, inputs)
-                if target == "portable":
-                    edge = to_edge(graph)
+                if partitioners:
+                    edge = to_edge_transform_and_lower(graph, partitioner=[make() for make in partitioners])
                 else:
-                    edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+                    edge = to_edge(graph)
                 program = edge.to_executorch()
                 with (folder / f"{target}.pte").open("wb") as file:
                     program.write_to_file(file)

@@ -20,6 +20,7 @@ import etstream
 import pytest
 import torch
 from etstream.executorch import LazyData, install, low_memory_export
+from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.xnnpack.operators import node_visitor
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import (
@@ -28,9 +29,13 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
+from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.emit import _emitter
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from safetensors.torch import load_file, save_file
+from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+from torchao.quantization.granularity import PerGroup
 
 MIB = 1 << 20
 PHASES = Path(__file__).with_name("export_in_phases.py")
@@ -58,7 +63,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {mode: (folder, in_phases(mode, folder)) for mode, folder in folders.items()}
 
 
-MOST = {"portable": (128 * MIB, 256 * MIB), "xnnpack": (256 * MIB, 256 * MIB)}
+MOST = {
+    "portable": (128 * MIB, 256 * MIB),
+    "xnnpack": (256 * MIB, 256 * MIB),
+    "vulkan": (128 * MIB, 256 * MIB),
+}
 """Anonymous and resident bytes above the imports."""
 
 
@@ -129,10 +138,12 @@ def mapped(made: Any, folder: Path) -> Any:
 INPUTS = (torch.ones(1, 16, 8, 8),)
 
 
-def exported(model: torch.nn.Module, *, xnnpack: bool = False, **config: Any) -> ExecutorchProgramManager:
+def exported(
+    model: torch.nn.Module, *, lower_to: type[Partitioner] | None = None, **config: Any
+) -> ExecutorchProgramManager:
     graph = torch.export.export(model, INPUTS)
-    if xnnpack:
-        edge = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
+    if lower_to:
+        edge = to_edge_transform_and_lower(graph, partitioner=[lower_to()])
     else:
         edge = to_edge(graph)
     return edge.to_executorch(ExecutorchBackendConfig(**config))
@@ -156,9 +167,10 @@ def lazy(manager: ExecutorchProgramManager) -> list[LazyData]:
     [
         (EveryKind, {}),
         (EveryKind, {"external_constants": True, "passes": [InitializedMutableBufferPass(["state"])]}),
-        (Packed, {"xnnpack": True}),
+        (Packed, {"lower_to": XnnpackPartitioner}),
+        (Packed, {"lower_to": VulkanPartitioner}),
     ],
-    ids=["portable", "external", "xnnpack"],
+    ids=["portable", "external", "xnnpack", "vulkan"],
 )
 def test_files_are_those_of_upstream(kind: type, options: dict[str, Any], tmp_path: Path) -> None:
     model = mapped(kind(), tmp_path)
@@ -169,6 +181,52 @@ def test_files_are_those_of_upstream(kind: type, options: dict[str, Any], tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     assert files(manager) == expected
     assert lazy(manager) or "external_constants" in options
+
+
+def test_files_of_weights_in_four_bits_are_those_of_upstream(tmp_path: Path) -> None:
+    model = mapped(Packed(), tmp_path)
+    scheme = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    )
+    quantize_(model, scheme)
+    expected = files(exported(model, lower_to=XnnpackPartitioner))
+    with low_memory_export(tmp_path):
+        manager = exported(model, lower_to=XnnpackPartitioner)
+    assert files(manager) == expected
+    # Packed: two weights to a byte.
+    assert 128 * 512 // 2 in {len(each) for each in lazy(manager)}
+
+
+def test_tensors_stored_under_names_are_those_of_upstream(model: EveryKind, tmp_path: Path) -> None:
+    """As some backends store them; of what lies in the checkpoint its range is kept."""
+    channels_last = model.convolution.weight.to(memory_format=torch.channels_last)
+    tensors = {
+        "mapped": model.linear.weight.detach(),
+        "part": model.linear.weight.detach()[10:200],
+        "changed": model.linear.weight.detach() + 1,
+        "channels last": channels_last.detach(),
+        "small": model.linear.bias.detach(),
+        "bfloat16": model.factor.to(torch.bfloat16),
+    }
+
+    def stored() -> NamedDataStoreOutput:
+        store = NamedDataStore()
+        for name, tensor in tensors.items():
+            store.add_named_data(name, tensor, alignment=16)
+            store.add_named_data(f"{name} again", tensor)
+        return store.get_named_data_store_output()
+
+    expected = stored()
+    with low_memory_export(tmp_path):
+        found = stored()
+    assert found.pte_data == expected.pte_data and [*map(bytes, found.buffers)] == expected.buffers
+    files = {
+        name: found.buffers[found.pte_data[name].buffer_index].source.name
+        for name in tensors
+        if name != "small"
+    }
+    checkpoint = str(tmp_path / "model.safetensors")
+    assert {name for name, file in files.items() if file == checkpoint} == {"mapped", "part"}
 
 
 def test_it_goes_together_with_install(model: EveryKind, tmp_path: Path) -> None:
@@ -252,7 +310,7 @@ def test_a_spill_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     before = _in_place()
     model = mapped(Packed(), tmp_path)
     with pytest.raises(Exception, match="nowhere") as error, low_memory_export(tmp_path / "nowhere"):
-        exported(model, xnnpack=True)
+        exported(model, lower_to=XnnpackPartitioner)
     assert _causes(error.value) & {FileNotFoundError}
     assert _in_place() == before
 

@@ -16,7 +16,11 @@ from typing import Any
 
 import torch
 from executorch.backends.xnnpack.operators import node_visitor
+from executorch.exir._serialize import _named_data_store
+from executorch.exir._serialize._cord import FileBackedData
+from executorch.exir.backend.canonical_partitioners import group_partitioner
 from executorch.exir.emit import _emitter
+from torch.fx.passes.infra import partitioner
 from torch.storage import _StorageBase
 
 from ._cords import LazyData
@@ -26,6 +30,7 @@ from ._mapped_files import (
     let_go_of_mapped_data,
     resident_bytes,
 )
+from ._node_dependencies import NodeDependencies
 from ._patches import Patch, PatchSet
 from ._spill import SpillFile
 
@@ -64,7 +69,7 @@ class _Export:
 
     def constant(self, array: ctypes.Array[Any]) -> bytes | LazyData:
         """Stands for the bytes of the constant that is being emitted."""
-        held = self._file_range(array)
+        held = self._file_range(ctypes.addressof(array), len(array))
         storage = self._in_hand.emitted
         if held is None and storage is not None and len(array) >= _COPIED_BELOW:
             return LazyData(storage)
@@ -74,11 +79,23 @@ class _Export:
         """Stands for the bytes of a tensor that was packed for a delegate and is dropped next."""
         # They are asked for twice: for their hash, and to be stored.
         if self._in_hand.packed[0] is not array:
-            held = self._file_range(array)
+            held = self._file_range(ctypes.addressof(array), len(array))
             if held is None and len(array) >= _COPIED_BELOW:
                 held = self._spill.hold(memoryview(array).cast("B"))
             self._in_hand.packed = (array, bytes(array) if held is None else held)
         return self._in_hand.packed[1]
+
+    def stored(self, data: bytes | FileBackedData) -> bytes | FileBackedData:
+        """Stands for data that a delegate's backend stores under a name."""
+        if isinstance(data, bytes) and len(data) >= _COPIED_BELOW:
+            return self._spill.hold(memoryview(data))
+        return data
+
+    def mapped(self, tensor: torch.Tensor) -> LazyData | None:
+        """Stands for a tensor that is stored so, if a file lies behind it."""
+        if tensor.device.type != "cpu" or not tensor.is_contiguous():
+            return None
+        return self._file_range(tensor.data_ptr(), tensor.nbytes)
 
     def copied(
         self, storage: torch.UntypedStorage, memo: dict[Any, Any]
@@ -99,10 +116,10 @@ class _Export:
             mappings[part.file], dtype=torch.uint8, count=part.size, offset=part.offset
         ).untyped_storage()
 
-    def _file_range(self, array: ctypes.Array[Any]) -> LazyData | None:
-        if len(array) < _COPIED_BELOW:
+    def _file_range(self, address: int, size: int) -> LazyData | None:
+        if size < _COPIED_BELOW:
             return None
-        part = self._files.part_behind(ctypes.addressof(array), len(array))
+        part = self._files.part_behind(address, size)
         return None if part is None else LazyData(part.source())
 
 
@@ -126,12 +143,14 @@ def low_memory_export(
       where and as it is until the program is saved;
     - other tensors of the program: views of their memory, which must not change before the
       program is saved;
-    - tensors that XNNPACK packs: ranges of the checkpoint where their bytes are unchanged, or of
-      a temporary file without a name in `spill_folder`, which takes as much room as they do
-      (default: /var/tmp, since /tmp is often in memory; better beside the output).
+    - what backends store under names, such as XNNPACK's weights and Vulkan's: ranges of the
+      checkpoint where XNNPACK leaves the bytes as they are, or a backend stores the tensor
+      itself; otherwise of a temporary file without a name in `spill_folder`, which takes as much
+      room as they do (default: /var/tmp, since /tmp is often in memory; better beside the output).
 
     Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
-    any step maps in are let go of again while it goes on.
+    any step maps in are let go of again while it goes on. What partitioners note of which node
+    depends on which is kept in bits instead of sets.
 
     It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
     after an error. The program that comes out of it may be used and saved after it.
@@ -205,6 +224,29 @@ def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
     return emit
 
 
+def _store(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Around the method of NamedDataStore that keeps data."""
+
+    @functools.wraps(original)
+    def store(self: Any, key: str, data: Any, *args: Any, **kwargs: Any) -> None:
+        export = _current.get()
+        original(self, key, data if export is None else export.stored(data), *args, **kwargs)
+
+    return store
+
+
+def _tensor_data(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Around the function that gives NamedDataStore a tensor's bytes."""
+
+    @functools.wraps(original)
+    def data_of(tensor: torch.Tensor) -> Any:
+        export = _current.get()
+        mapped = None if export is None else export.mapped(tensor)
+        return original(tensor) if mapped is None else mapped
+
+    return data_of
+
+
 class _Hashes:
     """The module hashlib, with a sha256 that takes what stands for bytes."""
 
@@ -270,13 +312,19 @@ def _patches() -> list[Patch]:
     emitter = _emitter._Emitter
     constant = _in_export(lambda export: export.constant)
     packed = _in_export(lambda export: export.packed)
+    dependencies = _in_export(lambda _: NodeDependencies)
     hashes = _Hashes(hashlib)
+    store = _named_data_store.NamedDataStore
     return [
         Patch(_emitter, "bytes", constant(bytes), only_there=True),
         Patch(_emitter, "hashlib", hashes, only_there=True),
         Patch(emitter, "_tensor_spec_to_evalue", _emit_tensor(emitter._tensor_spec_to_evalue)),
         Patch(node_visitor, "bytes", packed(bytes), only_there=True),
         Patch(node_visitor, "hashlib", hashes, only_there=True),
+        Patch(store, "_add_named_data_to_map", _store(store._add_named_data_to_map)),
+        Patch(_named_data_store, "_tensor_to_bytes", _tensor_data(_named_data_store._tensor_to_bytes)),
+        Patch(partitioner, "_DependencyViewer", dependencies(partitioner._DependencyViewer)),
+        Patch(group_partitioner, "_DependencyViewer", dependencies(group_partitioner._DependencyViewer)),
         Patch(_StorageBase, "__deepcopy__", _copy_storage(_StorageBase.__deepcopy__)),
         Patch(torch.nn.Parameter, "__deepcopy__", _copy_parameter(torch.nn.Parameter.__deepcopy__)),
     ]
