@@ -9,9 +9,10 @@ JOBS.json is a list of jobs, each a function of etstream and its arguments, such
 {"do": "rebuild_program", "program": "a.pte", "segment_alignment": 4096, "output": "b.pte"}.
 Paths are relative to the file, and the workers see them too.
 
-MANIFEST.json has an entry for each job, by its output: the job, "inputs" (size and time of each file that it names),
-"outputs" (size and SHA-256 of each), or "error". It is replaced after every job, so that a run that ends early loses
-only what it was at. A job is done again if it or an input changed, or an output is not there as the entry says.
+MANIFEST.json has an entry for each job, by its output: the job, "inputs" (size and time of each file that it reads,
+those that test cases and checkpoints name too), "outputs" (size and SHA-256 of each), or "error". It is replaced
+after every job, so that a run that ends early loses only what it was at. A job is done again if it or an input
+changed, or an output is not there as the entry says.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +43,23 @@ INPUTS = ("program", "cases", "bundle", "inputs")
 OUTPUTS = ("output", "constants_to")
 
 
+def files_read(job: Job, folder: Path) -> set[Path]:
+    """All files that a job reads: those that it names, and those that these name."""
+    found = {folder / job[name] for name in INPUTS if name in job}
+    if "cases" in job:
+        suites = etstream.read_test_cases(folder / job["cases"])
+        cases = [case for suite in suites for case in suite.test_cases]
+        values = [value for case in cases for value in case.inputs + case.expected_outputs]
+        found |= {Path(value.data.name) for value in values if isinstance(value, etstream.Tensor)}
+    if "inputs" in job:
+        found |= {Path(name) for name in etstream.Checkpoint(folder / job["inputs"]).files}
+    return found
+
+
 def times_of(job: Job, folder: Path) -> Entry:
     """Of the files that a job reads: sizes, and when they changed."""
-    found = {job[name]: (folder / job[name]).stat() for name in INPUTS if name in job}
-    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
+    stats = {os.path.relpath(file, folder): file.stat() for file in files_read(job, folder)}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in sorted(stats.items())}
 
 
 def hashes_of(job: Job, folder: Path) -> Entry:
@@ -64,7 +79,7 @@ def is_done(entry: Entry, job: Job, folder: Path) -> bool:
     try:
         is_same = entry["job"] == job and entry.get("inputs") == times_of(job, folder)
         return is_same and entry["outputs"] == hashes_of(job, folder)
-    except OSError:
+    except (etstream.Error, OSError):
         return False
 
 

@@ -23,15 +23,23 @@ COUNT = 6
 @pytest.fixture
 def jobs(tmp_path: Path) -> list[dict[str, Any]]:
     """Of each kind, over files of their own; the last one's program is damaged."""
+    for file in [*EXAMPLES.glob("*.npy"), EXAMPLES / "cases.json"]:
+        (tmp_path / file.name).write_bytes(file.read_bytes())
     found: list[dict[str, Any]] = []
     for i in range(COUNT):
         (tmp_path / f"{i}.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
         found.append({"do": "bundle", "program": f"{i}.pte", "output": f"{i}.bpte"})
-        found[-1]["cases"] = str(EXAMPLES / "cases.json")
+        found[-1]["cases"] = "other.json" if i == 3 else str(EXAMPLES / "cases.json")
         found.append({"do": "rebuild_program", "program": f"{i}.pte", "output": f"lean{i}.pte"})
         found[-1]["constants_to"] = f"lean{i}.ptd"
     etstream.bundle(tmp_path / "0.pte", EXAMPLES / "cases.json", tmp_path / "given.bpte")
     found.append({"do": "convert", "bundle": "given.bpte", "output": "converted.bpte", "format": "segmented"})
+    (tmp_path / "cases.json").rename(tmp_path / "other.json")
+    weights = {"weight": etstream.Tensor("float32", [2], bytes(8))}
+    etstream.write_tensor_data(weights, tmp_path / "model.safetensors", format="safetensors")
+    index = {"weight_map": {"weight": "model.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    found.append({"do": "write_tensor_data", "inputs": "model.safetensors.index.json", "output": "weights.ptd"})
     (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes()[:-1])
     found.append({"do": "rebuild_program", "program": "damaged.pte", "output": "none.pte"})
     (tmp_path / "jobs.json").write_text(json.dumps(found))
@@ -100,9 +108,11 @@ def test_fleet(tmp_path: Path, jobs: list[dict[str, Any]]) -> None:
     (tmp_path / "0.bpte").unlink()
     (tmp_path / "lean1.ptd").write_bytes(bytes((tmp_path / "lean1.ptd").stat().st_size))
     os.utime(tmp_path / "2.pte")
+    os.utime(tmp_path / "scores_0.npy")  # of the cases of 3.bpte
+    os.utime(tmp_path / "model.safetensors")
     (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
     said = run(tmp_path, code=0)
     again = {name for name, state in said.items() if state == "done"}
-    assert again == {"0.bpte", "lean1.pte", "2.bpte", "lean2.pte", "none.pte"}
+    assert again == {"0.bpte", "lean1.pte", "2.bpte", "lean2.pte", "3.bpte", "weights.ptd", "none.pte"}
     assert set(said.values()) == {"done", "was done"} and set(said) == set(outputs)
     assert not list(tmp_path.glob(".*.tmp"))
