@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,13 +39,18 @@ struct Checkpoint {
   std::vector<CheckpointTensor> tensors;  // in the order in which their bytes lie in the files
 };
 
+/// Opens the file at a path to be read.
+using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
+
 /// Opens the file at `path`, told by its content: safetensors; the index of a sharded one
 /// (model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow where it is
 /// the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and named data are the
 /// tensors; named data (.ptd). No tensor's bytes are read, but those of a program's constants that have no
 /// name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another kind of file; kCorrupt,
-/// naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1.
-[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(const std::string& path);
+/// naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1. `open_file` gives each
+/// file for its path, for who wants to see what is read.
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(
+    const std::string& path, const OpenFile& open_file = &ByteSource::file);
 
 /// Leaves those tensors whose name matches one of `globs`, in which * stands for any run of characters and ?
 /// for any one. Error: kNotFound for one that matches no tensor.

@@ -31,10 +31,12 @@ enum class ErrorCode {
 };
 
 /// `message` is for a person: it names the file and, where there is one, the offset, what was
-/// expected, what was found and what to do next. `code` is for a program.
+/// expected, what was found and what to do next. `code` is for a program, as is `system_code`: errno's value
+/// where a call of the operating system failed, otherwise 0.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
+  int system_code = 0;
 };
 
 /// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the

@@ -67,8 +67,9 @@ Result<std::string> output_path(const FlatcOptions& options, const std::string& 
   std::error_code error;
   std::filesystem::create_directories(options.output, error);
   if (error) {
-    return make_error(ErrorCode::kIo, "cannot make the folder ", quote(options.output), ": ",
-                      error.message());
+    return Error{ErrorCode::kIo,
+                 text("cannot make the folder ", quote(options.output), ": ", error.message()),
+                 error.value()};
   }
   const std::filesystem::path folder(options.output);
   return (folder / std::filesystem::path(input).stem()).string() + '.' + extension;

@@ -24,7 +24,8 @@ namespace runtime = ::executorch::runtime;
 constexpr std::uint64_t kLeastAlignment = 16;
 
 Error system_error(int number, std::string_view what, const std::string& name) {
-  return make_error(ErrorCode::kIo, what, " ", quote(name), ": ", std::generic_category().message(number));
+  return {ErrorCode::kIo, text(what, " ", quote(name), ": ", std::generic_category().message(number)),
+          number};
 }
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }

@@ -75,12 +75,13 @@ std::vector<std::string> further_splits(const std::string& path, std::uint32_t c
   return out;
 }
 
-Result<void> open_gguf_files(const ByteSource& file, const std::string& path, Checkpoint& out) {
+Result<void> open_gguf_files(const ByteSource& file, const std::string& path, const OpenFile& open_file,
+                             Checkpoint& out) {
   ETSTREAM_ASSIGN(GgufFile first, open_gguf(file));
   const auto further = further_splits(path, first.split_count);
   out.tensors = checkpoint_tensors(std::move(first), file);
   for (const std::string& each : further) {
-    ETSTREAM_ASSIGN(const ByteSource split, ByteSource::file(each));
+    ETSTREAM_ASSIGN(const ByteSource split, open_file(each));
     ETSTREAM_ASSIGN(GgufFile opened, open_gguf(split));
     auto tensors = checkpoint_tensors(std::move(opened), split);
     std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
@@ -99,13 +100,14 @@ Result<bool> is_json_object(const ByteSource& file) {
   return first != std::string_view::npos && bytes[first] == '{';
 }
 
-Result<void> open_tensors(const ByteSource& file, const std::string& path, Checkpoint& out) {
+Result<void> open_tensors(const ByteSource& file, const std::string& path, const OpenFile& open_file,
+                          Checkpoint& out) {
   const auto kind = file_kind(file);
   if (!kind && kind.error().code != ErrorCode::kUnsupported) return kind.error();
   if (kind && *kind == FileKind::kSafetensors) {
     ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
   } else if (kind && *kind == FileKind::kGguf) {
-    ETSTREAM_TRY(open_gguf_files(file, path, out));
+    ETSTREAM_TRY(open_gguf_files(file, path, open_file, out));
   } else if (kind && *kind == FileKind::kProgram) {
     ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
   } else if (kind && *kind == FileKind::kTensorData) {
@@ -120,15 +122,15 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, Check
 
 }  // namespace
 
-Result<Checkpoint> open_checkpoint(const std::string& path) {
+Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open_file) {
   return without_exceptions([&]() -> Result<Checkpoint> {
-    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
     ETSTREAM_ASSIGN(const bool is_index, is_json_object(file));
     Checkpoint out;
     if (is_index) {
-      ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1)));
+      ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1), open_file));
     } else {
-      ETSTREAM_TRY(open_tensors(file, path, out));
+      ETSTREAM_TRY(open_tensors(file, path, open_file, out));
     }
     out.files.insert(out.files.begin(), path);
     return out;

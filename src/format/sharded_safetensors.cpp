@@ -83,13 +83,13 @@ class IndexHandler final : public JsonHandler {
 
 /// Those of a shard's tensors that the index says are in it, which are all there.
 Result<void> add_shard(const ByteSource& index, const std::string& path, std::vector<std::string>& names,
-                       Checkpoint& out) {
+                       const OpenFile& open_file, Checkpoint& out) {
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated != names.end()) {
     return make_error(ErrorCode::kCorrupt, index.name(), ": tensor ", quote(*repeated), " comes twice");
   }
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+  ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
   ETSTREAM_ASSIGN(auto tensors, open_safetensors(file));
   std::vector<bool> found(names.size());
   std::size_t count = 0;
@@ -112,7 +112,8 @@ Result<void> add_shard(const ByteSource& index, const std::string& path, std::ve
 
 }  // namespace
 
-Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder) {
+Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder,
+                                            const OpenFile& open_file) {
   Shards shards;
   IndexHandler handler(shards);
   ETSTREAM_TRY(parse_json(index, handler));
@@ -121,7 +122,9 @@ Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::
                       ": expected the index of a safetensors checkpoint, an object with weight_map");
   }
   Checkpoint out;
-  for (auto& [file, names] : shards) ETSTREAM_TRY(add_shard(index, folder + file, names, out));
+  for (auto& [file, names] : shards) {
+    ETSTREAM_TRY(add_shard(index, folder + file, names, open_file, out));
+  }
   return out;
 }
 

@@ -16,6 +16,7 @@ namespace etstream {
 /// What a file has beyond what the index says is in it is left out, as those who load such checkpoints do.
 /// Errors: kCorrupt for a file name that leads out of the folder and for a tensor that its file has not;
 /// those of opening the files.
-[[nodiscard]] Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder);
+[[nodiscard]] Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder,
+                                                          const OpenFile& open_file);
 
 }  // namespace etstream

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace etstream {
 namespace {
@@ -34,10 +35,11 @@ Descriptor::~Descriptor() {
 }
 
 Error system_error(int error, std::string_view doing, std::string_view path) {
-  return make_error(code_of(error), doing, " ", quote(path), ": ", std::generic_category().message(error));
+  return {code_of(error), text(doing, " ", quote(path), ": ", std::generic_category().message(error)), error};
 }
 
-Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path) {
+Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
+                       const std::function<Result<void>()>& on_signal) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n >= 0) {
@@ -49,8 +51,27 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_vie
     } else if (errno != EINTR) {
       return system_error(errno, "cannot write", path);
     }
+    // It may have cut the call short, too.
+    if (on_signal && !bytes.empty()) ETSTREAM_TRY(on_signal());
   }
   return {};
+}
+
+Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view path) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::span<std::byte> left = out.subspan(done);
+    const ssize_t n =
+        retried([&] { return ::pread(fd, left.data(), left.size(), static_cast<off_t>(offset + done)); });
+    if (n < 0) {
+      Error error = system_error(errno, "cannot read", path);
+      error.message += text(" (", left.size(), " bytes at offset ", offset + done, ")");
+      return error;
+    }
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
 }
 
 }  // namespace etstream

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -42,10 +44,17 @@ template <class Call>
   return result;
 }
 
-/// "DOING 'PATH': REASON", from errno's value `error`.
+/// "DOING 'PATH': REASON", from errno's value `error`, which it carries.
 [[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);
 
-/// Writes all of `bytes` at the descriptor's position, whatever it takes in calls.
-[[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path);
+/// Writes all of `bytes` at the descriptor's position, whatever it takes in calls. `on_signal`, unless it is
+/// empty, is called where a signal may have come in between; its error ends the writing.
+[[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
+                                     const std::function<Result<void>()>& on_signal = {});
+
+/// Fills `out` with the bytes from `offset` on, whatever it takes in calls. Returns how many there are: fewer
+/// where the file ends before.
+[[nodiscard]] Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> out,
+                                           std::string_view path);
 
 }  // namespace etstream

@@ -148,22 +148,10 @@ class FileStorage final : public ByteStorage {
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     ETSTREAM_ASSIGN(const auto descriptor, acquire());
-    while (!out.empty()) {
-      const ssize_t n = ::pread(descriptor->get(), out.data(), out.size(), static_cast<off_t>(offset));
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        Error error = system_error(errno, "cannot read", path_);
-        error.message += text(" (", out.size(), " bytes at offset ", offset, ")");
-        return error;
-      }
-      if (n == 0) {
-        return make_error(ErrorCode::kCorrupt, path_, ": has nothing at offset ", offset, ", expected ",
-                          size(), " bytes as when it was opened: it was shortened while it was read");
-      }
-      out = out.subspan(static_cast<std::size_t>(n));
-      offset += static_cast<std::uint64_t>(n);
-    }
-    return {};
+    ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor->get(), offset, out, path_));
+    if (n == out.size()) return {};
+    return make_error(ErrorCode::kCorrupt, path_, ": has nothing at offset ", offset + n, ", expected ",
+                      size(), " bytes as when it was opened: it was shortened while it was read");
   }
 
   Result<void> check_unchanged() const override {

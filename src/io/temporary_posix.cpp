@@ -156,8 +156,9 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
     if (!made) {
       if (errno == EEXIST) continue;
       if (errno == ENOENT) {
-        return make_error(ErrorCode::kNotFound, "cannot write ", quote(destination), ": there is no folder ",
-                          quote(folder));
+        return Error{ErrorCode::kNotFound,
+                     text("cannot write ", quote(destination), ": there is no folder ", quote(folder)),
+                     ENOENT};
       }
       return system_error(errno, "cannot write beside", destination);
     }

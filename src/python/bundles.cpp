@@ -136,7 +136,10 @@ void bind_values(nb::module_& module) {
           "Raises InvalidArgumentError where data is not as long as they say.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
-          "As torch names it.")
+          "As torch names it; 'unknown' for a number that is none of its types'.")
+      .def_prop_ro(
+          "scalar_type", [](const Tensor& self) { return static_cast<int>(self.scalar_type); },
+          "The dtype's number in ExecuTorch's files.")
       .def_ro("sizes", &Tensor::sizes, "Of the dimensions.")
       .def_ro("dim_order", &Tensor::dim_order, "The dimensions, outermost first.")
       .def_ro("data", &Tensor::data, "The elements, little-endian, dense.");

@@ -19,13 +19,15 @@
 #include "etstream/key_rules.h"
 #include "etstream/safetensors.h"
 #include "python/errors.h"
+#include "python/interrupts.h"
 #include "python/sources.h"
 
 namespace etstream::python {
 namespace {
 
 Checkpoint checkpoint_at(nb::handle path) {
-  return without_gil([path = path_of(path)] { return open_checkpoint(path); });
+  const auto open_file = [](const std::string& file) { return open_interruptible_file(file); };
+  return without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); });
 }
 
 Checkpoint checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {

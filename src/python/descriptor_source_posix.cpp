@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "io/descriptor_posix.h"
 #include "python/errors.h"
 
@@ -25,18 +26,10 @@ class OpenFile final : public ByteStorage {
   std::uint64_t size() const noexcept override { return size_; }
   std::string name() const override { return name_; }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    auto position = static_cast<off_t>(offset_ + offset);
-    while (!out.empty()) {
-      const auto n = retried([&] { return pread(descriptor_.get(), out.data(), out.size(), position); });
-      if (n < 0) return system_error(errno, "reading", name_);
-      if (n == 0) {
-        return make_error(ErrorCode::kCorrupt, name_, ": expected ", offset_ + size_, " bytes, found ",
-                          position);
-      }
-      out = out.subspan(static_cast<std::size_t>(n));
-      position += static_cast<off_t>(n);
-    }
-    return {};
+    ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor_.get(), offset_ + offset, out, name_));
+    if (n == out.size()) return {};
+    return make_error(ErrorCode::kCorrupt, name_, ": expected ", offset_ + size_, " bytes, found ",
+                      offset_ + offset + n);
   }
   void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
     posix_fadvise(descriptor_.get(), static_cast<off_t>(offset_ + offset), static_cast<off_t>(size),
@@ -56,7 +49,7 @@ ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uin
   std::string name = text("descriptor ", descriptor);
   Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   struct stat found {};
-  if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "opening", name));
+  if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "cannot open", name));
   if (!S_ISREG(found.st_mode) || !range_fits(offset, size, static_cast<std::uint64_t>(found.st_size))) {
     raise(make_error(ErrorCode::kInvalidArgument, name, ": expected a file with ", size, " bytes at ", offset,
                      ", found ", S_ISREG(found.st_mode) ? text(found.st_size, " bytes") : "no regular file"));

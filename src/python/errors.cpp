@@ -37,7 +37,12 @@ void raise(const Error& error) {
   // Paths need not be UTF-8: what is not comes as os.fsdecode gives it.
   const nb::object message = nb::steal(
       PyUnicode_DecodeFSDefaultAndSize(error.message.data(), static_cast<Py_ssize_t>(error.message.size())));
-  PyErr_SetObject(type.ptr(), message.ptr());
+  const nb::object exception = type(message);
+  // With one argument an OSError has none of its own.
+  if (error.system_code != 0 && PyObject_IsInstance(exception.ptr(), PyExc_OSError) == 1) {
+    exception.attr("errno") = error.system_code;
+  }
+  PyErr_SetObject(type.ptr(), exception.ptr());
   throw nb::python_error();
 }
 

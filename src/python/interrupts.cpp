@@ -13,7 +13,8 @@ namespace {
 
 class Interruptible final : public ByteStorage {
  public:
-  explicit Interruptible(ByteSource source) : source_(std::move(source)) {}
+  Interruptible(ByteSource source, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), source_(std::move(source)) {}
 
   std::uint64_t size() const noexcept override { return source_.size(); }
   std::string name() const override { return source_.name(); }
@@ -37,6 +38,7 @@ class Interruptible final : public ByteStorage {
   }
 
  private:
+  const std::shared_ptr<const void> owner_;
   const ByteSource source_;
 };
 
@@ -58,8 +60,9 @@ Result<void> check_signals_at_times() {
   return check_signals();
 }
 
-ByteSource interruptible(ByteSource source) {
-  return ByteSource(std::make_shared<Interruptible>(std::move(source)));
+Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(path));
+  return ByteSource(std::make_shared<Interruptible>(std::move(source), std::move(owner)));
 }
 
 }  // namespace etstream::python

@@ -3,6 +3,9 @@
 // Ctrl-C, which Python hears of only when it is asked.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 
@@ -15,8 +18,9 @@ namespace etstream::python {
 /// The same ten times a second, for who calls it all the time: with each the GIL is waited for.
 [[nodiscard]] Result<void> check_signals_at_times();
 
-/// `source`, a whole file, whose reads check signals at times: of what may be so large that reading it takes
-/// long.
-[[nodiscard]] ByteSource interruptible(ByteSource source);
+/// The file at a path, whose reads check signals at times: it may be so large that reading it takes long. It
+/// keeps `owner`, of whatever has the file last. Errors: those of ByteSource::file.
+[[nodiscard]] Result<ByteSource> open_interruptible_file(const std::string& path,
+                                                         std::shared_ptr<const void> owner = nullptr);
 
 }  // namespace etstream::python

@@ -74,18 +74,16 @@ void bind_programs(nb::module_& module) {
       "plan_program", &plan_program, nb::arg("program"), nb::kw_only(), nb::arg("extract_delegate_segments"),
       nb::arg("segment_alignment"), nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"),
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
-      "serialize_pte_binary "
-      "writes it. Data is whatever is a source; an entry of segments has its own as data, and may have "
-      "an alignment.");
+      "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
+      "data, and may have an alignment.");
   module.def(
       "plan_tensor_data", &plan_tensor_data, nb::arg("buffers"), nb::arg("entries"),
       nb::arg("segment_alignment"), nb::arg("unchecked"),
       nb::sig(
           "def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
           "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> Layout"),
-      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of "
-      "a buffer "
-      "and dtype, sizes and dim_order, or None.");
+      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
+      "buffer and dtype, sizes and dim_order, or None.");
 }
 
 }  // namespace etstream::python

@@ -116,10 +116,12 @@ class PythonFile final : public ByteStorage {
   mutable std::mutex mutex_;
 };
 
-ByteSource file_range(const std::string& path, std::uint64_t offset, std::optional<std::uint64_t> size) {
+ByteSource file_range(const std::string& path, std::uint64_t offset, std::optional<std::uint64_t> size,
+                      nb::handle owner) {
+  std::shared_ptr<const void> held;
+  if (!owner.is_none()) held = std::make_shared<const HeldObject>(nb::borrow(owner));
   return without_gil([&]() -> Result<ByteSource> {
-    ETSTREAM_ASSIGN(ByteSource found, ByteSource::file(path));
-    const ByteSource file = interruptible(std::move(found));
+    ETSTREAM_ASSIGN(const ByteSource file, open_interruptible_file(path, std::move(held)));
     return file.slice(offset, size.value_or(offset < file.size() ? file.size() - offset : 0));
   });
 }
@@ -153,7 +155,7 @@ std::string path_of(nb::handle object) {
 ByteSource source_of(nb::handle object) {
   if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
   if (nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__")) {
-    return file_range(path_of(object), 0, std::nullopt);
+    return file_range(path_of(object), 0, std::nullopt, nb::none());
   }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     // A NumPy array says that it has the protocol also where its type has no place in it.
@@ -199,14 +201,15 @@ void bind_sources(nb::module_& module) {
           "kept alive, and is to stay unchanged until all is written. Raises TypeError for something else.")
       .def_static(
           "file",
-          [](nb::handle path, std::uint64_t offset, std::optional<std::uint64_t> size) {
-            return file_range(path_of(path), offset, size);
+          [](nb::handle path, std::uint64_t offset, std::optional<std::uint64_t> size, nb::handle owner) {
+            return file_range(path_of(path), offset, size, owner);
           },
-          nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),
-          nb::sig(
-              "def file(path: str | os.PathLike[str], offset: int = 0, size: int | None = None) -> Source"),
-          "A range of a regular file, in bytes; without size, all from offset on. Raises NotFoundError, "
-          "IoError, and InvalidArgumentError for a range that is not inside the file.")
+          nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(), nb::arg("owner") = nb::none(),
+          nb::sig("def file(path: str | os.PathLike[str], offset: int = 0, size: int | None = None, owner: "
+                  "object = None) -> Source"),
+          "A range of a regular file, in bytes; without size, all from offset on. owner is kept alive: an "
+          "object that removes the file at its end, for one. Raises NotFoundError, IoError, and "
+          "InvalidArgumentError for a range that is not inside the file.")
       .def_static(
           "descriptor", &open_descriptor_source, nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
           "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "

@@ -2,9 +2,7 @@
 #include "python/stream_sink_posix.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -19,33 +17,8 @@
 namespace etstream::python {
 namespace {
 
-/// What `call` returns, a system call that a signal interrupts, which Python may end with an exception.
-template <class Call>
-Result<ssize_t> until_done(Call&& call) {
-  ssize_t result = call();
-  while (result < 0 && errno == EINTR) {
-    ETSTREAM_TRY(check_signals());
-    result = call();
-  }
-  return result;
-}
-
 Result<void> write_stream(int descriptor, std::span<const std::byte> bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    ETSTREAM_ASSIGN(const ssize_t n,
-                    until_done([&] { return ::write(descriptor, bytes.data(), bytes.size()); }));
-    if (n >= 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-      // A signal may have cut it short.
-      if (!bytes.empty()) ETSTREAM_TRY(check_signals());
-    } else if (errno == EAGAIN) {
-      pollfd ready{descriptor, POLLOUT, 0};
-      ETSTREAM_TRY(until_done([&] { return ::poll(&ready, 1, -1); }));
-    } else {
-      return system_error(errno, "cannot write", name);
-    }
-  }
-  return {};
+  return write_all(descriptor, bytes, name, &check_signals);
 }
 
 }  // namespace
@@ -67,10 +40,12 @@ bool is_fifo(const std::string& path) {
 }
 
 Result<std::unique_ptr<Sink>> open_fifo(const std::string& path) {
-  ETSTREAM_ASSIGN(const ssize_t opened,
-                  until_done([&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }));
+  // It waits for who reads.
+  const auto open = [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); };
+  int opened = open();
+  for (; opened < 0 && errno == EINTR; opened = open()) ETSTREAM_TRY(check_signals());
   if (opened < 0) return system_error(errno, "cannot open", path);
-  const auto fifo = std::make_shared<const Descriptor>(static_cast<int>(opened));
+  const auto fifo = std::make_shared<const Descriptor>(opened);
   return open_callback_sink(
       [fifo, path](std::span<const std::byte> bytes) { return write_stream(fifo->get(), bytes, path); });
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes or compares 4 GiB of zeros until it is interrupted; says when it begins and how it ends.
 
-    python interrupted.py slow|pipe|diff|OUTPUT
+    python interrupted.py slow|pipe|diff|merge|OUTPUT
 """
 
+import json
 import os
 import signal
 import sys
@@ -27,6 +28,16 @@ def weights(zeros: Path) -> etstream.Source:
     return etstream.plan_tensor_data({"zeros": tensor}).source()
 
 
+def checkpoint(path: Path) -> Path:
+    """A file with the same tensor."""
+    entry = {"dtype": "F32", "shape": [SIZE // 4], "data_offsets": [0, SIZE]}
+    header = json.dumps({"zeros": entry}).encode()
+    with open(path, "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(file.tell() + SIZE)
+    return path
+
+
 def main() -> None:
     # Python leaves it alone where it was started in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,6 +51,8 @@ def main() -> None:
         try:
             if what == "diff":
                 etstream.diff(weights(zeros), weights(zeros))
+            elif what == "merge":
+                etstream.plan_tensor_data([checkpoint(Path(folder, name)) for name in ("a", "b")])
             else:
                 etstream.Layout.copy(zeros).write(output)
         except KeyboardInterrupt:

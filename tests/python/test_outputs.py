@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import json
 import os
 import pickle
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -17,8 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import EXAMPLES
 
 import etstream
+from etstream._progress import callback
 
 CONTENT = os.urandom((3 << 20) + 12345)
 LAYOUT = etstream.Layout.copy(CONTENT)
@@ -223,9 +228,17 @@ def test_progress_is_told_in_bytes() -> None:
 
 def test_progress_shows_a_bar_where_tqdm_is(capsys: pytest.CaptureFixture[str]) -> None:
     LAYOUT.write(io.BytesIO(), progress=True)
-    assert "100%" in capsys.readouterr().err
+    bar = capsys.readouterr().err
+    assert "100%" in bar and "3.01M/3.01M" in bar
     LAYOUT.write(io.BytesIO(), progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_bar_shows_what_is_done_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = callback(True)
+    for done in (100, 300, 400):
+        bar(done, 400)
+    assert "400/400" in capsys.readouterr().err
 
 
 def test_progress_warns_where_tqdm_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,14 +267,16 @@ def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     elif kind is etstream.UnsupportedError:
         etstream.inspect(b"nothing that is known")
     elif kind is etstream.TooLargeError:
-        etstream.bundle([program, bytes(8)] if False else b"", {}, io.BytesIO())
+        with open(tmp_path / "hole", "wb") as file:
+            file.truncate(5 << 30)
+        etstream.plan_bundle([program, tmp_path / "hole"], {})
     elif kind is etstream.NotFoundError:
         etstream.graph(program, "backward")
     elif kind is etstream.IoError:
         LAYOUT.write("/dev/full")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FAMILY if kind not in (etstream.TooLargeError, etstream.OutOfMemoryError)])
+@pytest.mark.parametrize("kind", FAMILY.keys() - {etstream.OutOfMemoryError})
 def test_error_is_of_the_family(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     with pytest.raises(FAMILY[kind]) as caught:
         raise_one(kind, program, tmp_path)
@@ -269,3 +284,38 @@ def test_error_is_of_the_family(kind: type[Exception], program: Path, tmp_path: 
     assert kind.__module__ == "etstream" and str(caught.value)
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is kind and str(again) == str(caught.value)
+
+
+OUT_OF_MEMORY = """
+import resource, sys, etstream
+limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (16 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    etstream.read_test_cases(sys.argv[1])
+except MemoryError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_running_out_of_memory_is_an_error(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.json"
+    cases.write_text(json.dumps({"forward": [{"inputs": [1] * 1_000_000}]}))
+    command = [sys.executable, "-c", OUT_OF_MEMORY, cases]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert said.startswith("OutOfMemoryError ")
+
+
+def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
+    with pytest.raises(etstream.IoError, match="No space left") as full:
+        LAYOUT.write("/dev/full")
+    with pytest.raises(etstream.NotFoundError) as absent:
+        LAYOUT.write(tmp_path / "nowhere" / "file")
+    with pytest.raises(etstream.NotFoundError) as no_file:
+        etstream.Source(tmp_path / "file")
+    with pytest.raises(etstream.IoError) as closed:
+        LAYOUT.write(10**6)
+    errors = [caught.value.errno for caught in (full, absent, no_file, closed)]
+    assert errors == [errno.ENOSPC, errno.ENOENT, errno.ENOENT, errno.EBADF]
+    with pytest.raises(etstream.NotFoundError) as no_name:
+        etstream.extract(EXAMPLES / "model.pte", io.BytesIO(), tensor="nothing")
+    assert no_name.value.errno is None and "nothing" in str(no_name.value)

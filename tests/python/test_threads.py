@@ -23,7 +23,7 @@ import etstream
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize("output", ["file", "slow", "pipe", "fifo", "diff"])
+@pytest.mark.parametrize("output", ["file", "slow", "pipe", "fifo", "diff", "merge"])
 def test_ctrl_c_stops_promptly_and_leaves_nothing(tmp_path: Path, output: str) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

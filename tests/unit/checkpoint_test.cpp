@@ -162,9 +162,10 @@ class Shards {
     write("b.safetensors", safetensors_file(R"({"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "3"));
   }
 
-  [[nodiscard]] Result<Checkpoint> open(const std::string& index) const {
+  [[nodiscard]] Result<Checkpoint> open(const std::string& index,
+                                        const OpenFile& open_file = &ByteSource::file) const {
     write("index.json", index);
-    return open_checkpoint(folder_ / "index.json");
+    return open_checkpoint(folder_ / "index.json", open_file);
   }
 
  private:
@@ -182,6 +183,22 @@ TEST_CASE("an index says which tensor of which shard is meant") {
   CHECK(found->tensors[0].name == "x");
   CHECK(text_of(found->tensors[1].data) == "3");
   CHECK(found->files.size() == 3);
+}
+
+TEST_CASE("all files of a checkpoint are opened as the caller says") {
+  const Shards shards;
+  std::vector<std::string> opened;
+  const auto found = shards.open(R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}})",
+                                 [&](const std::string& path) {
+                                   opened.push_back(path);
+                                   return ByteSource::file(path);
+                                 });
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(opened == found->files);
+  const auto refused = shards.open("{}", [](const std::string&) -> Result<ByteSource> {
+    return Error{ErrorCode::kInterrupted, "not now"};
+  });
+  CHECK(error_of(refused) == exactly("kInterrupted: not now"));
 }
 
 TEST_CASE("an index that makes no sense is corrupt, and the error says why") {

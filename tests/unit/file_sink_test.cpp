@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -236,6 +237,8 @@ TEST_CASE("a folder that is missing is not found") {
     CHECK(code_of(open_file_sink(folder / name)) == "kNotFound");
     CHECK(error_of(open_file_sink(folder / name)) == containing(folder / name));
   }
+  CHECK(open_file_sink(folder / "missing/out").error().system_code == ENOENT);
+  CHECK(open_file_sink(folder / "file/out").error().system_code == ENOTDIR);
 }
 
 TEST_CASE("a name of 255 bytes is written") {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -69,6 +70,8 @@ TEST_CASE("a file that is not there is not found") {
         exactly("kNotFound: cannot open '" + folder / "missing" + "': No such file or directory"));
   CHECK(code_of(ByteSource::file(folder / "file/below")) == "kNotFound");
   CHECK(code_of(ByteSource::file("")) == "kNotFound");
+  CHECK(ByteSource::file(folder / "missing").error().system_code == ENOENT);
+  CHECK(ByteSource::file(folder / "file/below").error().system_code == ENOTDIR);
 }
 
 TEST_CASE("what has no size beforehand is refused, and a FIFO without a writer does not hang") {

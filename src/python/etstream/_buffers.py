@@ -7,6 +7,8 @@ import ctypes
 import sys
 from typing import Any
 
+from etstream import _core
+
 
 def exported(array: Any) -> Any:
     """`array`, or where it is NumPy's a view of its bytes, as not all its dtypes (bfloat16, float8) can be exported.
@@ -34,7 +36,10 @@ def known(value: Any) -> Any:
     if cords is not None and isinstance(value, cords.Cord):
         return list(value._buffers)
     if cords is not None and isinstance(value, cords.FileBackedData):
-        return value.source if hasattr(value, "source") else value._path
+        if hasattr(value, "source"):
+            return value.source
+        # It may remove its file when it is let go of.
+        return _core.Source.file(value._path, owner=value)
     return None
 
 

@@ -23,11 +23,11 @@ class TooLargeError(Error):
 
 
 class NotFoundError(Error, FileNotFoundError):
-    """A file, or a name in a file, is not there."""
+    """A file, whose errno is ENOENT or ENOTDIR then, or a name in a file is not there."""
 
 
 class IoError(Error, OSError):
-    """The operating system refused a read or a write."""
+    """The operating system refused a read or a write; errno says why, where a call of it failed."""
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from etstream import _core
+from etstream._errors import InvalidArgumentError, NotFoundError
 from etstream._progress import Progress
 
 
@@ -66,7 +67,7 @@ def plan_program(
         TooLargeError: a flatbuffer over 2 GiB.
     """
     if keys and not constants_out:
-        raise _invalid("keys are those of constants that are moved out: give constants_out too")
+        raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
     layout = _core.ProgramLayoutOptions(
@@ -122,7 +123,7 @@ def rebuild_program(
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
     if constants_to is not None and _are_one_file(constants_to, output):
-        raise _invalid(f"two outputs are to be {os.fspath(output)!r}; give each a name of its own")
+        raise InvalidArgumentError(f"two outputs are to be {os.fspath(output)!r}; give each a name of its own")
     plan = plan_program(
         program,
         segment_alignment=segment_alignment,
@@ -173,15 +174,13 @@ def extract(
         InvalidArgumentError: both a segment and a tensor are asked for.
     """
     if segment is not None and tensor is not None:
-        raise _invalid("a segment or a tensor is written to an output, not both")
+        raise InvalidArgumentError("a segment or a tensor is written to an output, not both")
     layout = _core.Layout.copy(_part_of(file, segment, tensor))
     layout.write(output, sync=sync, progress=progress)
     return layout
 
 
 def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source:
-    from etstream._errors import NotFoundError
-
     if tensor is not None:
         for one in _core.Checkpoint(file).tensors:
             if one.name == tensor:
@@ -215,9 +214,3 @@ def _are_one_file(a: Any, b: Any) -> bool:
     if not (isinstance(a, (str, os.PathLike)) and isinstance(b, (str, os.PathLike))):
         return a is b
     return os.path.realpath(a) == os.path.realpath(b)
-
-
-def _invalid(message: str) -> Exception:
-    from etstream._errors import InvalidArgumentError
-
-    return InvalidArgumentError(message)

@@ -15,32 +15,6 @@ from executorch.devtools.bundled_program import schema
 from executorch.devtools.bundled_program import serialize as serialize_bundle
 from executorch.exir.scalar_type import ScalarType
 
-_SCALAR_TYPES = {
-    "uint8": ScalarType.BYTE,
-    "int8": ScalarType.CHAR,
-    "int16": ScalarType.SHORT,
-    "int32": ScalarType.INT,
-    "int64": ScalarType.LONG,
-    "float16": ScalarType.HALF,
-    "float32": ScalarType.FLOAT,
-    "float64": ScalarType.DOUBLE,
-    "bool": ScalarType.BOOL,
-    "qint8": ScalarType.QINT8,
-    "quint8": ScalarType.QUINT8,
-    "qint32": ScalarType.QINT32,
-    "bfloat16": ScalarType.BFLOAT16,
-    "quint4x2": ScalarType.QUINT4x2,
-    "quint2x4": ScalarType.QUINT2x4,
-    "bits16": ScalarType.BITS16,
-    "float8_e5m2": ScalarType.FLOAT8E5M2,
-    "float8_e4m3fn": ScalarType.FLOAT8E4M3FN,
-    "float8_e5m2fnuz": ScalarType.FLOAT8E5M2FNUZ,
-    "float8_e4m3fnuz": ScalarType.FLOAT8E4M3FNUZ,
-    "uint16": ScalarType.UINT16,
-    "uint32": ScalarType.UINT32,
-    "uint64": ScalarType.UINT64,
-}
-
 
 def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledProgram:
     """A bundle in the dataclasses of ExecuTorch's schema, without flatc.
@@ -117,10 +91,10 @@ class _Reading:
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, _core.Tensor):
-            if value.dtype not in _SCALAR_TYPES:
+            if value.dtype == "unknown":
                 raise ValueError(f"{self._file.name}: a tensor has a dtype that is {value.dtype}")
             return schema.Tensor(
-                scalar_type=_SCALAR_TYPES[value.dtype],
+                scalar_type=ScalarType(value.scalar_type),
                 sizes=list(value.sizes),
                 data=self._payload(value.data),
                 dim_order=list(value.dim_order),

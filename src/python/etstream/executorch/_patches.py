@@ -66,10 +66,6 @@ class PatchSet:
             if self._entered == 0:
                 self._revert()
 
-    @property
-    def is_in_place(self) -> bool:
-        return self._entered > 0
-
     def _apply(self) -> None:
         if self._patches is None:
             self._patches = self._find()

@@ -69,12 +69,12 @@ def plan_program(
         changes["mutable_data_segments"] = [SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
     if pte_file.named_data is not None:
         buffers, entries = pte_file.named_data.buffers, pte_file.named_data.pte_data
-        order = _in_order(entries)
+        first, places = _in_order(entries)
         changes["named_data"] = [
-            NamedData(key, len(segments) + order.index(entry.buffer_index))
+            NamedData(key, len(segments) + places[entry.buffer_index])
             for key, entry in entries.items()
         ]
-        segments += [_segment(buffers[index], entry.alignment) for index, entry in order.first.items()]
+        segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
     return _core.plan_program(
         dataclasses.replace(program, **changes),
         extract_delegate_segments=extract_delegate_segments,
@@ -94,22 +94,13 @@ def _offsets(buffers: list[Buffer]) -> list[int]:
     return list(accumulate((len(buffer.storage) for buffer in buffers[:-1]), initial=0))
 
 
-@dataclass
-class _InOrder:
-    """Buffers in the order in which entries first refer to them."""
-
-    first: dict[int, DataEntry]  # by the buffer's index: the entry that refers to it first
-    places: dict[int, int]
-
-    def index(self, buffer_index: int) -> int:
-        return self.places[buffer_index]
-
-
-def _in_order(entries: dict[str, DataEntry]) -> _InOrder:
+def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict[int, int]]:
+    """By the indices of buffers, in the order in which entries refer to them: the first entry of each; and each
+    one's place in that order."""
     first: dict[int, DataEntry] = {}
     for entry in entries.values():
         first.setdefault(entry.buffer_index, entry)
-    return _InOrder(first, {index: place for place, index in enumerate(first)})
+    return first, {index: place for place, index in enumerate(first)}
 
 
 def plan_tensor_data(
@@ -125,10 +116,10 @@ def plan_tensor_data(
     Raises:
         InvalidArgumentError: an alignment is none, or a layout does not fit its data.
     """
-    order = _in_order(payload.named_data)
-    buffers = [(payload.buffers[index], entry.alignment or 1) for index, entry in order.first.items()]
+    first, places = _in_order(payload.named_data)
+    buffers = [(payload.buffers[index], entry.alignment or 1) for index, entry in first.items()]
     entries = [
-        (key, order.index(entry.buffer_index), _layout(entry.tensor_layout))
+        (key, places[entry.buffer_index], _layout(entry.tensor_layout))
         for key, entry in payload.named_data.items()
     ]
     return _core.plan_tensor_data(buffers, entries, segment_alignment, unchecked)

@@ -97,8 +97,7 @@ class Bundle:
     @property
     def methods(self) -> dict[str, int]:
         """The methods that have test cases, in the order of the file, and how many each has."""
-        sizes = _core.suite_sizes(self._file)
-        return {method: sizes[self._suites_by_method()[method]][1] for method, _ in sizes}
+        return {method: count for method, (_, count) in self._suites_by_method().items()}
 
     @property
     def suites(self) -> list[_core.TestSuite]:
@@ -141,8 +140,7 @@ class Bundle:
             raise NotFoundError(
                 f"{self._name}: no test cases for method {method!r}; methods that have some: {known}"
             )
-        suite = suites[method]
-        count = _core.suite_sizes(self._file)[suite][1]
+        suite, count = suites[method]
         if not 0 <= case < count:
             raise NotFoundError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
         return self._verify(suite, method, case, _tolerance(rtol, atol, integer, nan_equal))
@@ -192,10 +190,11 @@ class Bundle:
             self._loaded = _bytes_of(self._file.program), weights
         return self._loaded
 
-    def _suites_by_method(self) -> dict[str, int]:
-        suites: dict[str, int] = {}
-        for suite, (method, _) in enumerate(_core.suite_sizes(self._file)):
-            suites.setdefault(method, suite)
+    def _suites_by_method(self) -> dict[str, tuple[int, int]]:
+        """The index of each method's first suite, and how many test cases that has."""
+        suites: dict[str, tuple[int, int]] = {}
+        for suite, (method, count) in enumerate(_core.suite_sizes(self._file)):
+            suites.setdefault(method, (suite, count))
         return suites
 
 
