@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes or compares 4 GiB of zeros until it is interrupted; says when it begins and how it ends.
+"""Writes or compares zeros until it is interrupted; says when it begins and how it ends.
 
     python interrupted.py slow|pipe|diff|merge|OUTPUT
 """
@@ -14,7 +14,10 @@ from pathlib import Path
 
 import etstream
 
-SIZE = 4 << 30
+# What nobody can read, and what nobody can write to the disk, in the time that the test allows.
+SIZE = 64 << 30
+WRITTEN = 8 << 30
+SHAPE = [64, SIZE // 64 // 4]
 
 
 class Slow:
@@ -24,13 +27,13 @@ class Slow:
 
 def weights(zeros: Path) -> etstream.Source:
     """A file of weights with one large tensor, which is only planned."""
-    tensor = etstream.Tensor("float32", [SIZE // 4], zeros)
+    tensor = etstream.Tensor("float32", SHAPE, zeros)
     return etstream.plan_tensor_data({"zeros": tensor}).source()
 
 
 def checkpoint(path: Path) -> Path:
     """A file with the same tensor."""
-    entry = {"dtype": "F32", "shape": [SIZE // 4], "data_offsets": [0, SIZE]}
+    entry = {"dtype": "F32", "shape": SHAPE, "data_offsets": [0, SIZE]}
     header = json.dumps({"zeros": entry}).encode()
     with open(path, "wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)
@@ -54,7 +57,7 @@ def main() -> None:
             elif what == "merge":
                 etstream.plan_tensor_data([checkpoint(Path(folder, name)) for name in ("a", "b")])
             else:
-                etstream.Layout.copy(zeros).write(output)
+                etstream.Layout.copy(etstream.Source.file(zeros, 0, WRITTEN)).write(output)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 

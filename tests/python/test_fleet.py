@@ -55,7 +55,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
 def run(folder: Path, code: int) -> dict[str, str]:
     """What a run says of each output."""
     with start(folder) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == code, err
     return dict(line.split(": ", 1) for line in out.splitlines())
 

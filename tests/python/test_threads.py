@@ -41,8 +41,8 @@ def test_ctrl_c_stops_promptly_and_leaves_nothing(tmp_path: Path, output: str) -
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - began < 1
-        assert process.wait(5) == 0
+        assert time.monotonic() - began < 2
+        assert process.wait(10) == 0
         deadline.cancel()
     assert (folder / "file").read_bytes() == b"old"
     assert {path.name for path in folder.iterdir()} <= {"file", "fifo"}

@@ -201,6 +201,27 @@ TEST_CASE("all files of a checkpoint are opened as the caller says") {
   CHECK(error_of(refused) == exactly("kInterrupted: not now"));
 }
 
+TEST_CASE("the further files of a split GGUF checkpoint are opened as the caller says") {
+  const std::string key = "split.count";
+  std::string split = "GGUF" + little_endian(3, 4) + little_endian(0, 8) + little_endian(1, 8) +
+                      little_endian(key.size(), 8) + key + little_endian(2, 4) + little_endian(2, 2);
+  split.resize(64);
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  for (const char* const name : {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"}) {
+    files.push_back(folder / name);
+    put_file(files.back(), split);
+  }
+  std::vector<std::string> opened;
+  const auto found = open_checkpoint(files[0], [&](const std::string& path) {
+    opened.push_back(path);
+    return ByteSource::file(path);
+  });
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(opened == files);
+  CHECK(found->files == files);
+}
+
 TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
   struct Row {
     std::string index;
