@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import filecmp
+import gc
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +306,40 @@ def test_it_is_undone_at_the_end_also_after_errors_and_when_nested(tmp_path: Pat
         assert _in_place() == within != before
     assert _in_place() == before
     assert "etstream low_memory_export" not in {thread.name for thread in threading.enumerate()}
+
+
+class Cycle:
+    """Refers to itself, as a graph does by its nodes."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def is_found_soon() -> bool:
+    """Whether the collector, left alone, finds something old that was dropped while 95,000 objects are made."""
+    cycle = Cycle()
+    gc.collect()
+    gone = weakref.ref(cycle)
+    del cycle
+    made: list[list[object]] = [[] for _ in range(95_000)]
+    return gone() is None and len(made) > 0
+
+
+def test_what_is_dropped_within_is_found_although_much_is_imported() -> None:
+    assert not is_found_soon()
+    with low_memory_export():
+        assert is_found_soon()
+    assert gc.get_freeze_count() == 0 and not is_found_soon()
+
+
+def test_what_a_caller_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        with low_memory_export():
+            pass
+        assert gc.get_freeze_count() > 100_000
+    finally:
+        gc.unfreeze()
 
 
 def test_a_spill_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import os
 import tempfile
@@ -150,7 +151,8 @@ def low_memory_export(
 
     Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
     any step maps in are let go of again while it goes on. What partitioners note of which node
-    depends on which is kept in bits instead of sets.
+    depends on which is kept in bits instead of sets. Python's collector leaves what is there at
+    its beginning alone (gc.freeze(), unless the caller did that) and so finds dropped graphs soon.
 
     It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
     after an error. The program that comes out of it may be used and saved after it.
@@ -164,10 +166,29 @@ def low_memory_export(
     with _in_place:
         token = _current.set(_Export(spill_folder))
         try:
-            with _resident_pages_bounded():
+            with _garbage_found_soon(), _resident_pages_bounded():
                 yield
         finally:
             _current.reset(token)
+
+
+@contextlib.contextmanager
+def _garbage_found_soon() -> Iterator[None]:
+    """Has Python's collector look only at what comes to be from now on, and so look often.
+
+    Graphs are cycles. Beside the objects of all that was imported, few are a graph's, and the
+    collector would wait for more of them while several that were dropped are still there.
+    """
+    gc.collect()
+    is_ours = gc.get_freeze_count() == 0
+    if is_ours:
+        gc.freeze()
+        gc.collect()  # counts those that it looks at anew: none
+    try:
+        yield
+    finally:
+        if is_ours:
+            gc.unfreeze()
 
 
 @contextlib.contextmanager
