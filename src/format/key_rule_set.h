@@ -52,4 +52,9 @@ struct KeyRuleSet {
   std::map<std::string, std::size_t, std::less<>> rules_by_pattern_;
 };
 
+/// The rules in a JSON object. Errors: see KeyRules::read.
+[[nodiscard]] Result<KeyRuleSet> read_key_rules(const ByteSource& json);
+/// Those in the member `name` of an object of such objects; none without a member of that name.
+[[nodiscard]] Result<std::optional<KeyRuleSet>> read_key_rules(const ByteSource& json, std::string_view name);
+
 }  // namespace etstream
