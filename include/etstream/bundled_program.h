@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The bundled program (.bpte, identifier BP08): an ExecuTorch program together with test cases for its
-// methods. The bytes are those that ExecuTorch 1.5.1 writes for the same content.
+// methods. The bytes are those that ExecuTorch writes for the same content, by default those of 1.5.
 //
 //   etstream::BundledProgram bundle;
 //   bundle.program = etstream::ByteSource::file("model.pte").value();
@@ -23,6 +23,7 @@
 #include "etstream/scalar_type.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
+#include "etstream/writer_version.h"
 
 namespace etstream {
 
@@ -76,6 +77,9 @@ struct BundledProgramOptions {
   std::uint32_t program_alignment = 32;
   /// Leave out check(), for a program that it does not know, or test cases that some other reader runs.
   bool unchecked = false;
+  /// Of a BP08 file: the release of ExecuTorch, and the way of its FlatBuffers builder, that it is written
+  /// as.
+  WriterVersion writer = {};
 };
 
 /// Whether the program is sound and the test cases fit its methods: that a method exists; number, kind, dtype

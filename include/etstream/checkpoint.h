@@ -84,7 +84,7 @@ struct TensorDataOptions {
   /// Takes tensors of types that ExecuTorch has none of, quantised blocks for one, as data without a layout,
   /// which a backend asks for by name.
   bool allow_opaque = false;
-  std::uint32_t segment_alignment = 128;  // see TensorData
+  std::uint32_t segment_alignment = TensorData().segment_alignment;
 };
 
 /// The .ptd file of the tensors, in their order, described to be planned. Errors: kUnsupported for a type

@@ -19,6 +19,7 @@
 #include "etstream/layout.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
+#include "etstream/writer_version.h"
 
 namespace etstream {
 
@@ -45,6 +46,16 @@ struct ProgramLayoutOptions {
   /// Has the two alignments before hold in the file where ExecuTorch 1.5.1 lets them go: of constant tensors
   /// over that of segments, and of delegates in segments. ExecuTorch loads such a program as any other.
   bool strict_alignment = false;
+  /// The release of ExecuTorch, and the way of its FlatBuffers builder, that the program is written as. Kept
+  /// as the program shows them; kLatestRelease and kOfEqualSize for one that is described.
+  std::optional<ExecutorchRelease> as_of = std::nullopt;
+  std::optional<VtableSharing> vtables = std::nullopt;
+
+  /// Whether nothing is asked for.
+  [[nodiscard]] bool empty() const noexcept {
+    return !segment_alignment && !constant_tensor_alignment && !delegate_alignment && !delegates &&
+           !strict_alignment && !as_of && !vtables;
+  }
 };
 
 /// The plan of the program under these options. Without any it gives the same bytes, also for a program that

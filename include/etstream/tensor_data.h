@@ -20,8 +20,14 @@
 #include "etstream/layout.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
+#include "etstream/writer_version.h"
 
 namespace etstream {
+
+/// Of the segments in a .ptd that a release of ExecuTorch writes, in bytes.
+[[nodiscard]] constexpr std::uint32_t default_segment_alignment(ExecutorchRelease release) {
+  return release == ExecutorchRelease::k1_0 ? 16 : 128;
+}
 
 struct TensorData {
   struct Buffer {
@@ -37,7 +43,9 @@ struct TensorData {
 
   std::vector<Buffer> buffers;  // each in a segment, in the order in which entries first refer to them
   std::vector<Entry> entries;
-  std::uint32_t segment_alignment = 128;  // of each segment, a power of two up to 2^30; ExecuTorch's default
+  /// Of each segment, a power of two up to 2^30. ExecuTorch's default; that of its release 1.0 is 16, which
+  /// is all that its files differ in.
+  std::uint32_t segment_alignment = default_segment_alignment(kLatestRelease);
   /// Leave out the check that layouts fit their data, as ExecuTorch does: its runtime refuses those that
   /// don't.
   bool unchecked = false;

@@ -15,6 +15,7 @@
 #include "cli/json_report.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
+#include "cli/writer_options.h"
 #include "etstream/bundled_program.h"
 #include "etstream/test_cases.h"
 
@@ -26,6 +27,7 @@ struct BundleArguments : BundleOptions {
   std::string cases;
   std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
   bool unchecked = false;
+  WriterOptions writer;
 };
 
 std::size_t count_cases(const BundledProgram& bundle) {
@@ -83,7 +85,8 @@ Result<void> bundle_command(const BundleArguments& arguments) {
   ETSTREAM_ASSIGN(const Layout layout, plan(bundle, {.format = arguments.bundle_format(),
                                                      .hash = !arguments.no_hash,
                                                      .program_alignment = arguments.program_alignment,
-                                                     .unchecked = true}));
+                                                     .unchecked = true,
+                                                     .writer = arguments.writer.version()}));
   if (arguments.dry_run) {
     print_plan(layout, arguments.json);
     return {};
@@ -112,6 +115,8 @@ void add_bundle_command(CLI::App& app, Run& run) {
   add_hash_flag(*command, *arguments);
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");
+  add_as_of(*command, arguments->writer.as_of);
+  add_flatbuffers(*command, arguments->writer.vtables);
   add_output_flags(*command, *arguments);
   command->callback([arguments, command, &run] {
     check_output(*command, *arguments);

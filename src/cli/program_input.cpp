@@ -24,7 +24,7 @@ Result<bool> is_json(const ByteSource& file) {
 }
 
 Result<ProgramInput> open_json(const ByteSource& json, const ProgramInputOptions& input,
-                               const ProgramLayoutOptions& layout_options) {
+                               ProgramLayoutOptions layout_options) {
   ProgramJsonOptions options;
   options.folder = input.folder;
   options.schema = input.schema;
@@ -34,6 +34,7 @@ Result<ProgramInput> open_json(const ByteSource& json, const ProgramInputOptions
     options.segments_from = &*segments_from;
   }
   ETSTREAM_ASSIGN(const ProgramDescription described, read_program_json(json, options));
+  if (!layout_options.vtables) layout_options.vtables = input.described_vtables;
   ETSTREAM_ASSIGN(Layout layout, plan(described, layout_options));
   ETSTREAM_ASSIGN(ByteSource planned, source_of(layout));
   ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(std::move(planned), json.name(), input.schema));

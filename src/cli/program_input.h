@@ -10,6 +10,7 @@
 #include "etstream/program_changes.h"
 #include "etstream/program_schema.h"
 #include "etstream/result.h"
+#include "etstream/writer_version.h"
 
 namespace etstream::cli {
 
@@ -17,6 +18,8 @@ struct ProgramInputOptions {
   std::string folder;  // that paths in JSON are relative to
   ProgramSchema schema;
   std::optional<ByteSource> segments_from;  // a program, for JSON; see ProgramJsonOptions
+  /// Of one that JSON describes, where its layout's options say nothing.
+  VtableSharing described_vtables = VtableSharing::kOfEqualSize;
 };
 
 struct ProgramInput {

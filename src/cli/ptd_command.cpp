@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
+#include "cli/writer_options.h"
 #include "etstream/checkpoint.h"
 #include "etstream/safetensors.h"
 
@@ -30,6 +32,7 @@ struct PtdArguments : OutputOptions {
   KeyRuleArguments map;
   std::vector<std::string> dtypes;
   bool no_dedup = false;
+  std::optional<ExecutorchRelease> as_of;
   TensorDataOptions options;
 };
 
@@ -124,13 +127,18 @@ void add_ptd_command(CLI::App& app, Run& run) {
                     "without a layout");
   command->add_flag("--no-dedup", arguments->no_dedup,
                     "Store tensors of equal bytes each, which reads them once only");
-  command
-      ->add_option("--segment-alignment", arguments->options.segment_alignment,
-                   "Have tensors begin at multiples of N bytes, a power of two; 128 by default")
-      ->type_name(kNumber);
+  auto* alignment =
+      command
+          ->add_option("--segment-alignment", arguments->options.segment_alignment,
+                       "Have tensors begin at multiples of N bytes, a power of two; 128 by default")
+          ->type_name(kNumber);
+  add_as_of(*command, arguments->as_of);
   add_output_flags(*command, *arguments);
-  command->callback([arguments, command, &run] {
+  command->callback([arguments, command, alignment, &run] {
     check_output(*command, *arguments);
+    if (arguments->as_of && alignment->empty()) {
+      arguments->options.segment_alignment = default_segment_alignment(*arguments->as_of);
+    }
     arguments->options.share_equal = !arguments->no_dedup;
     run = [arguments] { return ptd_command(*arguments); };
   });

@@ -19,6 +19,7 @@
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "cli/program_input.h"
+#include "cli/writer_options.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
 
@@ -97,7 +98,8 @@ Result<ProgramInput> open_input(PteArguments& arguments) {
     ETSTREAM_ASSIGN(segments_from, ByteSource::file(arguments.segments_from));
   }
   const std::string folder = std::filesystem::path(arguments.file).parent_path().string();
-  return open_program_input(file, {folder, schema, segments_from}, arguments.layout);
+  return open_program_input(file, {.folder = folder, .schema = schema, .segments_from = segments_from},
+                            arguments.layout);
 }
 
 Result<void> pte_command(PteArguments& arguments) {
@@ -172,6 +174,8 @@ void add_pte_command(CLI::App& app, Run& run) {
                         ->check(CLI::IsMember(kDelegatePlaces).description(""));
   command->add_flag("--strict-alignment", arguments->layout.strict_alignment,
                     "Have both alignments hold in segments too, where ExecuTorch lets them go");
+  add_as_of(*command, arguments->layout.as_of);
+  add_flatbuffers(*command, arguments->layout.vtables);
   add_changes(*command, *arguments);
   command
       ->add_option("--schema", arguments->schema,

@@ -62,7 +62,7 @@ Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& o
     ETSTREAM_TRY(schema.set_alignment("BundledProgram", "program", options.program_alignment));
     ETSTREAM_ASSIGN(auto bound, bind_fields(schema, bundled_program_bindings()));
     StructReader reader(std::move(bound), &bundle);
-    auto layout = pack(schema, reader);
+    auto layout = pack(schema, reader, bundle_pack_options(options.writer));
     if (!layout && layout.error().code == ErrorCode::kTooLarge) {
       layout.error().message += text(" (BP08 bundle of a program of ", bundle.program.size(),
                                      " bytes); a segmented bundle can be of any size");

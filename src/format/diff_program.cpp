@@ -225,8 +225,12 @@ Result<void> compare_payloads(DiffList& list, const std::vector<ProgramPayload>&
 /// The program as one layout has it, whichever it has.
 Result<ByteSource> laid_out(const ProgramFile& program) {
   constexpr std::uint32_t kAlignment = 16;
-  ETSTREAM_ASSIGN(const Layout layout,
-                  plan(program, {kAlignment, kAlignment, kAlignment, DelegateData::kInSegments}));
+  ETSTREAM_ASSIGN(const Layout layout, plan(program, {.segment_alignment = kAlignment,
+                                                      .constant_tensor_alignment = kAlignment,
+                                                      .delegate_alignment = kAlignment,
+                                                      .delegates = DelegateData::kInSegments,
+                                                      .as_of = kLatestRelease,
+                                                      .vtables = VtableSharing::kOfEqualSize}));
   std::vector<ByteSource> parts;
   for (const Extent& extent : layout.extents) parts.push_back(extent.source);
   return ByteSource::concatenation(std::move(parts));

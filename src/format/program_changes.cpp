@@ -21,12 +21,14 @@ Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& chang
     }
     ETSTREAM_TRY(check(options));
     ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-    ETSTREAM_ASSIGN(const ProgramAlignments observed, observe_alignments(program, draft));
+    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(program, draft));
     draft.has_stack_traces = !changes.drop_stack_traces;
     if (!changes.drop_methods.empty()) ETSTREAM_TRY(drop_methods(draft, changes.drop_methods));
     ETSTREAM_TRY(move_constants_in(draft, changes.constants_in));
     if (changes.constants_out) {
       ETSTREAM_ASSIGN(out.weights, move_constants_out(draft, *changes.constants_out));
+      out.weights->segment_alignment =
+          default_segment_alignment(options.as_of.value_or(observed.writer.release));
     }
     ETSTREAM_ASSIGN(out.program, lay_out(std::move(draft), observed, options));
     return out;

@@ -10,12 +10,9 @@ namespace etstream {
 Result<Layout> plan(const ProgramFile& program, const ProgramLayoutOptions& options) {
   return without_exceptions([&]() -> Result<Layout> {
     ETSTREAM_TRY(check(options));
-    if (!options.segment_alignment && !options.constant_tensor_alignment && !options.delegate_alignment &&
-        !options.delegates && !options.strict_alignment) {
-      return plan_copy(program.file(), "program");
-    }
+    if (options.empty()) return plan_copy(program.file(), "program");
     ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-    ETSTREAM_ASSIGN(const ProgramAlignments observed, observe_alignments(program, draft));
+    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(program, draft));
     return lay_out(std::move(draft), observed, options);
   });
 }

@@ -10,40 +10,42 @@
 #include "base/try.h"
 #include "format/constant_segment.h"
 #include "format/delegate_data.h"
+#include "format/release_fields.h"
 #include "layout/segments.h"
 #include "schema/schema_packer.h"
 
 namespace etstream {
 namespace {
 
-/// The alignments that are asked for in place of those observed.
-ProgramAlignments with_options(ProgramAlignments alignments, const ProgramLayoutOptions& options) {
-  alignments.segments = options.segment_alignment.value_or(alignments.segments);
-  if (!options.constant_tensor_alignment && !options.delegate_alignment) return alignments;
+/// What is asked for in place of what was observed.
+ProgramStyle with_options(ProgramStyle style, const ProgramLayoutOptions& options) {
+  style.writer.release = options.as_of.value_or(style.writer.release);
+  style.writer.vtables = options.vtables.value_or(style.writer.vtables);
+  style.segments = options.segment_alignment.value_or(style.segments);
+  if (!options.constant_tensor_alignment && !options.delegate_alignment) return style;
   if (options.constant_tensor_alignment) {
-    alignments.tensors = *options.constant_tensor_alignment;
-    alignments.header_is_for_tensors = true;
+    style.tensors = *options.constant_tensor_alignment;
+    style.header_is_for_tensors = true;
   }
-  alignments.delegates = options.delegate_alignment.value_or(alignments.delegates);
-  alignments.header = std::max({ExtendedHeader::kSize, alignments.delegates,
-                                alignments.header_is_for_tensors ? alignments.tensors : 1});
-  return alignments;
+  style.delegates = options.delegate_alignment.value_or(style.delegates);
+  style.header =
+      std::max({ExtendedHeader::kSize, style.delegates, style.header_is_for_tensors ? style.tensors : 1});
+  return style;
 }
 
 class ProgramPlanner {
  public:
-  ProgramPlanner(ProgramDraft draft, const ProgramAlignments& alignments)
-      : draft_(std::move(draft)), alignments_(alignments) {}
+  ProgramPlanner(ProgramDraft draft, const ProgramStyle& style) : draft_(std::move(draft)), style_(style) {}
 
   Result<Layout> run(const ProgramLayoutOptions& options) {
     if (options.delegates == DelegateData::kInline) move_delegates_inline(draft_);
     if (options.delegates == DelegateData::kInSegments) ETSTREAM_TRY(move_delegates_to_segments(draft_));
     ETSTREAM_TRY(join_pieces(options.constant_tensor_alignment.has_value()));
     if (options.strict_alignment) set_own_alignments();
-    base_alignment_ = alignments_.segments;
+    base_alignment_ = style_.segments;
     for (const std::uint32_t i : draft_.order) {
       const ProgramDraft::Segment& segment = draft_.segments[i];
-      const std::uint32_t alignment = std::max(alignments_.segments, segment.alignment);
+      const std::uint32_t alignment = std::max(style_.segments, segment.alignment);
       segments_.push_back({segment.source, alignment, segment.label});
       // ExecuTorch aligns segments from the first one on, and that to less.
       if (options.strict_alignment) base_alignment_ = std::max(base_alignment_, alignment);
@@ -60,7 +62,7 @@ class ProgramPlanner {
       ETSTREAM_TRY(split_constants(draft_));
     }
     if (draft_.constants && draft_.constants->pieces) {
-      ETSTREAM_TRY(join(draft_, *draft_.constants, alignments_.tensors));
+      ETSTREAM_TRY(join(draft_, *draft_.constants, style_.tensors));
     }
     for (ProgramDraft::Subsegments& data : draft_.mutable_data) {
       if (data.pieces) ETSTREAM_TRY(join(draft_, data, 1));
@@ -71,12 +73,12 @@ class ProgramPlanner {
   /// What is in segments is aligned in the file as it would be in the flatbuffer.
   void set_own_alignments() {
     if (draft_.constants && draft_.constants->segment) {
-      draft_.segments[*draft_.constants->segment].alignment = alignments_.tensors;
+      draft_.segments[*draft_.constants->segment].alignment = style_.tensors;
     }
     for (const DelegateReference& reference : draft_.delegates) {
       if (!reference.in_segment) continue;
       std::uint32_t& alignment = draft_.segments[reference.index].alignment;
-      alignment = std::max(alignment, alignments_.delegates);
+      alignment = std::max(alignment, style_.delegates);
     }
   }
 
@@ -106,8 +108,8 @@ class ProgramPlanner {
     ETSTREAM_ASSIGN(const TableView root, draft_.view.root());
     EditedValues values(draft_.view, root);
     ETSTREAM_TRY(set_values(draft_, placed, values));
-    auto packed =
-        pack_program(draft_.view, values, alignments_.delegates, has_header ? alignments_.header : 0);
+    ReleaseFields known(draft_.view.schema(), values, style_.writer.release);
+    auto packed = pack_program(draft_.view, known, style_, has_header);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
       return make_error(ErrorCode::kTooLarge, packed.error().message,
                         "; have the data of delegates in segments, which may be of any size "
@@ -123,13 +125,13 @@ class ProgramPlanner {
     header.program_size = layout.size;
     ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments_, offsets_, base_alignment_));
     header.segment_data_size = layout.size - header.segment_base_offset;
-    put_header(layout, header, alignments_.header);
+    put_header(layout, header, style_);
     layout.payload_size = layout.size - layout.metadata_size;
     return layout;
   }
 
   ProgramDraft draft_;
-  const ProgramAlignments alignments_;
+  const ProgramStyle style_;
   std::vector<Segment> segments_;       // in file order
   std::vector<std::uint64_t> offsets_;  // of them, from the first one on
   std::uint32_t base_alignment_ = 1;    // of the first one in the file
@@ -150,20 +152,25 @@ Result<void> check(const ProgramLayoutOptions& options) {
   return check_alignment("delegate", options.delegate_alignment, kMostInlineAlignment);
 }
 
-Result<Layout> lay_out(ProgramDraft draft, const ProgramAlignments& observed,
+Result<Layout> lay_out(ProgramDraft draft, const ProgramStyle& observed,
                        const ProgramLayoutOptions& options) {
   return ProgramPlanner(std::move(draft), with_options(observed, options)).run(options);
 }
 
-Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values, std::uint32_t delegate_alignment,
-                            std::uint32_t header_size) {
+Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values, const ProgramStyle& style,
+                            bool has_header) {
   Schema schema = view.schema();
-  ETSTREAM_TRY(schema.set_alignment("BackendDelegateInlineData", "data", delegate_alignment));
-  return pack(schema, values, {.header_size = header_size});
+  ETSTREAM_TRY(schema.set_alignment("BackendDelegateInlineData", "data", style.delegates));
+  PackOptions options;
+  options.header_size = has_header ? style.header : 0;
+  // Until 1.1 programs went through JSON and flatc.
+  if (style.writer.release <= ExecutorchRelease::k1_1) options.order = ObjectOrder::kFlatc;
+  options.vtables = style.writer.vtables;
+  return pack(schema, values, options);
 }
 
-void put_header(Layout& flatbuffer, const ExtendedHeader& header, std::uint32_t header_size) {
-  std::vector<std::byte> bytes(header_size);
+void put_header(Layout& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style) {
+  std::vector<std::byte> bytes(style.header);
   write_extended_header(header, bytes);
   flatbuffer.extents[1].source = ByteSource::owned(std::move(bytes));
 }

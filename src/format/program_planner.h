@@ -9,6 +9,7 @@
 #include "etstream/layout.h"
 #include "etstream/program_layout.h"
 #include "etstream/result.h"
+#include "etstream/writer_version.h"
 #include "format/extended_header.h"
 #include "format/program_draft.h"
 
@@ -18,7 +19,7 @@ inline constexpr std::uint32_t kMostInlineAlignment = 65536;  // of tensors and 
 inline constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
 
 /// What the bytes of a program depend on besides its content. The defaults are ExecuTorch's.
-struct ProgramAlignments {
+struct ProgramStyle {
   std::uint32_t segments = 128;
   /// Of constant tensors in their segment.
   std::uint32_t tensors = 16;
@@ -29,27 +30,27 @@ struct ProgramAlignments {
   std::uint32_t header = ExtendedHeader::kSize;
   /// Whether it is `tensors` that the header is padded to.
   bool header_is_for_tensors = false;
+  WriterVersion writer = {};
 };
 
-/// Those that `program` was written with, as far as it shows them; `draft` is of it and unchanged. Where one
-/// shows nothing it is ExecuTorch's default. Packs the flatbuffer, more than once where its alignments are
-/// not the default. Errors: those of reading.
-[[nodiscard]] Result<ProgramAlignments> observe_alignments(const ProgramFile& program,
-                                                           const ProgramDraft& draft);
+/// What `program` was written with, as far as it shows that; `draft` is of it and unchanged. What it does not
+/// show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default. Errors:
+/// those of reading.
+[[nodiscard]] Result<ProgramStyle> observe_style(const ProgramFile& program, const ProgramDraft& draft);
 
 /// Error: kInvalidArgument for an alignment that is none.
 [[nodiscard]] Result<void> check(const ProgramLayoutOptions& options);
 
 /// The layout of `draft`, with these options in place of what was `observed`. Errors: see plan().
-[[nodiscard]] Result<Layout> lay_out(ProgramDraft draft, const ProgramAlignments& observed,
+[[nodiscard]] Result<Layout> lay_out(ProgramDraft draft, const ProgramStyle& observed,
                                      const ProgramLayoutOptions& options);
 
-/// The flatbuffer of a program, with room for an extended header of `header_size` bytes, or none. `values`
+/// The flatbuffer of a program in this style, with room for an extended header where `has_header`. `values`
 /// are of `view`. Errors: those of pack().
 [[nodiscard]] Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values,
-                                          std::uint32_t delegate_alignment, std::uint32_t header_size);
+                                          const ProgramStyle& style, bool has_header);
 
 /// Has `flatbuffer`, which pack_program() made with room for it, hold `header`.
-void put_header(Layout& flatbuffer, const ExtendedHeader& header, std::uint32_t header_size);
+void put_header(Layout& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style);
 
 }  // namespace etstream

@@ -62,7 +62,8 @@ class BackwardBuilder::Block final : public ByteStorage {
   std::size_t chunk_end_ = kSize;
 };
 
-BackwardBuilder::BackwardBuilder(EmptyVectors empty_vectors) : empty_vectors_(empty_vectors) {}
+BackwardBuilder::BackwardBuilder(EmptyVectors empty_vectors, VtableSharing vtables)
+    : empty_vectors_(empty_vectors), vtable_sharing_(vtables) {}
 BackwardBuilder::~BackwardBuilder() = default;
 
 BackwardBuilder::Ref BackwardBuilder::add_string(std::string_view string) {
@@ -142,8 +143,10 @@ BackwardBuilder::Ref BackwardBuilder::end_table() {
   align(kUoffsetSize, 0);
   const std::uint64_t table = size_ + kUoffsetSize;
   const std::string content = vtable(table);
+  std::string key = content;
+  if (vtable_sharing_ == VtableSharing::kOfAnySize) key.erase(kVoffsetSize, kVoffsetSize);
   // A new vtable goes right before its table; an equal one that is there already is shared.
-  const auto [shared, is_new] = vtables_.try_emplace(content, table + content.size());
+  const auto [shared, is_new] = vtables_.try_emplace(std::move(key), table + content.size());
   place_bits(shared->second - table, kUoffsetSize);
   if (is_new) place(std::as_bytes(std::span(content)));
   return Ref{table};

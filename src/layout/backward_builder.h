@@ -8,8 +8,9 @@
 // bytes is therefore a *hole*: it moves the position by N and takes no memory. All else (alignment
 // padding, vtables and their sharing, lengths) is what a builder that held everything would write.
 //
-// The bytes are those of FlatBuffers' Python builder (25.x), which ExecuTorch writes with, or of the C++ one.
-// They differ in a vector of no elements: Python's aligns it for its elements all the same.
+// The bytes are those of FlatBuffers' Python builder, which ExecuTorch writes with, or of the C++ one. They
+// differ in a vector of no elements, which Python's aligns for its elements all the same, and in which tables
+// share a vtable, which releases of Python's do not agree on either.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/layout.h"
 #include "etstream/result.h"
+#include "etstream/writer_version.h"
 
 namespace etstream {
 
@@ -40,7 +42,8 @@ class BackwardBuilder {
   };
 
   enum class EmptyVectors { kAligned, kAsTheyCome };
-  explicit BackwardBuilder(EmptyVectors empty_vectors = EmptyVectors::kAligned);
+  explicit BackwardBuilder(EmptyVectors empty_vectors = EmptyVectors::kAligned,
+                           VtableSharing vtables = VtableSharing::kOfEqualSize);
   ~BackwardBuilder();
   BackwardBuilder(const BackwardBuilder&) = delete;
   BackwardBuilder& operator=(const BackwardBuilder&) = delete;
@@ -102,6 +105,7 @@ class BackwardBuilder {
   void add_extent(std::uint32_t alignment, std::string_view label, ByteSource source);
 
   EmptyVectors empty_vectors_;
+  VtableSharing vtable_sharing_;
   std::deque<Extent> extents_;  // of the file so far; offset unset
   std::vector<std::string> labels_;
   std::unordered_map<std::string, std::uint32_t> label_numbers_;
@@ -112,8 +116,9 @@ class BackwardBuilder {
   bool overflow_ = false;         // of size_: over 2^64
   bool table_too_large_ = false;  // for 16-bit field offsets
   std::uint64_t table_end_ = 0;
-  std::vector<Field> fields_;                               // of the table that is open
-  std::unordered_map<std::string, std::uint64_t> vtables_;  // content to distance from the end
+  std::vector<Field> fields_;  // of the table that is open
+  std::unordered_map<std::string, std::uint64_t>
+      vtables_;  // what tables share one by, to distance from the end
 };
 
 }  // namespace etstream

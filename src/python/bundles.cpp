@@ -20,6 +20,7 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/writer_versions.h"
 #include "schema/schema_packer.h"
 
 namespace etstream::python {
@@ -81,22 +82,26 @@ std::vector<MethodTestSuite> suites_from(const std::string& path) {
 }
 
 Layout plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
-                   bool hash, std::uint32_t program_alignment, bool unchecked) {
+                   bool hash, std::uint32_t program_alignment, bool unchecked,
+                   const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
   BundledProgram bundle;
   bundle.program = source_of(program);
   bundle.method_test_suites = std::move(suites);
   const BundledProgramOptions options{.format = format_of(format),
                                       .hash = hash,
                                       .program_alignment = program_alignment,
-                                      .unchecked = unchecked};
+                                      .unchecked = unchecked,
+                                      .writer = writer_of(as_of, flatbuffers)};
   return without_gil([&] { return plan(bundle, options); });
 }
 
-Layout plan_bundle_objects(nb::object bundle) {
+Layout plan_bundle_objects(nb::object bundle, const std::optional<std::string>& as_of,
+                           const std::optional<std::string>& flatbuffers) {
+  const PackOptions options = bundle_pack_options(writer_of(as_of, flatbuffers));
   const auto packed = [&]() -> Result<Layout> {
     ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
     ObjectReader values(*schema, std::move(bundle));
-    return pack(*schema, values);
+    return pack(*schema, values, options);
   };
   return value_or_raise(packed());
 }
@@ -196,9 +201,11 @@ void bind_bundles(nb::module_& module) {
       nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
       "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
-             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"));
+             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of").none(),
+             nb::arg("flatbuffers").none());
   module.def(
-      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"),
+      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of").none(),
+      nb::arg("flatbuffers").none(),
       "The plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever is a "
       "source.");
   nb::class_<BundledProgramFile>(

@@ -21,6 +21,7 @@
 #include "python/errors.h"
 #include "python/interrupts.h"
 #include "python/sources.h"
+#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
@@ -82,14 +83,18 @@ std::pair<Checkpoint, std::optional<KeyRuleReport>> changed(
 }
 
 Layout plan_checkpoint(const Checkpoint& checkpoint, const std::string& format, bool share_equal,
-                       bool allow_opaque, std::uint32_t segment_alignment) {
+                       bool allow_opaque, std::optional<std::uint32_t> segment_alignment,
+                       const std::optional<std::string>& as_of) {
   if (format != "ptd" && format != "safetensors") {
     throw nb::value_error(text("format: expected 'ptd' or 'safetensors', found ", quote(format)).c_str());
   }
+  const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
   return without_gil([&]() -> Result<Layout> {
     if (format == "safetensors") return plan_safetensors(checkpoint);
     const TensorDataOptions options{
-        .share_equal = share_equal, .allow_opaque = allow_opaque, .segment_alignment = segment_alignment};
+        .share_equal = share_equal,
+        .allow_opaque = allow_opaque,
+        .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
     ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
     return plan(data);
   });
@@ -144,7 +149,8 @@ void bind_checkpoints(nb::module_& module) {
               "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
               "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, KeyRuleReport | None]"));
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
-             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"));
+             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
+             nb::arg("as_of").none());
 }
 
 }  // namespace etstream::python

@@ -21,6 +21,7 @@
 #include "etstream/program_weights.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
@@ -77,13 +78,17 @@ DelegateData place_of(const std::string& name) {
 ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignment,
                                     std::optional<std::uint32_t> constant_tensor_alignment,
                                     std::optional<std::uint32_t> delegate_alignment,
-                                    const std::optional<std::string>& delegates, bool strict_alignment) {
+                                    const std::optional<std::string>& delegates, bool strict_alignment,
+                                    const std::optional<std::string>& as_of,
+                                    const std::optional<std::string>& flatbuffers) {
   ProgramLayoutOptions options;
   options.segment_alignment = segment_alignment;
   options.constant_tensor_alignment = constant_tensor_alignment;
   options.delegate_alignment = delegate_alignment;
   if (delegates) options.delegates = place_of(*delegates);
   options.strict_alignment = strict_alignment;
+  options.as_of = release_of(as_of);
+  options.vtables = vtables_of(flatbuffers);
   return options;
 }
 
@@ -91,12 +96,14 @@ ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignme
 nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
                        std::vector<std::string> drop_methods, bool strip_stack_traces, bool constants_out,
                        std::map<std::string, std::string> keys, nb::handle constants_from, nb::handle folder,
-                       nb::handle schema, nb::handle segments_from) {
+                       nb::handle schema, nb::handle segments_from,
+                       const std::optional<std::string>& described_flatbuffers) {
   const ByteSource file = source_of(program);
   const std::string schema_path = schema.is_none() ? "" : path_of(schema);
   cli::ProgramInputOptions input;
   input.folder = path_of(folder);
   if (!segments_from.is_none()) input.segments_from = source_of(segments_from);
+  input.described_vtables = vtables_of(described_flatbuffers).value_or(input.described_vtables);
   std::vector<ByteSource> weights;
   for (const nb::handle one : nb::iter(constants_from)) weights.push_back(source_of(one));
   ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
@@ -159,22 +166,26 @@ void bind_program_files(nb::module_& module) {
           [](ProgramLayoutOptions* self, std::optional<std::uint32_t> segment_alignment,
              std::optional<std::uint32_t> constant_tensor_alignment,
              std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& delegates,
-             bool strict_alignment) {
+             bool strict_alignment, const std::optional<std::string>& as_of,
+             const std::optional<std::string>& flatbuffers) {
             new (self) ProgramLayoutOptions(layout_options(segment_alignment, constant_tensor_alignment,
-                                                           delegate_alignment, delegates, strict_alignment));
+                                                           delegate_alignment, delegates, strict_alignment,
+                                                           as_of, flatbuffers));
           },
           nb::kw_only(), nb::arg("segment_alignment") = nb::none(),
           nb::arg("constant_tensor_alignment") = nb::none(), nb::arg("delegate_alignment") = nb::none(),
-          nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false);
+          nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false,
+          nb::arg("as_of") = nb::none(), nb::arg("flatbuffers") = nb::none());
   module.def("plan_changed_program", &plan_changed, nb::arg("program"), nb::arg("layout"), nb::kw_only(),
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(),
-             nb::arg("segments_from").none(),
+             nb::arg("segments_from").none(), nb::arg("described_flatbuffers").none(),
              nb::sig("def plan_changed_program(program: object, layout: ProgramLayoutOptions, *, "
                      "drop_methods: collections.abc.Sequence[str], strip_stack_traces: bool, "
                      "constants_out: bool, keys: collections.abc.Mapping[str, str], "
                      "constants_from: collections.abc.Iterable[object], folder: str | os.PathLike[str], "
-                     "schema: str | os.PathLike[str] | None, segments_from: object) "
+                     "schema: str | os.PathLike[str] | None, segments_from: object, "
+                     "described_flatbuffers: str | None) "
                      "-> tuple[Layout, Layout | None]"));
 }
 

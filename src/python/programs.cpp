@@ -19,6 +19,7 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
@@ -26,7 +27,8 @@ namespace {
 Layout plan_program(nb::object program, bool extract_delegate_segments,
                     std::optional<std::uint32_t> segment_alignment,
                     std::optional<std::uint32_t> constant_tensor_alignment,
-                    std::optional<std::uint32_t> delegate_alignment) {
+                    std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& as_of,
+                    const std::optional<std::string>& flatbuffers) {
   const auto describe = [&]() -> Result<ProgramDescription> {
     ETSTREAM_ASSIGN(const auto plain, ProgramSchema().schema());
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
@@ -38,6 +40,8 @@ Layout plan_program(nb::object program, bool extract_delegate_segments,
   options.segment_alignment = segment_alignment;
   options.constant_tensor_alignment = constant_tensor_alignment;
   options.delegate_alignment = delegate_alignment;
+  options.as_of = release_of(as_of);
+  options.vtables = vtables_of(flatbuffers);
   options.delegates = extract_delegate_segments ? DelegateData::kInSegments : DelegateData::kInline;
   return without_gil([&] { return plan(description, options); });
 }
@@ -73,6 +77,7 @@ void bind_programs(nb::module_& module) {
   module.def(
       "plan_program", &plan_program, nb::arg("program"), nb::kw_only(), nb::arg("extract_delegate_segments"),
       nb::arg("segment_alignment"), nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"),
+      nb::arg("as_of").none(), nb::arg("flatbuffers").none(),
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");

@@ -27,12 +27,8 @@ bool equals_default(const FieldType& field, std::uint64_t bits) {
 
 class Packer {
  public:
-  Packer(const Schema& schema, ValueReader& reader, ObjectOrder order)
-      : schema_(schema),
-        reader_(reader),
-        order_(order),
-        builder_(order == ObjectOrder::kFlatc ? BackwardBuilder::EmptyVectors::kAsTheyCome
-                                              : BackwardBuilder::EmptyVectors::kAligned) {}
+  Packer(const Schema& schema, ValueReader& reader, const PackOptions& options)
+      : schema_(schema), reader_(reader), order_(options.order), builder_(builder_for(options)) {}
 
   Result<Layout> run(const PackOptions& options) {
     ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
@@ -40,6 +36,12 @@ class Packer {
   }
 
  private:
+  static BackwardBuilder builder_for(const PackOptions& options) {
+    using EmptyVectors = BackwardBuilder::EmptyVectors;
+    if (options.order == ObjectOrder::kFlatc) return BackwardBuilder(EmptyVectors::kAsTheyCome);
+    return BackwardBuilder(EmptyVectors::kAligned, options.vtables);
+  }
+
   /// What a field's slot in its table will hold, once the field's children are placed.
   struct Slot {
     enum class Kind { kAbsent, kScalar, kStruct, kRef };
@@ -259,7 +261,7 @@ class Packer {
 }  // namespace
 
 Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
-  return without_exceptions([&] { return Packer(schema, reader, options.order).run(options); });
+  return without_exceptions([&] { return Packer(schema, reader, options).run(options); });
 }
 
 }  // namespace etstream

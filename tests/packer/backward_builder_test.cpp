@@ -262,6 +262,22 @@ TEST_CASE("a_vtable_is_shared_only_with_tables_of_the_same_size") {
   CHECK(size_of_table() == 2 + 8);
 }
 
+TEST_CASE("a_vtable_is_shared_with_tables_of_any_size_where_that_is_asked_for") {
+  BackwardBuilder builder(BackwardBuilder::EmptyVectors::kAligned, VtableSharing::kOfAnySize);
+  const auto size_of_table = [&] {
+    const std::uint64_t before = builder.size();
+    padded_table(builder);
+    return builder.size() - before;
+  };
+  CHECK(size_of_table() == 8 + 6);
+  CHECK(size_of_table() == 2 + 8);  // the first one's vtable, which says 8
+  builder.begin_table();
+  builder.add_scalar(0, 1, 1);
+  const std::uint64_t before = builder.size();
+  builder.end_table();
+  CHECK(builder.size() - before > 8);  // fields that lie otherwise take a vtable of their own
+}
+
 TEST_CASE("objects_that_cross_the_blocks_of_memory_are_whole") {
   for (const std::size_t size : {65530U, 65531U, 65532U, 65535U, 65536U, 65537U, 131072U, 200001U}) {
     CAPTURE(size);

@@ -157,5 +157,22 @@ TEST_CASE("the data of delegates is not put into a flatbuffer that it does not f
   CHECK(planned(*grown, {.segment_alignment = 4096})->size > large);
 }
 
+TEST_CASE("what_an_older_release_has_no_field_for_is_refused_by_name") {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.constant_segment.reset();
+  object.segments.clear();
+  object.execution_plan[0]->non_const_buffer_device.push_back(
+      std::make_unique<program::NonConstBufferDeviceT>());
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  const ByteSource file = file_of(finished(builder));
+  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_3})) == "no error");
+  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_2})) ==
+        exactly("kInvalidArgument: the program has a value for ExecutionPlan.non_const_buffer_device, which "
+                "ExecuTorch 1.2 does not know"));
+}
+
 }  // namespace
 }  // namespace etstream::program_layout_test

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from etstream import _core
 from etstream._progress import Progress
+from etstream._writers import installed_flatbuffers
 
 BundleFormat = Literal["bp08", "segmented"]
 Cases = str | os.PathLike[str] | Mapping[str, Iterable[_core.TestCase]] | Iterable[_core.TestSuite]
@@ -35,6 +36,8 @@ def plan_bundle(
     hash: bool = True,
     program_alignment: int = 32,
     unchecked: bool = False,
+    as_of: str | None = None,
+    flatbuffers: str | None = None,
 ) -> _core.Layout:
     """The plan of a bundle (.bpte) of a program and test cases for its methods.
 
@@ -48,9 +51,12 @@ def plan_bundle(
         program_alignment: of the program in a BP08 file, in bytes, a power of two from 1 to 65536; 32 is
             ExecuTorch's.
         unchecked: leave out the check that the test cases fit the program.
+        as_of: the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the latest by default.
+        flatbuffers: the version of the Python package flatbuffers whose bytes it gets; by default that of the
+            installed one, or the latest where there is none.
 
     Raises:
-        InvalidArgumentError: the test cases do not fit the program; names method, case and value.
+        InvalidArgumentError: the test cases do not fit the program; names method, case and value. No version.
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
@@ -61,6 +67,8 @@ def plan_bundle(
         hash=hash,
         program_alignment=program_alignment,
         unchecked=unchecked,
+        as_of=as_of,
+        flatbuffers=flatbuffers or installed_flatbuffers(),
     )
 
 
@@ -82,6 +90,8 @@ def bundle(
     hash: bool = True,
     program_alignment: int = 32,
     unchecked: bool = False,
+    as_of: str | None = None,
+    flatbuffers: str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.Layout:
@@ -96,6 +106,8 @@ def bundle(
         hash=hash,
         program_alignment=program_alignment,
         unchecked=unchecked,
+        as_of=as_of,
+        flatbuffers=flatbuffers,
     )
     layout.write(output, sync=sync, progress=progress)
     return layout

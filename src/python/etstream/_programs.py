@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from etstream import _core
 from etstream._errors import InvalidArgumentError, NotFoundError
 from etstream._progress import Progress
+from etstream._writers import installed_flatbuffers
 
 
 class ProgramPlan(NamedTuple):
@@ -27,6 +28,8 @@ def plan_program(
     delegate_alignment: int | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
+    as_of: str | None = None,
+    flatbuffers: str | None = None,
     drop_methods: Iterable[str] = (),
     strip_stack_traces: bool = False,
     constants_out: bool = False,
@@ -49,6 +52,9 @@ def plan_program(
         delegate_alignment: of a delegate's data in the flatbuffer, up to 65536.
         delegates: where the data of delegates is to be: in the flatbuffer, which ends at 2 GiB, or in segments.
         strict_alignment: have the two alignments before hold in segments too, where ExecuTorch lets them go.
+        as_of: the release of ExecuTorch whose bytes the program gets, from "1.0" on.
+        flatbuffers: the version of the Python package flatbuffers whose bytes it gets; for JSON by default that
+            of the installed one.
         drop_methods: the names of those to leave out, with the data that only they use.
         strip_stack_traces: leave out where instructions come from in the model's source.
         constants_out: move constants and named data into a file of weights, which is planned too.
@@ -62,7 +68,8 @@ def plan_program(
     Raises:
         CorruptError: the program or the weights are damaged; the JSON is none.
         InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
-            methods dropped; a key for two constants; constants moved both ways.
+            methods dropped; a key for two constants; constants moved both ways; no version, or what the program
+            says that release does not know.
         NotFoundError: a method that the program does not have; a file.
         TooLargeError: a flatbuffer over 2 GiB.
     """
@@ -76,6 +83,8 @@ def plan_program(
         delegate_alignment=delegate_alignment,
         delegates=delegates,
         strict_alignment=strict_alignment,
+        as_of=as_of,
+        flatbuffers=flatbuffers,
     )
     planned = _core.plan_changed_program(
         program,
@@ -88,6 +97,7 @@ def plan_program(
         folder=folder,
         schema=schema,
         segments_from=segments_from,
+        described_flatbuffers=installed_flatbuffers(),
     )
     return ProgramPlan(*planned)
 
@@ -102,6 +112,8 @@ def rebuild_program(
     delegate_alignment: int | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
+    as_of: str | None = None,
+    flatbuffers: str | None = None,
     drop_methods: Iterable[str] = (),
     strip_stack_traces: bool = False,
     keys: Mapping[str, str] | None = None,
@@ -131,6 +143,8 @@ def rebuild_program(
         delegate_alignment=delegate_alignment,
         delegates=delegates,
         strict_alignment=strict_alignment,
+        as_of=as_of,
+        flatbuffers=flatbuffers,
         drop_methods=drop_methods,
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_to is not None,

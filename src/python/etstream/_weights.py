@@ -27,7 +27,8 @@ def plan_tensor_data(
     dtype: str | Mapping[str, str] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
-    segment_alignment: int = 128,
+    segment_alignment: int | None = None,
+    as_of: str | None = None,
 ) -> _core.Layout:
     """The plan of a file of weights: named data (.ptd) that programs ask for, or a safetensors file.
 
@@ -48,7 +49,8 @@ def plan_tensor_data(
         share_equal: store equal bytes once, which takes reading tensors of the same size.
         allow_opaque: take tensors of types that ExecuTorch has none of, such as quantised blocks, as data
             without a layout, which a backend asks for by name.
-        segment_alignment: of each tensor, in bytes, a power of two up to 2**30.
+        segment_alignment: of each tensor, in bytes, a power of two up to 2**30; 128 by default.
+        as_of: the release of ExecuTorch whose bytes the file gets, from "1.0" on, which aligned to 16.
 
     Raises:
         UnsupportedError: a file of another kind; a type that the format has none of.
@@ -69,7 +71,7 @@ def plan_tensor_data(
     if report is not None:
         _warn("rule", report.unmatched_rules, "no tensor to apply to")
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
-    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment)
+    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
 
 
 def write_tensor_data(
@@ -83,7 +85,8 @@ def write_tensor_data(
     dtype: str | Mapping[str, str] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
-    segment_alignment: int = 128,
+    segment_alignment: int | None = None,
+    as_of: str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.Layout:
@@ -101,6 +104,7 @@ def write_tensor_data(
         share_equal=share_equal,
         allow_opaque=allow_opaque,
         segment_alignment=segment_alignment,
+        as_of=as_of,
     )
     layout.write(output, sync=sync, progress=progress)
     return layout

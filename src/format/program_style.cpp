@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The alignments that a program was written with, told from where things lie in it.
+// What a program was written with, told from where things lie in it.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/try.h"
@@ -13,32 +14,45 @@
 namespace etstream {
 namespace {
 
-/// The powers of two that an inline alignment can be, `first` first.
-std::vector<std::uint32_t> powers_from(std::uint32_t first) {
+/// The writers that lay the same content out differently; those between make the same as one of them.
+constexpr std::array kWriters = {
+    WriterVersion{kLatestRelease, VtableSharing::kOfEqualSize},
+    WriterVersion{kLatestRelease, VtableSharing::kOfAnySize},
+    WriterVersion{ExecutorchRelease::k1_1, VtableSharing::kOfEqualSize},
+};
+
+/// The powers of two that an inline alignment can be, `first` first; that one alone where there is nothing
+/// inline.
+std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline) {
   std::vector<std::uint32_t> out = {first};
+  if (!is_inline) return out;
   for (std::uint32_t power = 1; power <= kMostInlineAlignment; power *= 2) {
     if (power != first) out.push_back(power);
   }
   return out;
 }
 
-/// The alignments of delegates and of the header with which packing gives the program's flatbuffer again; the
-/// usual ones where none do, as another writer made it.
-Result<void> observe_flatbuffer(const ProgramFile::Parts& parts, ProgramAlignments& out) {
+/// The writer and the alignments of delegates and of the header with which packing gives the program's
+/// flatbuffer again; the usual ones where none do, as another writer made it.
+Result<void> observe_flatbuffer(const ProgramFile::Parts& parts, bool has_inline_delegates,
+                                ProgramStyle& out) {
   ETSTREAM_ASSIGN(const TableView root, parts.view.root());
   EditedValues values(parts.view, root);
   const bool has_header = parts.header.length != 0;
-  for (const std::uint32_t delegates : powers_from(out.delegates)) {
-    for (std::uint32_t header = std::max(delegates, out.header); header <= kMostInlineAlignment;
-         header *= 2) {
-      ETSTREAM_ASSIGN(Layout flatbuffer,
-                      pack_program(parts.view, values, delegates, has_header ? header : 0));
-      if (has_header) put_header(flatbuffer, parts.header, header);
-      ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, parts.view.file()));
-      if (same) {
-        out.delegates = delegates;
-        out.header = header;
-        return {};
+  ProgramStyle style = out;
+  for (const std::uint32_t delegates : inline_alignments(out.delegates, has_inline_delegates)) {
+    style.delegates = delegates;
+    for (style.header = std::max(delegates, out.header); style.header <= kMostInlineAlignment;
+         style.header *= 2) {
+      for (const WriterVersion& writer : kWriters) {
+        style.writer = writer;
+        ETSTREAM_ASSIGN(Layout flatbuffer, pack_program(parts.view, values, style, has_header));
+        if (has_header) put_header(flatbuffer, parts.header, style);
+        ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, parts.view.file()));
+        if (same) {
+          out = style;
+          return {};
+        }
       }
       if (!has_header) break;
     }
@@ -49,7 +63,7 @@ Result<void> observe_flatbuffer(const ProgramFile::Parts& parts, ProgramAlignmen
 /// Constant tensors lie at multiples of what they are aligned to, which the header is padded to at least.
 /// Where there is no telling why it is padded, because there is one tensor or none, delegates are taken to be
 /// the reason if they are aligned so.
-void observe_tensors(const ProgramDraft& draft, ProgramAlignments& out) {
+void observe_tensors(const ProgramDraft& draft, ProgramStyle& out) {
   std::uint64_t bits = 0;  // of all offsets
   if (draft.constants) {
     for (const std::uint64_t offset : draft.constants->offsets) bits |= offset;
@@ -83,9 +97,9 @@ std::uint32_t observed_segment_alignment(const ExtendedHeader& header,
 
 }  // namespace
 
-Result<ProgramAlignments> observe_alignments(const ProgramFile& program, const ProgramDraft& draft) {
-  ProgramAlignments out;
-  ETSTREAM_TRY(observe_flatbuffer(program.parts(), out));
+Result<ProgramStyle> observe_style(const ProgramFile& program, const ProgramDraft& draft) {
+  ProgramStyle out;
+  ETSTREAM_TRY(observe_flatbuffer(program.parts(), !draft.inline_delegates.empty(), out));
   observe_tensors(draft, out);
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   out.segments = observed_segment_alignment(program.parts().header, segments, out.segments);
