@@ -18,6 +18,7 @@ namespace etstream {
 namespace {
 
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
+constexpr std::uint64_t kProgramAlignment = 16;      // of a program in memory
 
 Result<Value> read_tensor(const TableReader& table, const SegmentedBundleParts* segmented) {
   Tensor tensor;
@@ -154,6 +155,14 @@ Result<std::vector<std::string>> BundledProgramFile::Parts::segment_names() cons
   return names;
 }
 
+Result<void> BundledProgramFile::Parts::add_flaws_of_layout(Findings& findings) const {
+  std::vector<UsedRange> header;
+  if (segmented) header.push_back(segmented->header_range());
+  ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, header));
+  add_warnings(findings, std::move(flaws));
+  return {};
+}
+
 Result<void> BundledProgramFile::Parts::check_all_present(Findings& findings) const {
   static constexpr std::array<std::string_view, 2> kRoot = {"method_test_suites", "program"};
   static constexpr std::array<std::string_view, 2> kSuite = {"method_name", "test_cases"};
@@ -246,6 +255,7 @@ Result<BundledProgram> BundledProgramFile::read() const {
 
 Result<void> BundledProgramFile::verify(Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(parts_->add_flaws_of_layout(findings));
     ETSTREAM_TRY(parts_->check_all_present(findings));
     if (parts_->segmented) {
       ETSTREAM_ASSIGN(const auto names, parts_->segment_names());
@@ -257,12 +267,12 @@ Result<void> BundledProgramFile::verify(Findings& findings) const {
     }
     ETSTREAM_ASSIGN(const ProgramFile program, open_program());
     ETSTREAM_TRY(program.verify(findings));
-    ETSTREAM_ASSIGN(const std::uint64_t alignment, program.segment_alignment());
-    if (program_offset() % alignment != 0) {
-      add_warning(findings,
-                  text(file().name(), ": the program's segments are aligned to ", alignment,
-                       ", but it lies at offset ", program_offset(),
-                       ", so they are aligned to less; bundle with --program-alignment ", alignment));
+    // That a program in a bundle is aligned to less than its segments ask for is ExecuTorch's own layout:
+    // only who maps the program meets it, and is told then.
+    if (program_offset() % kProgramAlignment != 0) {
+      const std::string expected =
+          text("the program at a multiple of ", kProgramAlignment, ", or ExecuTorch does not load it");
+      add_error(findings, parts_->view.corrupt(program_offset(), expected, "one that is not").message);
     }
     ETSTREAM_ASSIGN(const auto methods, program.methods());
     for (const Suite& suite : suites()) {

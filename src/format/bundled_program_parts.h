@@ -31,6 +31,8 @@ struct BundledProgramFile::Parts {
   [[nodiscard]] Result<TableReader> test_case(const Suite& suite, std::uint32_t index) const;
   /// What each segment of a segmented bundle holds: the program, or a tensor of a test case.
   [[nodiscard]] Result<std::vector<std::string>> segment_names() const;
+  /// Adds a warning for what no builder of flatbuffers leaves in the metadata.
+  [[nodiscard]] Result<void> add_flaws_of_layout(Findings& findings) const;
   /// Adds an error for what ExecuTorch's reader takes to be there and is not.
   [[nodiscard]] Result<void> check_all_present(Findings& findings) const;
 };

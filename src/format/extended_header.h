@@ -11,6 +11,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
+#include "schema/flatbuffer_verifier.h"
 
 namespace etstream {
 
@@ -22,6 +23,8 @@ struct ExtendedHeader {
   static constexpr std::string_view kMagic = "eh00";
   static constexpr std::uint32_t kSmallest = 24;  // without the segment data size
   static constexpr std::uint32_t kSize = 32;
+
+  [[nodiscard]] UsedRange range() const noexcept { return {kPosition, kPosition + length}; }
 
   std::uint32_t length = 0;  // 0: there is none
   std::uint64_t program_size = 0;

@@ -120,8 +120,9 @@ void add_checkpoint(const std::vector<CheckpointTensor>& tensors, const ByteSour
   }
 }
 
-/// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
-Result<void> settle_parts(FileInspection& inspection) {
+/// Puts the parts in file order, each once though it may be shared, and
+///  sees how much is left between them.
+void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const FilePart& a, const FilePart& b) {
     return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
@@ -133,15 +134,12 @@ Result<void> settle_parts(FileInspection& inspection) {
   std::uint64_t end = 0;
   std::uint64_t payload = 0;
   for (const FilePart& part : parts) {
-    if (part.offset < end) {
-      return make_error(ErrorCode::kCorrupt, part.name, ": expected it behind offset ", end,
-                        ", where what comes before it ends, found it at ", part.offset);
-    }
-    end = part.offset + part.size;
-    payload += part.size;
+    const std::uint64_t part_end = part.offset + part.size;
+    if (part_end <= end) continue;
+    payload += part_end - std::max(end, part.offset);
+    end = part_end;
   }
   inspection.metadata_size = inspection.size - payload;
-  return {};
 }
 
 }  // namespace
@@ -176,7 +174,7 @@ Result<FileInspection> inspect(const ByteSource& source) {
       ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
       ETSTREAM_TRY(add_bundle(bundle, inspection));
     }
-    ETSTREAM_TRY(settle_parts(inspection));
+    settle_parts(inspection);
     inspection.bytes_read = counted->bytes_read();
     return inspection;
   });

@@ -45,8 +45,7 @@ Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const P
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.program_size));
     ETSTREAM_ASSIGN(FlatbufferView view,
                     FlatbufferView::open(*tables, std::move(flatbuffer), std::move(name)));
-    const std::uint64_t position = ExtendedHeader::kPosition;
-    ETSTREAM_TRY(verify_flatbuffer(view, {{position, position + header.length}}));
+    ETSTREAM_TRY(verify_flatbuffer(view));
     return ProgramFile(
         std::make_unique<const Parts>(Parts{std::move(tables), std::move(file), header, std::move(view)}));
   });

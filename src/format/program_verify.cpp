@@ -15,6 +15,7 @@
 #include "format/program_payloads.h"
 #include "format/tensor_shape.h"
 #include "format/test_case_check.h"
+#include "schema/flatbuffer_verifier.h"
 #include "schema/table_reader.h"
 
 namespace etstream {
@@ -29,6 +30,8 @@ class ProgramVerifier {
       : program_(program), parts_(parts), findings_(findings) {}
 
   Result<void> run() {
+    ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(parts_.view, {parts_.header.range()}));
+    add_warnings(findings_, std::move(flaws));
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_.view));
     ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
     if (version != kProgramVersion) warning(0, text("schema version ", kProgramVersion), text(version));

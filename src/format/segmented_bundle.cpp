@@ -256,7 +256,8 @@ class Planner {
   Directory directory_;
 };
 
-/// The program's own alignment, and its parts, which are hashed each; none of a program that can't be read.
+/// The program's own alignment, and its parts that lie apart, which are hashed each; none of a program that
+/// can't be read.
 struct ProgramLayout {
   std::uint32_t alignment = kProgramAlignment;
   std::vector<Directory::Part> parts;
@@ -275,8 +276,11 @@ Result<ProgramLayout> layout_of(const ByteSource& source) {
   std::sort(segments.begin(), segments.end(),
             [](const SegmentInfo& a, const SegmentInfo& b) { return a.offset < b.offset; });
   out.parts.push_back({kProgramSegment, 0, program->flatbuffer_size(), {}});
+  std::uint64_t end = program->flatbuffer_size();
   for (const SegmentInfo& segment : segments) {
-    if (segment.size != 0) out.parts.push_back({kProgramSegment, segment.offset, segment.size, {}});
+    if (segment.size == 0 || segment.offset < end) continue;
+    out.parts.push_back({kProgramSegment, segment.offset, segment.size, {}});
+    end = segment.offset + segment.size;
   }
   return out;
 }

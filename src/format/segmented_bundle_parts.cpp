@@ -39,8 +39,7 @@ Result<FlatbufferView> SegmentedBundleParts::view() const {
   ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
   ETSTREAM_ASSIGN(ByteSource metadata, file_.slice(0, header_.extended.program_size));
   ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(metadata), file_.name()));
-  constexpr std::uint64_t kPosition = ExtendedHeader::kPosition;
-  ETSTREAM_TRY(verify_flatbuffer(view, {{kPosition, kPosition + header_.extended.length}}));
+  ETSTREAM_TRY(verify_flatbuffer(view));
   return view;
 }
 

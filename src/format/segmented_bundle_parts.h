@@ -28,6 +28,7 @@ class SegmentedBundleParts {
   /// not those of the directory, in number, size and alignment.
   [[nodiscard]] Result<void> match(const TableReader& root);
 
+  [[nodiscard]] UsedRange header_range() const noexcept { return header_.extended.range(); }
   [[nodiscard]] const SegmentedBundleDirectory& directory() const noexcept { return directory_; }
   [[nodiscard]] ByteSource program() const { return segment(program_segment_); }
   [[nodiscard]] std::uint32_t program_segment() const noexcept { return program_segment_; }

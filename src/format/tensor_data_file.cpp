@@ -49,8 +49,7 @@ Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
     ETSTREAM_ASSIGN(const TensorDataHeader header, read_tensor_data_header(file));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
     ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(flatbuffer), file.name()));
-    const std::uint64_t position = TensorDataHeader::kPosition;
-    ETSTREAM_TRY(verify_flatbuffer(view, {{position, position + header.length}}));
+    ETSTREAM_TRY(verify_flatbuffer(view));
     return TensorDataFile(std::make_unique<const Parts>(Parts{std::move(file), header, std::move(view)}));
   });
 }
@@ -166,6 +165,8 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
     const auto check = [&]() -> Result<void> {
       const FlatbufferView& view = parts_->view;
       const TensorDataHeader& header = parts_->header;
+      ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header.range()}));
+      add_warnings(findings, std::move(flaws));
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
       ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
       if (version > kVersion) {

@@ -11,6 +11,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
+#include "schema/flatbuffer_verifier.h"
 
 namespace etstream {
 
@@ -23,6 +24,8 @@ struct TensorDataHeader {
   static constexpr std::uint64_t kPosition = 8;
   static constexpr std::string_view kMagic = "FH01";
   static constexpr std::uint32_t kSize = 40;
+
+  [[nodiscard]] UsedRange range() const noexcept { return {kPosition, kPosition + length}; }
 
   std::uint32_t length = 0;
   std::uint64_t flatbuffer_offset = 0;

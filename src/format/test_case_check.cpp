@@ -162,6 +162,10 @@ void add_warning(Findings& findings, std::string message) {
   if (findings.warnings.size() < kMostFindings) findings.warnings.push_back(std::move(message));
 }
 
+void add_warnings(Findings& findings, std::vector<std::string> messages) {
+  for (std::string& message : messages) add_warning(findings, std::move(message));
+}
+
 const MethodInfo* find_method(const std::vector<MethodInfo>& methods, std::string_view name,
                               Findings& findings) {
   for (const MethodInfo& method : methods) {

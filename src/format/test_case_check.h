@@ -4,6 +4,7 @@
 // that they do, and reads out of bounds where they don't.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,7 @@ inline constexpr std::size_t kMostFindings = 100;
 
 void add_error(Findings& findings, std::string message);
 void add_warning(Findings& findings, std::string message);
+void add_warnings(Findings& findings, std::vector<std::string> messages);
 
 /// The method that a suite names; adds an error if there is none.
 [[nodiscard]] const MethodInfo* find_method(const std::vector<MethodInfo>& methods, std::string_view name,

@@ -66,7 +66,7 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
 }
 
 Result<std::vector<XnnpackConstant>> constants_in(const FlatbufferView& graph) {
-  ETSTREAM_TRY(verify_flatbuffer(graph, {}, {.between_objects = false}));
+  ETSTREAM_TRY(verify_flatbuffer(graph));
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(graph));
   ETSTREAM_ASSIGN(const TableList listed, root.tables("constant_data"));
   std::vector<XnnpackConstant> out;

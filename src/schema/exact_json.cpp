@@ -41,7 +41,7 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
     }
     const Schema& schema = options.identifier ? state_->schema : state_->without_identifier;
     ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, std::move(flatbuffer), file.name()));
-    ETSTREAM_TRY(verify_flatbuffer(view, {}, {.between_objects = false, .walks_bytes = false}));
+    ETSTREAM_TRY(verify_flatbuffer(view));
     JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
     if (options.leave_out_over) {
       json.references = JsonReferences{options.file_name, 0, *options.leave_out_over};

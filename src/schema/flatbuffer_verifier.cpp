@@ -2,7 +2,9 @@
 #include "schema/flatbuffer_verifier.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -14,25 +16,37 @@ namespace {
 
 constexpr std::uint64_t kCountSize = 4;  // of a vector or string
 
-class Verifier {
+/// Where an object lies, and where it may go on with fields that the schema lacks.
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t declared_end = 0;
+};
+
+/// What a walk meets, for those who look at how objects lie.
+struct Met {
+  std::vector<Extent> extents;
+  std::unordered_set<std::uint64_t> vtables;  // that are in `extents`
+  std::optional<std::string> unaligned;       // the first vector that is
+  std::optional<std::string> unknown;         // the first field that the schema lacks
+};
+
+class Walk {
  public:
-  Verifier(const FlatbufferView& view, std::vector<UsedRange> used, const FlatbufferChecks& checks)
-      : view_(view), checks_(checks), used_(std::move(used)), budget_(view) {}
+  /// `met` may be null.
+  Walk(const FlatbufferView& view, const FlatbufferChecks& checks, Met* met)
+      : view_(view), checks_(checks), met_(met), budget_(view) {}
 
   Result<void> run() {
-    const std::uint64_t size = view_.file().size();
-    if (checks_.between_objects && size % kOffsetSize != 0) {
-      return view_.corrupt(size, text("an end at a multiple of ", kOffsetSize, ", as builders align it"),
-                           counted(size, "byte"));
-    }
     use(0, kOffsetSize + view_.schema().identifier().size());
     ETSTREAM_ASSIGN(const TableView root, view_.root());
-    ETSTREAM_TRY(verify_table(root, view_.schema().root_index(), 1));
-    return checks_.between_objects ? verify_gaps() : Result<void>();
+    return verify_table(root, view_.schema().root_index(), 1);
   }
 
  private:
-  void use(std::uint64_t begin, std::uint64_t size) { used_.push_back({begin, begin + size}); }
+  void use(std::uint64_t begin, std::uint64_t size) {
+    if (met_) met_->extents.push_back({begin, begin + size, begin + size});
+  }
 
   Result<void> visit(std::uint64_t position, std::uint64_t size) {
     use(position, size);
@@ -45,10 +59,39 @@ class Verifier {
       return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
                            declared.name);
     }
-    ETSTREAM_TRY(visit(table.position, table.size));
-    if (vtables_.insert(table.vtable).second) use(table.vtable, table.vtable_size);
+    ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
+    ETSTREAM_TRY(budget_.spend(table.position, extent));
+    if (met_) ETSTREAM_TRY(meet(table, declared, extent));
     for (const FieldType& field : declared.fields) ETSTREAM_TRY(verify_field(table, declared, field, depth));
     return {};
+  }
+
+  Result<void> meet(const TableView& table, const TableType& declared, std::uint64_t extent) {
+    const std::uint64_t declared_size = std::max<std::uint64_t>(extent, table.declared_size);
+    met_->extents.push_back({table.position, table.position + extent, table.position + declared_size});
+    if (met_->vtables.insert(table.vtable).second) use(table.vtable, table.vtable_size);
+    for (std::uint64_t slot = kVtableHeader + 2 * declared.fields.size();
+         !met_->unknown && slot + 2 <= table.vtable_size; slot += 2) {
+      ETSTREAM_ASSIGN(const std::uint64_t offset, view_.read_bits(table.vtable + slot, 2));
+      if (offset == 0) continue;
+      met_->unknown = view_
+                          .corrupt(table.vtable + slot,
+                                   text("the ", declared.fields.size(), " fields of ", declared.name,
+                                        " that the schema has"),
+                                   text("field ", (slot - kVtableHeader) / 2, ", which is not read"))
+                          .message;
+    }
+    return {};
+  }
+
+  /// `vector` has elements that are read `alignment` bytes at once.
+  void see_alignment(const VectorView& vector, std::uint64_t alignment) {
+    if (!met_ || met_->unaligned || vector.count == 0 || vector.elements() % alignment == 0) return;
+    met_->unaligned =
+        view_
+            .corrupt(vector.position, text("a vector whose elements lie at a multiple of ", alignment),
+                     text("elements at ", vector.elements()))
+            .message;
   }
 
   Result<void> verify_field(const TableView& table, const TableType& declared, const FieldType& field,
@@ -123,6 +166,7 @@ class Verifier {
         return visit(vector->position, kCountSize + count);
       case FieldKind::kInlineVector:
         use(vector->position, kCountSize + count * field.width);
+        see_alignment(*vector, field.natural_alignment);
         // Bytes are payloads, which hardly anybody walks through.
         return budget_.spend(
             vector->position,
@@ -142,49 +186,103 @@ class Verifier {
     return {};
   }
 
-  /// Whether the ranges in use lie apart from each other, or on each other where one is shared, and only
-  /// zeros lie between them.
-  Result<void> verify_gaps() {
-    std::sort(used_.begin(), used_.end(), [](const UsedRange& a, const UsedRange& b) {
+  const FlatbufferView& view_;
+  const FlatbufferChecks checks_;
+  Met* met_;
+  WalkBudget budget_;  // for those who walk after it, too
+};
+
+/// Looks at what lies between objects.
+class Gaps {
+ public:
+  Gaps(const FlatbufferView& view, std::vector<Extent> extents) : view_(view), extents_(std::move(extents)) {
+    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) {
       return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
-    UsedRange last;
-    for (const UsedRange& range : used_) {
-      if (range.begin == last.begin && range.end == last.end) continue;
-      if (range.begin < last.end) {
-        return view_.corrupt(
-            range.begin, text("nothing before offset ", last.end, ", where what is at ", last.begin, " ends"),
-            "another object");
-      }
-      ETSTREAM_TRY(verify_zeros(last.end, range.begin));
-      last = range;
-    }
-    return verify_zeros(last.end, view_.file().size());
   }
 
-  Result<void> verify_zeros(std::uint64_t begin, std::uint64_t end) {
+  /// The first object that lies on another, unless both are one that is shared.
+  [[nodiscard]] std::optional<std::string> overlap() const {
+    Extent last;
+    for (const Extent& extent : extents_) {
+      if (extent.begin == last.begin && extent.end == last.end) continue;
+      if (extent.begin < last.end) {
+        return view_
+            .corrupt(extent.begin,
+                     text("nothing before offset ", last.end, ", where what is at ", last.begin, " ends"),
+                     "another object")
+            .message;
+      }
+      last = extent;
+    }
+    return {};
+  }
+
+  /// The first byte that is not zero and no object's. A table's declared size covers what comes behind its
+  /// known fields, up to the next object.
+  [[nodiscard]] Result<std::optional<std::string>> nonzero() const {
+    std::uint64_t end = 0;
+    for (const Extent& extent : extents_) {
+      if (extent.begin > end) {
+        ETSTREAM_ASSIGN(auto found, nonzero_in(end, extent.begin));
+        if (found) return found;
+      }
+      end = std::max(end, extent.declared_end);
+    }
+    return nonzero_in(end, view_.file().size());
+  }
+
+ private:
+  [[nodiscard]] Result<std::optional<std::string>> nonzero_in(std::uint64_t begin, std::uint64_t end) const {
+    if (begin >= end) return std::optional<std::string>();
     if (end - begin <= sizeof(std::uint64_t)) {
       // The usual padding, next to what was read just now.
       ETSTREAM_ASSIGN(const std::uint64_t bits, view_.read_bits(begin, static_cast<unsigned>(end - begin)));
-      if (bits == 0) return {};
+      if (bits == 0) return std::optional<std::string>();
     }
-    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(view_.file(), begin, end));
-    if (!wrong) return {};
-    return view_.corrupt(wrong->offset, "zero, in the padding between objects", text(wrong->value));
+    ETSTREAM_ASSIGN(const auto found, find_nonzero(view_.file(), begin, end));
+    if (!found) return std::optional<std::string>();
+    return std::optional(
+        view_.corrupt(found->offset, "zero, in the padding between objects", text(found->value)).message);
   }
 
   const FlatbufferView& view_;
-  const FlatbufferChecks checks_;
-  std::vector<UsedRange> used_;
-  WalkBudget budget_;                          // for those who walk after it, too
-  std::unordered_set<std::uint64_t> vtables_;  // that are in used_
+  std::vector<Extent> extents_;
 };
 
 }  // namespace
 
-Result<void> verify_flatbuffer(const FlatbufferView& view, const std::vector<UsedRange>& also_used,
-                               const FlatbufferChecks& checks) {
-  return without_exceptions([&] { return Verifier(view, also_used, checks).run(); });
+Result<void> verify_flatbuffer(const FlatbufferView& view, const FlatbufferChecks& checks) {
+  return without_exceptions([&] { return Walk(view, checks, nullptr).run(); });
+}
+
+Result<std::vector<std::string>> find_flaws_of_layout(const FlatbufferView& view,
+                                                      const std::vector<UsedRange>& also_used) {
+  return without_exceptions([&]() -> Result<std::vector<std::string>> {
+    Met met;
+    for (const UsedRange& range : also_used) met.extents.push_back({range.begin, range.end, range.end});
+    ETSTREAM_TRY(Walk(view, {}, &met).run());
+    std::vector<std::string> flaws;
+    const auto add = [&](std::optional<std::string> flaw) {
+      if (flaw) flaws.push_back(std::move(*flaw));
+    };
+    const std::uint64_t size = view.file().size();
+    if (size % kOffsetSize != 0) {
+      add(view.corrupt(size, text("an end at a multiple of ", kOffsetSize, ", as builders align it"),
+                       counted(size, "byte"))
+              .message);
+    }
+    add(std::move(met.unaligned));
+    const Gaps gaps(view, std::move(met.extents));
+    add(gaps.overlap());
+    if (met.unknown) {
+      add(std::move(met.unknown));  // and what it leads to is no padding
+    } else {
+      ETSTREAM_ASSIGN(auto nonzero, gaps.nonzero());
+      add(std::move(nonzero));
+    }
+    return flaws;
+  });
 }
 
 }  // namespace etstream

@@ -14,7 +14,6 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kIdentifierPosition = 4;
-constexpr std::uint64_t kSmallestVtable = 4;
 constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;
 
 bool is_inline(FieldKind kind) {
@@ -64,22 +63,16 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   };
   if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
   out.vtable = static_cast<std::uint64_t>(vtable);
-  if (!range_fits(out.vtable, kSmallestVtable, file().size())) return out_of_place("inside the file");
+  if (!range_fits(out.vtable, sizeof(out.vtable_size), file().size())) return out_of_place("inside the file");
   // Its size, the table's, and then the fields' offsets.
   std::array<std::uint16_t, 2 + std::tuple_size_v<decltype(out.offsets)>> entries{};
   const std::span entry_bytes = std::as_writable_bytes(std::span(entries));
   const std::uint64_t behind = file().size() - out.vtable;
   ETSTREAM_TRY(read(out.vtable, entry_bytes.first(std::min<std::uint64_t>(behind, entry_bytes.size()))));
   out.vtable_size = entries[0];
-  out.size = entries[1];
-  if (out.vtable_size < kSmallestVtable || out.vtable_size % 2 != 0 ||
-      !range_fits(out.vtable, out.vtable_size, file().size())) {
-    return corrupt(out.vtable, "an even vtable size of at least 4, inside the file", text(out.vtable_size));
-  }
-  if (out.size < kOffsetSize || !range_fits(position, out.size, file().size())) {
-    return corrupt(out.vtable + 2,
-                   text("the size of the table at ", position, ", at least 4, inside the file"),
-                   text(out.size));
+  out.declared_size = entries[1];
+  if (out.vtable_size % 2 != 0 || !range_fits(out.vtable, out.vtable_size, file().size())) {
+    return corrupt(out.vtable, "an even vtable size, inside the file", text(out.vtable_size));
   }
   std::copy(entries.begin() + 2, entries.end(), out.offsets.begin());
   return out;
@@ -87,7 +80,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
 
 Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table,
                                                           const FieldType& field) const {
-  const std::uint64_t slot = kSmallestVtable + 2 * std::uint64_t{field.id};
+  const std::uint64_t slot = kVtableHeader + 2 * std::uint64_t{field.id};
   if (slot + 2 > table.vtable_size) return std::optional<std::uint64_t>();
   std::uint64_t offset = 0;
   if (field.id < table.offsets.size()) {
@@ -99,13 +92,24 @@ Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table
   const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
   const std::uint64_t alignment = is_inline(field.kind) ? field.natural_alignment : kOffsetSize;
   const std::uint64_t position = table.position + offset;
-  if (offset < kOffsetSize || !range_fits(offset, width, table.size) || position % alignment != 0) {
+  if (!range_fits(position, width, file().size()) || position % alignment != 0) {
     return corrupt(table.vtable + slot,
                    text("the offset of ", field.name, " in the table at ", table.position,
-                        ", aligned and inside its ", table.size, " bytes"),
+                        ", aligned and inside the file"),
                    text(offset));
   }
   return std::optional(position);
+}
+
+Result<std::uint64_t> FlatbufferView::extent(const TableView& table, const TableType& declared) const {
+  std::uint64_t end = kOffsetSize;
+  for (const FieldType& field : declared.fields) {
+    ETSTREAM_ASSIGN(const auto position, find(table, field));
+    if (!position) continue;
+    const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
+    end = std::max(end, *position + width - table.position);
+  }
+  return end;
 }
 
 Result<std::uint64_t> FlatbufferView::scalar(const TableView& table, const FieldType& field) const {
@@ -134,11 +138,11 @@ Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
       case FieldKind::kString:
         return string_object(target);
       case FieldKind::kInlineVector:
-        return vector_at(target, field.width, field.natural_alignment);
+        return vector_at(target, field.width);
       case FieldKind::kUnionTypeVector:
-        return vector_at(target, 1, 1);
+        return vector_at(target, 1);
       default:
-        return vector_at(target, kOffsetSize, kOffsetSize);
+        return vector_at(target, kOffsetSize);
     }
   };
   ETSTREAM_ASSIGN(const VectorView found, checked());
@@ -163,6 +167,11 @@ Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table,
     return corrupt(table.position, text("a value of the union ", declared.name, ".", field.name), "nothing");
   }
   ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  if (type == 0) {
+    // What NONE leads to is nobody's, but must be there for FlatBuffers' verifier.
+    ETSTREAM_TRY(follow(offset, 1, 1));
+    return std::optional<MemberView>();
+  }
   ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, offset));
   return std::optional(found);
 }
@@ -182,14 +191,12 @@ Result<MemberView> FlatbufferView::member_of(const TableType& declared, const Fi
 }
 
 Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
-  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
+  ETSTREAM_ASSIGN(const std::uint64_t target, element_at(vector, i));
   return table(target);
 }
 
 Result<VectorView> FlatbufferView::string_at(const VectorView& vector, std::uint64_t i) const {
-  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
+  ETSTREAM_ASSIGN(const std::uint64_t target, element_at(vector, i));
   return string_object(target);
 }
 
@@ -254,6 +261,12 @@ Result<FlatbufferView::Offset> FlatbufferView::offset_in(const TableView& table,
   return Offset{position, distance};
 }
 
+Result<std::uint64_t> FlatbufferView::element_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  // FlatBuffers takes an element that leads to itself.
+  return offset.distance == 0 ? Result<std::uint64_t>(offset.position) : follow(offset);
+}
+
 Result<std::uint64_t> FlatbufferView::follow(const Offset& offset, std::uint64_t size,
                                              std::uint64_t alignment) const {
   const std::uint64_t target = offset.position + offset.distance;
@@ -265,8 +278,7 @@ Result<std::uint64_t> FlatbufferView::follow(const Offset& offset, std::uint64_t
   return target;
 }
 
-Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size,
-                                             std::uint64_t alignment) const {
+Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size) const {
   ETSTREAM_ASSIGN(const std::uint64_t count, read_bits(position, kOffsetSize));
   const VectorView found{position, static_cast<std::uint32_t>(count)};
   if (!range_fits(found.elements(), count * element_size, file().size())) {
@@ -275,15 +287,11 @@ Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64
                         " that is inside the file"),
                    text(count));
   }
-  if (count > 0 && found.elements() % alignment != 0) {
-    return corrupt(position, text("a vector whose elements lie at a multiple of ", alignment),
-                   text("elements at ", found.elements()));
-  }
   return found;
 }
 
 Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
-  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1, 1));
+  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1));
   const std::uint64_t end = found.elements() + found.count;
   ETSTREAM_ASSIGN(const std::uint64_t last, read_bits(end, 1));
   if (last != 0) return corrupt(end, "the zero that ends a string", text(last));

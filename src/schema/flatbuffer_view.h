@@ -25,13 +25,17 @@
 namespace etstream {
 
 inline constexpr std::uint64_t kOffsetSize = 4;
+/// Of a vtable: its size and the table's, before the fields' offsets.
+inline constexpr std::uint64_t kVtableHeader = 4;
 
-/// A table whose vtable lies in the file. Positions are offsets in the file.
+/// A table whose vtable lies in the file. Positions are offsets in the file. FlatBuffers' Python builder
+/// before 25.12.19 shares one vtable between tables of different sizes, so the size that it declares may be
+/// too small or too large, and is no bound for anything.
 struct TableView {
   std::uint64_t position = 0;
   std::uint64_t vtable = 0;
   std::uint16_t vtable_size = 0;
-  std::uint16_t size = 0;
+  std::uint16_t declared_size = 0;
   // At hand, so that most fields take no read of their own:
   std::array<std::uint16_t, 12> offsets{};  // the vtable's first entries: where fields are, 0 if absent
   std::array<std::byte, 36> content{};      // the table's first bytes, or all
@@ -70,10 +74,13 @@ class FlatbufferView {
   /// Where the field's inline part is; none if it is absent.
   [[nodiscard]] Result<std::optional<std::uint64_t>> find(const TableView& table,
                                                           const FieldType& field) const;
+  /// The bytes that a table, which is one of `declared`, takes up to the end of its last known field.
+  [[nodiscard]] Result<std::uint64_t> extent(const TableView& table, const TableType& declared) const;
   /// A scalar's bits, zero-extended; those of the default if it is absent, 0 if it has none.
   [[nodiscard]] Result<std::uint64_t> scalar(const TableView& table, const FieldType& field) const;
   [[nodiscard]] Result<std::optional<TableView>> child(const TableView& table, const FieldType& field) const;
-  /// A vector, or a string: its elements are inside the file.
+  /// A vector, or a string: its elements are inside the file. They may lie unaligned, as FlatBuffers takes
+  /// them.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const TableView& table,
                                                          const FieldType& field) const;
   [[nodiscard]] Result<std::optional<std::string>> string(const TableView& table,
@@ -124,11 +131,12 @@ class FlatbufferView {
   /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
   Result<std::uint64_t> follow(const Offset& offset, std::uint64_t size = 4,
                                std::uint64_t alignment = 4) const;
+  /// Where element `i` of a vector of tables or strings leads.
+  Result<std::uint64_t> element_at(const VectorView& vector, std::uint64_t i) const;
   /// Member number `type`, which is said at `type_position`, behind an offset.
   Result<MemberView> member_of(const TableType& declared, const FieldType& field, std::uint64_t type,
                                std::uint64_t type_position, const Offset& offset) const;
-  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size,
-                               std::uint64_t alignment) const;
+  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size) const;
   Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
 
   const Schema* schema_;

@@ -48,7 +48,8 @@ class JsonFlatbufferWriter {
       return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
                            declared.name);
     }
-    ETSTREAM_TRY(budget_.spend(table.position, table.size));
+    ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
+    ETSTREAM_TRY(budget_.spend(table.position, extent));
     out_.begin('{');
     for (const FieldType& field : declared.fields) {
       if (field.deprecated) continue;

@@ -65,7 +65,9 @@ std::string message_of(std::string_view json, const std::string& folder = "") {
 std::string json_of(const std::vector<std::byte>& file, const JsonOptions& options = {.compact = true}) {
   const auto view = FlatbufferView::open(schema(), ByteSource::memory(file), "file");
   if (!view) return view.error().message;
-  if (const auto verified = verify_flatbuffer(*view); !verified) return verified.error().message;
+  const auto flaws = find_flaws_of_layout(*view);
+  if (!flaws) return flaws.error().message;
+  if (!flaws->empty()) return flaws->front();
   std::vector<std::byte> out;
   const auto written = write_json(*view, options, *open_memory_sink(out));
   if (!written) return written.error().message;

@@ -90,7 +90,9 @@ TEST_CASE(
   CHECK(shorter->segment_data_size() == 0);
   CHECK(findings_of(file).ok());
   put_at(file, kSegmentSize, std::uint64_t{20840});  // is not in the header now
-  CHECK(lines_of(findings_of(file).errors) ==
+  const Findings findings = findings_of(file);
+  CHECK(findings.ok());
+  CHECK(lines_of(findings.warnings) ==
         "bad: offset 32: expected zero, in the padding between objects, found 104\n");
 }
 
@@ -225,8 +227,11 @@ TEST_CASE("segments without an extended header are found") {
   std::string file = real_program();
   std::fill_n(file.begin() + 8, 32,
               '\0');  // now the segment is a part of the flatbuffer that nothing refers to
-  REQUIRE(findings_of(file).errors.size() == 1);
-  CHECK(exactly(findings_of(file).errors[0]) == containing("expected zero, in the padding between objects"));
+  CHECK(lines_of(findings_of(file).errors) ==
+        "bad: offset 8: expected an extended header, as there are segments, found none\n");
+  REQUIRE(findings_of(file).warnings.size() == 1);
+  CHECK(exactly(findings_of(file).warnings[0]) ==
+        containing("expected zero, in the padding between objects"));
   file = program_with({segment(0, 100)}, std::string(100, '\0'));
   std::fill_n(file.begin() + 8, 32, '\0');
   CHECK(lines_of(findings_of(file).errors) ==
@@ -236,7 +241,10 @@ TEST_CASE("segments without an extended header are found") {
 TEST_CASE("a header whose magic is another is none, and then its bytes are found") {
   std::string file = real_program();
   put_at(file, kMagic, 'E');
-  CHECK(lines_of(findings_of(file).errors) ==
+  const Findings findings = findings_of(file);
+  CHECK(lines_of(findings.errors) ==
+        "bad: offset 8: expected an extended header, as there are segments, found none\n");
+  CHECK(lines_of(findings.warnings) ==
         "bad: offset 8: expected zero, in the padding between objects, found 69\n");
 }
 

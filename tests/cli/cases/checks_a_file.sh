@@ -12,8 +12,8 @@ try etstream verify fifo
 try etstream verify empty
 head -c 20000 out.bpte >short.bpte
 try etstream verify short.bpte
-# One byte of padding, and one in the table of segments of the program inside.
+# The size of a vtable.
 cp aligned.bpte damaged.bpte
-printf '\001' | dd of=damaged.bpte bs=1 seek=100 conv=notrunc status=none
+printf '\001' | dd of=damaged.bpte bs=1 seek=98 conv=notrunc status=none
 try etstream verify damaged.bpte
 try etstream inspect damaged.bpte
