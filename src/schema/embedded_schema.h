@@ -10,7 +10,7 @@
 
 namespace etstream {
 
-/// `Binary` is the class that flatc makes of a schema with --bfbs-gen-embed. The same object at every call.
+/// `Binary` is the class that schema/compile_schema.cpp makes of a schema. The same object at every call.
 template <class Binary>
 [[nodiscard]] Result<const Schema*> embedded_schema() {
   static const Result<Schema> kSchema =
