@@ -61,8 +61,8 @@ struct ProgramPlan {
 
 /// The plan of the program with these changes, under these options. Constants are read where their SHA-256 is
 /// asked for. Errors: those of plan(ProgramFile, ProgramLayoutOptions); kNotFound for a method that the
-/// program does not have, kInvalidArgument for dropping all, for a key that two constants would have, and for
-/// constants moved both ways.
+/// program does not have, kInvalidArgument for dropping all, for a key that two constants would have, for
+/// moving constants out where there are none, and for constants moved both ways.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramFile& program,
                                                        const ProgramChanges& changes,
                                                        const ProgramLayoutOptions& options = {});

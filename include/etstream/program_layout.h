@@ -46,6 +46,10 @@ struct ProgramLayoutOptions {
   /// Has the two alignments before hold in the file where ExecuTorch 1.5.1 lets them go: of constant tensors
   /// over that of segments, and of delegates in segments. ExecuTorch loads such a program as any other.
   bool strict_alignment = false;
+  /// Moves constants that are in the flatbuffer (Program.constant_buffer, which ExecuTorch 1.3 and later
+  /// refuse) into a segment. There are such in programs of older releases, exported with
+  /// `extract_constant_segment=False`.
+  bool extract_constants = false;
   /// The release of ExecuTorch, and the way of its FlatBuffers builder, that the program is written as. Kept
   /// as the program shows them; kLatestRelease and kOfEqualSize for one that is described.
   std::optional<ExecutorchRelease> as_of = std::nullopt;
@@ -54,7 +58,7 @@ struct ProgramLayoutOptions {
   /// Whether nothing is asked for.
   [[nodiscard]] bool empty() const noexcept {
     return !segment_alignment && !constant_tensor_alignment && !delegate_alignment && !delegates &&
-           !strict_alignment && !as_of && !vtables;
+           !strict_alignment && !extract_constants && !as_of && !vtables;
   }
 };
 

@@ -172,6 +172,10 @@ void add_pte_command(CLI::App& app, Run& run) {
                                      "Have the data of delegates inline, in the flatbuffer, or in segments")
                         ->type_name(CLI::detail::join(kDelegatePlaces, "|"))
                         ->check(CLI::IsMember(kDelegatePlaces).description(""));
+  command->add_flag(
+      "--extract-constants", arguments->layout.extract_constants,
+      "Move constants that are inline, in the flatbuffer, into a segment, as ExecuTorch 1.3 and "
+      "later need them");
   command->add_flag("--strict-alignment", arguments->layout.strict_alignment,
                     "Have both alignments hold in segments too, where ExecuTorch lets them go");
   add_as_of(*command, arguments->layout.as_of);

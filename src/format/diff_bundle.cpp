@@ -53,11 +53,9 @@ Result<void> compare_suites(DiffList list, const BundledProgramFile& a, const Bu
 Result<bool> compare_programs(DiffList& list, const BundledProgramFile& a, const BundledProgramFile& b) {
   ETSTREAM_ASSIGN(const bool same, same_bytes(a.program(), b.program()));
   if (same) return true;
-  const auto one = a.open_program();
-  const auto other = b.open_program();
-  if (one && other) return diff_programs(*one, *other, list.within("program"));
-  ETSTREAM_TRY(list.compare_bytes("program", "one that can't be read", a.program(), b.program()));
-  return false;
+  ETSTREAM_ASSIGN(const ProgramFile one, a.open_program());
+  ETSTREAM_ASSIGN(const ProgramFile other, b.open_program());
+  return diff_programs(one, other, list.within("program"));
 }
 
 }  // namespace

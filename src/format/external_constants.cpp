@@ -53,6 +53,11 @@ class ConstantMover {
   Result<TensorData> run() {
     if (draft_.constants || !draft_.inline_constants.empty()) ETSTREAM_TRY(move_tensors());
     ETSTREAM_TRY(move_named_data());
+    // ExecuTorch's Module refuses a file without keys.
+    if (out_.entries.empty()) {
+      return make_error(ErrorCode::kInvalidArgument, draft_.view.name(),
+                        ": has no constants and no named data to move out");
+    }
     return std::move(out_);
   }
 

@@ -13,7 +13,7 @@
 namespace etstream {
 
 /// Takes all constants and named data out of the draft. Errors: kInvalidArgument for a key that two would
-/// have; kCorrupt for a constant that is not inside its segment; those of reading.
+/// have, and where there are none; kCorrupt for a constant that is not inside its segment; those of reading.
 [[nodiscard]] Result<TensorData> move_constants_out(ProgramDraft& draft, const ConstantsOut& options);
 
 /// Takes the tensors that the draft has outside, and all data without a layout, in from these files. A tensor

@@ -40,6 +40,7 @@ class ProgramPlanner {
   Result<Layout> run(const ProgramLayoutOptions& options) {
     if (options.delegates == DelegateData::kInline) move_delegates_inline(draft_);
     if (options.delegates == DelegateData::kInSegments) ETSTREAM_TRY(move_delegates_to_segments(draft_));
+    if (options.extract_constants) ETSTREAM_TRY(extract_constants());
     ETSTREAM_TRY(join_pieces(options.constant_tensor_alignment.has_value()));
     if (options.strict_alignment) set_own_alignments();
     base_alignment_ = style_.segments;
@@ -57,6 +58,14 @@ class ProgramPlanner {
   }
 
  private:
+  Result<void> extract_constants() {
+    if (draft_.constants && !draft_.constants->offsets.empty()) return {};
+    ETSTREAM_TRY(split_constants(draft_));
+    // ExecuTorch loads no program without the placeholder.
+    if (draft_.constants->pieces->empty()) draft_.constants->pieces->emplace_back();
+    return {};
+  }
+
   Result<void> join_pieces(bool align_constants) {
     if (align_constants && draft_.constants && !draft_.constants->offsets.empty()) {
       ETSTREAM_TRY(split_constants(draft_));

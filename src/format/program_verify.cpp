@@ -79,6 +79,7 @@ class ProgramVerifier {
     inline_delegates_ = inline_delegates.size();
     ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
     if (constants) ETSTREAM_TRY(verify_subsegments(*constants));
+    ETSTREAM_TRY(verify_inline_constants(root, constants));
     ETSTREAM_ASSIGN(const TableList mutable_data, root.tables("mutable_data_segments"));
     for (std::uint32_t i = 0; i < mutable_data.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader data, mutable_data.at(i));
@@ -93,6 +94,26 @@ class ProgramVerifier {
       check_index(named, "NamedData.segment_index", index, segments_.size());
       if (!key) error(named.position(), "NamedData.key", "none");
       if (key && !keys.insert(*key).second) error(named.position(), "each key once", quote(*key));
+    }
+    return {};
+  }
+
+  /// Runtimes take constants from a segment where one says where they are in it, if only a placeholder.
+  Result<void> verify_inline_constants(const TableReader& root, const std::optional<TableReader>& segment) {
+    ETSTREAM_ASSIGN(const TableList constants, root.tables("constant_buffer"));
+    std::uint32_t pieces = 0;
+    if (segment) {
+      ETSTREAM_ASSIGN(const auto offsets, segment->vector("offsets"));
+      if (offsets) pieces = offsets->count;
+    }
+    if (pieces > 1 && constants.size() > 0) {
+      error(root.position(), "constants in a segment or in the flatbuffer, or ExecuTorch does not load them",
+            "some in both");
+    } else if (pieces == 0) {
+      warning(
+          root.position(), "constants in a segment, if only a placeholder",
+          text(counted(constants.size(), "constant"), " in the flatbuffer, which ExecuTorch 1.3 and later ",
+               "refuse to load from there; etstream pte --extract-constants moves them"));
     }
     return {};
   }

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from command import Etstream
+from command import Etstream, assert_same_bytes
+from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
 from executorch_bundle import LoadedProgram
 from layouts import BASES, PteLayout, layouts_of, neighbours_of
-from models import LARGE_PROGRAMS, PROGRAMS, CachedModel
+from models import LARGE_PROGRAMS, PROGRAMS, CachedModel, export
 
 RTOL, ATOL = 1e-4, 1e-4
 
@@ -83,6 +84,18 @@ def test_a_program_under_another_layout_is_sound_and_gives_the_same_outputs(
         for method, group in subject.cases().items():
             outputs = program.run(method, group[0].inputs)
             torch.testing.assert_close(tuple(outputs), group[0].outputs, rtol=RTOL, atol=ATOL)
+
+
+def test_constants_taken_out_of_the_flatbuffer_are_where_executorch_has_them(
+    etstream: Etstream, tmp_path: Path
+) -> None:
+    exported = export("two_methods")
+    older = tmp_path / "older.pte"
+    older.write_bytes(bytes(_program_to_flatbuffer(exported.manager._emitter_output.program).data))
+    with pytest.raises(RuntimeError, match="method_meta"):
+        LoadedProgram(older.read_bytes()).run(next(iter(exported.cases)), [])
+    ours = etstream.pte(older, tmp_path / "ours.pte", "--extract-constants")
+    assert_same_bytes(ours, bytes(exported.manager.buffer), "with --extract-constants")
 
 
 @pytest.mark.parametrize(

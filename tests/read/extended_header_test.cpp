@@ -101,7 +101,7 @@ std::string program_with(const std::vector<program::DataSegmentT>& segments, con
   const std::string real = real_program();
   program::ProgramT object;
   program::GetProgram(real.data())->UnPackTo(&object);
-  object.constant_segment.reset();
+  object.constant_segment->offsets = {0};
   object.execution_plan.resize(1);
   for (auto& value : object.execution_plan[0]->values) {
     if (auto* tensor = value->val.AsTensor(); tensor && !tensor->allocation_info) tensor->data_buffer_idx = 0;

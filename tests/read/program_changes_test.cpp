@@ -56,6 +56,52 @@ program::TensorT& first_constant(ProgramT& object) {
   std::abort();
 }
 
+TEST_CASE(
+    "constants in the flatbuffer are warned of, and extracted are a segment as ExecuTorch writes it") {
+  const std::string older = older_program();
+  const Findings findings = findings_of(older);
+  CHECK(findings.ok());
+  REQUIRE(findings.warnings.size() == 1);
+  CHECK(exactly(findings.warnings[0]) ==
+        containing("expected constants in a segment, if only a placeholder, found 5 constants in the "
+                   "flatbuffer, which ExecuTorch 1.3 and later refuse to load from there; etstream pte "
+                   "--extract-constants moves them"));
+  const auto opened = ProgramFile::open(file_of(older));
+  REQUIRE(opened);
+  const auto extracted = plan(*opened, {.extract_constants = true});
+  REQUIRE_MESSAGE(extracted, extracted.error().message);
+  const std::string newer = written(*extracted);
+  CHECK(lines_of(findings_of(newer).warnings).empty());
+  const auto constants = [](const std::string& file) {
+    const SegmentInfo segment = ProgramFile::open(file_of(file))->segments().value().at(0);
+    CHECK(segment.use == "constants");
+    return file.substr(segment.offset, segment.size);
+  };
+  CHECK((constants(newer) == constants(real_program())));
+
+  // What has them in a segment stays as it is.
+  const auto real = ProgramFile::open(file_of(real_program()));
+  REQUIRE(real);
+  CHECK((written(plan(*real, {.extract_constants = true}).value()) == real_program()));
+}
+
+TEST_CASE("constants both in the flatbuffer and in a segment are found, as ExecuTorch refuses them") {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.constant_buffer.push_back(std::make_unique<program::BufferT>());
+  object.segments.at(0)->size = 0;
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  const Findings findings = findings_of(finished(builder));
+  const auto is_it = [](const std::string& error) {
+    return error.find(
+               "in a segment or in the flatbuffer, or ExecuTorch does not load them, found some in both") !=
+           std::string::npos;
+  };
+  CHECK(std::count_if(findings.errors.begin(), findings.errors.end(), is_it) == 1);
+}
+
 TEST_CASE("constants in the flatbuffer move out as those in a segment do, and come back into one") {
   const auto older = planned(older_program(), {.constants_out = ConstantsOut()});
   const auto newer = planned(real_program(), {.constants_out = ConstantsOut()});

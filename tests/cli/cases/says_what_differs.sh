@@ -9,6 +9,11 @@ try etstream diff model.pte changed.pte --json
 etstream bundle model.pte --cases cases.json -o a.bpte >/dev/null
 etstream bundle changed.pte --cases cases.json -o b.bpte --format segmented >/dev/null
 try etstream diff a.bpte b.bpte
+# A program that can't be read.
+cp a.bpte bad.bpte
+printf 'ET99' | dd of=bad.bpte bs=1 seek=68 conv=notrunc status=none
+try etstream diff a.bpte bad.bpte
+try etstream diff bad.bpte a.bpte --json
 try etstream diff model.pte a.bpte
 try etstream diff model.pte missing.pte
 try etstream diff model.pte
