@@ -44,35 +44,44 @@ Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                             const std::vector<SegmentInfo>& segments, const SegmentRoom& room,
                             Findings& findings) {
   constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
-  const auto error = [&](std::uint64_t position, std::string_view expected, std::string_view found) {
-    add_error(findings, view.corrupt(position, expected, found).message);
+  const auto warning = [&](std::uint64_t position, std::string_view expected, std::string_view found) {
+    add_warning(findings, view.corrupt(position, expected, found).message);
   };
-  std::uint64_t end = room.metadata_end;
+  std::vector<const SegmentInfo*> in_file;
   for (const SegmentInfo& segment : segments) {
-    if (segment.size == 0) continue;
-    if (segment.offset < end) {
-      error(segment.offset, text("no segment before offset ", end, ", where what comes before it ends"),
-            counted(segment.size, "byte") + " of one");
-      return {};
+    if (segment.size != 0) in_file.push_back(&segment);
+  }
+  std::stable_sort(in_file.begin(), in_file.end(),
+                   [](const SegmentInfo* a, const SegmentInfo* b) { return a->offset < b->offset; });
+  std::uint64_t end = room.metadata_end;
+  for (const SegmentInfo* segment : in_file) {
+    const std::uint64_t offset = segment->offset;
+    const std::string found = counted(segment->size, "byte") + " of one";
+    if (offset < room.metadata_end) {
+      // Weights would be read out of the flatbuffer.
+      const auto expected =
+          text("no segment before offset ", room.metadata_end, ", where what comes before it ends");
+      add_error(findings, view.corrupt(offset, expected, found).message);
+    } else if (offset < end) {
+      warning(offset, text("no segment before offset ", end, ", where what comes before it ends"), found);
+    } else {
+      ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file, end, offset));
+      if (wrong) warning(wrong->offset, "zero, in the padding before a segment", text(wrong->value));
     }
-    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file, end, segment.offset));
-    if (wrong) error(wrong->offset, "zero, in the padding before a segment", text(wrong->value));
-    if (segment.offset % kWeakAlignment != 0) {
-      const Error weak = view.corrupt(segment.offset, text("a segment at a multiple of ", kWeakAlignment),
-                                      "one that is not");
-      add_warning(findings, weak.message);
+    if (offset % kWeakAlignment != 0) {
+      warning(offset, text("a segment at a multiple of ", kWeakAlignment), "one that is not");
     }
-    end = segment.offset + segment.size;
+    end = std::max(end, offset + segment->size);
   }
   const std::uint64_t announced = room.base_offset + room.data_size;
   if (room.data_size != 0 && announced < end) {
-    error(room.size_position, text("a segment data size that reaches to ", end, " at least"),
-          text(room.data_size));
+    warning(room.size_position, text("a segment data size that reaches to ", end, " at least"),
+            text(room.data_size));
   }
   const std::uint64_t last = std::max(end, announced);
   if (file.size() > last) {
     const std::string found = counted(file.size() - last, "byte") + " that nothing refers to";
-    add_warning(findings, view.corrupt(last, text("the end of ", room.whole), found).message);
+    warning(last, text("the end of ", room.whole), found);
   }
   return {};
 }

@@ -33,11 +33,13 @@ Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::s
   field(8, header.program_size);
   field(16, header.segment_base_offset);
   if (header.length >= ExtendedHeader::kSize) field(24, header.segment_data_size);
-  if (header.program_size < ExtendedHeader::kPosition + header.length || header.program_size > file.size()) {
-    return corrupt(8, "a program size that holds the header and is inside the file's ", file.size(),
-                   " bytes, found ", header.program_size);
+  if (header.program_size > file.size()) {
+    return corrupt(8, "a program size inside the file's ", file.size(), " bytes, found ",
+                   header.program_size);
   }
-  if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
+  // Segments are each looked at where they are read; older writers left the size out.
+  if (header.segment_data_size != 0 &&
+      !range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
     return corrupt(16, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
                    " bytes from ", header.segment_base_offset, " on");
   }

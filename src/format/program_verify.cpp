@@ -93,7 +93,8 @@ class ProgramVerifier {
       ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
       check_index(named, "NamedData.segment_index", index, segments_.size());
       if (!key) error(named.position(), "NamedData.key", "none");
-      if (key && !keys.insert(*key).second) error(named.position(), "each key once", quote(*key));
+      // ExecuTorch takes the first, but refuses both where it merges them with those of a file of weights.
+      if (key && !keys.insert(*key).second) warning(named.position(), "each key once", quote(*key));
     }
     return {};
   }
@@ -144,7 +145,7 @@ class ProgramVerifier {
   }
 
   Result<void> verify_plan(const TableReader& plan) {
-    for (const std::string_view name : {"name", "values", "inputs", "outputs", "chains", "operators"}) {
+    for (const std::string_view name : {"name", "values", "inputs", "outputs", "chains"}) {
       ETSTREAM_ASSIGN(const auto vector, plan.vector(name));
       if (!vector) error(plan.position(), text("ExecutionPlan.", name), "none");
     }

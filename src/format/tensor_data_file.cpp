@@ -136,7 +136,8 @@ Result<void> check_entry(const FlatbufferView& view, const TableReader& named, s
 }
 
 Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
-                           const std::vector<SegmentInfo>& segments, Findings& findings) {
+                           const TensorDataHeader& header, const std::vector<SegmentInfo>& segments,
+                           Findings& findings) {
   ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
   std::set<std::string> keys;
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
@@ -152,7 +153,16 @@ Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
       error(text("NamedData.segment_index from 0 to below ", segments.size()), text(index));
       continue;
     }
-    ETSTREAM_TRY(check_entry(view, named, segments[index].size, findings));
+    // ExecuTorch compares a segment's end from the first one on with theirs in the file.
+    const SegmentInfo& segment = segments[index];
+    const std::uint64_t end = segment.offset - header.segment_base_offset + segment.size;
+    const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;
+    if (end > announced) {
+      error(text("a segment inside the ", announced, " bytes that the header announces, or ExecuTorch does ",
+                 "not load it"),
+            text("its end at ", end));
+    }
+    ETSTREAM_TRY(check_entry(view, named, segment.size, findings));
   }
   return {};
 }
@@ -180,7 +190,7 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
       const SegmentRoom room{"the file", header.flatbuffer_end(), header.segment_base_offset,
                              header.segment_data_size, TensorDataHeader::kPosition + 32};
       ETSTREAM_TRY(check_segments(view, parts_->file, segments, room, findings));
-      return check_entries(view, root, segments, findings);
+      return check_entries(view, root, header, segments, findings);
     };
     auto done = check();
     if (done || done.error().code != ErrorCode::kCorrupt) return done;

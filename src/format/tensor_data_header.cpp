@@ -48,10 +48,6 @@ Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
     return corrupt(8, "a flatbuffer inside the file's ", file.size(), " bytes, found ",
                    header.flatbuffer_size, " bytes from ", header.flatbuffer_offset, " on");
   }
-  if (header.flatbuffer_end() < TensorDataHeader::kPosition + header.length) {
-    return corrupt(8, "a flatbuffer that ends behind the header's ", header.length,
-                   " bytes, found its end at ", header.flatbuffer_end());
-  }
   if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
     return corrupt(24, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
                    " bytes from ", header.segment_base_offset, " on");

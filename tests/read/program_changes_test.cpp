@@ -56,8 +56,7 @@ program::TensorT& first_constant(ProgramT& object) {
   std::abort();
 }
 
-TEST_CASE(
-    "constants in the flatbuffer are warned of, and extracted are a segment as ExecuTorch writes it") {
+TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segment as ExecuTorch writes it") {
   const std::string older = older_program();
   const Findings findings = findings_of(older);
   CHECK(findings.ok());

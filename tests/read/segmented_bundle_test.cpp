@@ -189,7 +189,7 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
       {"header too short", put(std::size_t{12}, std::uint32_t{32}),
        "an extended header of at least 64 bytes"},
       {"reserved", put(std::size_t{8 + 50}, std::uint8_t{1}), "zeros, which are reserved"},
-      {"metadata beyond the end", put(std::size_t{16}, std::uint64_t{1} << 40), "a program size that holds"},
+      {"metadata beyond the end", put(std::size_t{16}, std::uint64_t{1} << 40), "a program size inside"},
       {"base inside the metadata", put(std::size_t{24}, std::uint64_t{80}), "expected segments"},
       {"segments beyond the end", put(std::size_t{32}, std::uint64_t{1} << 62), "expected segments"},
       {"directory beyond the end", put(std::size_t{40}, std::uint64_t{1} << 62),
