@@ -31,6 +31,8 @@ def known(value: Any) -> Any:
     if torch is not None and isinstance(value, torch.Tensor):
         return tensor_bytes(value)
     if torch is not None and isinstance(value, torch.UntypedStorage):
+        if value.device.type != "cpu":
+            raise ValueError(f"expected a storage on the CPU, found one on {value.device}")
         return tensor_bytes(torch.empty(0, dtype=torch.uint8).set_(value))
     cords = sys.modules.get("executorch.exir._serialize._cord")
     if cords is not None and isinstance(value, cords.Cord):
@@ -46,18 +48,50 @@ def known(value: Any) -> Any:
 def tensor_bytes(tensor: Any) -> memoryview:
     """The elements of a contiguous torch tensor on the CPU, in place; the view keeps it alive.
 
-    Raises ValueError for one that is elsewhere, or not contiguous.
+    Raises what expect_elements() does, and ValueError for one that is elsewhere, or not contiguous.
     """
-    import torch
-
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise ValueError(f"expected a dense tensor on the CPU, found {tensor.layout} on {tensor.device}")
+    expect_elements(tensor)
+    if tensor.device.type != "cpu":
+        raise ValueError(f"expected a dense tensor on the CPU, found one on {tensor.device}")
     if not tensor.is_contiguous():
         raise ValueError("expected a contiguous tensor: use .contiguous(), or pass it as a value")
     if tensor.numel() == 0:
         return memoryview(b"")
-    elements = tensor.detach().resolve_conj().resolve_neg()
+    is_lazy = tensor.is_conj() or tensor.is_neg()
+    elements = tensor.detach().resolve_conj().resolve_neg() if is_lazy else tensor
     # Neither torch's buffers nor NumPy know all of its types, and NumPy may not be there.
-    view = (ctypes.c_ubyte * (elements.numel() * elements.element_size())).from_address(elements.data_ptr())
+    view = (ctypes.c_ubyte * elements.nbytes).from_address(elements.data_ptr())
     view.owner = elements
     return memoryview(view).cast("B")
+
+
+def expect_elements(tensor: Any) -> None:
+    """Raises unless a torch tensor is dense, and its elements are all that it is and, on the CPU, are in memory.
+
+    ValueError for a sparse, nested or meta tensor; TypeError for a quantized one, and for one without data of its own:
+    a subclass that is made of other tensors, a fake or a functional tensor.
+    """
+    import torch
+
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        raise ValueError(f"expected a dense tensor on the CPU, found {tensor.layout} on {tensor.device}")
+    if tensor.is_nested:
+        raise ValueError("expected a dense tensor, found a nested one")
+    if tensor.is_quantized:
+        raise TypeError(f"expected a tensor of numbers, found a quantized one, of {tensor.dtype}")
+    kind = f"a {type(tensor).__module__}.{type(tensor).__qualname__}"
+    if hasattr(tensor, "__tensor_flatten__"):
+        parts = ", ".join(tensor.__tensor_flatten__()[0])
+        raise TypeError(f"expected a tensor with data of its own, found {kind}, made of {parts}")
+    if tensor.device.type == "cpu" and tensor.numel() != 0 and not _are_in_memory(tensor):
+        raise TypeError(f"expected a tensor with data of its own, found {kind} without data")
+
+
+def _are_in_memory(tensor: Any) -> bool:
+    """Whether a strided tensor's elements are."""
+    steps = zip(tensor.shape, tensor.stride())
+    end = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps) + 1
+    try:
+        return tensor.data_ptr() != 0 and tensor.untyped_storage().nbytes() >= end * tensor.element_size()
+    except RuntimeError:  # a functional tensor's, for one
+        return False

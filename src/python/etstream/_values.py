@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from etstream import _core
-from etstream._buffers import tensor_bytes
+from etstream._buffers import expect_elements, tensor_bytes
 
 
 def tensor(value: Any) -> _core.Tensor:
@@ -17,8 +17,8 @@ def tensor(value: Any) -> _core.Tensor:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
-        if value.device.type != "meta":  # which has no bytes
-            value = value.cpu().contiguous()
+        expect_elements(value)
+        value = value.cpu().contiguous()
         return _core.Tensor(dtype, list(value.shape), tensor_bytes(value))
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):

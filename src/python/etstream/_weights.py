@@ -58,6 +58,7 @@ def plan_tensor_data(
         InvalidArgumentError: a name for two tensors that differ; a dtype that is not floating-point; rules
             that can't be followed.
         NotFoundError: a file, or a pattern that matches no tensor.
+        TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
@@ -115,8 +116,15 @@ def checkpoint_of(given: Any) -> _core.Checkpoint:
     if isinstance(given, _core.Checkpoint):
         return given
     if isinstance(given, Mapping):
-        return _core.Checkpoint.of([(name, tensor(value)) for name, value in given.items()])
+        return _core.Checkpoint.of([(name, _named(name, value)) for name, value in given.items()])
     return _core.Checkpoint(given)
+
+
+def _named(name: str, value: Any) -> _core.Tensor:
+    try:
+        return tensor(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _warn(noun: str, subjects: list[str], what: str) -> None:
