@@ -9,6 +9,7 @@ ExecuTorch.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -17,12 +18,13 @@ from typing import Any
 import etstream.executorch
 import pytest
 from etstream import _core
-from etstream.executorch import _programs
+from etstream.executorch._patches import Patch, PatchSet
 
 _calls: Counter[str] = Counter()
-_COUNTED = {
-    _core: ("plan_program", "plan_tensor_data", "plan_bundle", "BundledProgramFile"),
-    _programs: ("_executorchs_serialize_pte_binary", "_executorchs_serialize_tensor_data"),
+_OURS = ("plan_program", "plan_tensor_data", "plan_bundle", "BundledProgramFile")
+_EXECUTORCHS = {
+    "serialize_pte_binary": "executorch.exir._serialize._program",
+    "serialize": "executorch.extension.flat_tensor.serialize.serialize:FlatTensorSerializer",
 }
 
 
@@ -34,17 +36,26 @@ def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_executorchs_counted = PatchSet(
+    "the test",
+    lambda: [
+        Patch(owner, name, functools.partial(_counted, name)) for name, owner in _EXECUTORCHS.items()
+    ],
+)
+
+
 def pytest_configure() -> None:
-    for module, names in _COUNTED.items():
-        for name in names:
-            setattr(module, name, _counted(name, getattr(module, name)))
+    for name in _OURS:
+        setattr(_core, name, _counted(name, getattr(_core, name)))
+    _executorchs_counted.__enter__()
     etstream.executorch.install()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    calls = {name: _calls[name] for names in _COUNTED.values() for name in names}
+    calls = {name: _calls[name] for name in (*_OURS, *_EXECUTORCHS)}
     terminalreporter.line("etstream: " + json.dumps(calls))
 
 
 def pytest_unconfigure() -> None:
     etstream.executorch.uninstall()
+    _executorchs_counted.__exit__()

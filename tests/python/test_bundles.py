@@ -321,6 +321,8 @@ MEASURE = """
 import re, sys
 import torch
 from etstream import executorch
+from executorch.devtools.bundled_program import schema
+from executorch.extension.pybindings import portable_lib
 
 def size(name):
     with open("/proc/self/status") as status:

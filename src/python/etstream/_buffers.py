@@ -34,12 +34,13 @@ def known(value: Any) -> Any:
         if value.device.type != "cpu":
             raise ValueError(f"expected a storage on the CPU, found one on {value.device}")
         return tensor_bytes(torch.empty(0, dtype=torch.uint8).set_(value))
+    ours = sys.modules.get("etstream.executorch._cords")
+    if ours is not None and isinstance(value, ours.LazyData):
+        return value.source
     cords = sys.modules.get("executorch.exir._serialize._cord")
     if cords is not None and isinstance(value, cords.Cord):
         return list(value._buffers)
-    if cords is not None and isinstance(value, cords.FileBackedData):
-        if hasattr(value, "source"):
-            return value.source
+    if cords is not None and isinstance(value, getattr(cords, "FileBackedData", ())):
         # It may remove its file when it is let go of.
         return _core.Source.file(value._path, owner=value)
     return None

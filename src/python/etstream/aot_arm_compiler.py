@@ -20,26 +20,31 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import etstream.executorch
 import torch
-from etstream.executorch._patches import Patch, PatchSet
-from executorch.backends.arm.scripts import aot_arm_compiler
-from executorch.devtools import BundledProgram
-from executorch.devtools.bundled_program.config import MethodTestSuite
-from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+from etstream.executorch._internals import needed
+from etstream.executorch._patches import Patch, PatchSet, instead
+
+if TYPE_CHECKING:
+    from executorch.devtools.bundled_program.config import MethodTestSuite
+    from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+
+_COMPILER = "executorch.backends.arm.scripts.aot_arm_compiler"
 
 
 def main() -> None:
     """Runs the compiler with the arguments of this process."""
+    (compiler_main,) = needed("etstream.aot_arm_compiler", f"{_COMPILER}:main")
     with etstream.executorch.install(), _compiler_saves:
-        aot_arm_compiler.main()
+        compiler_main()
 
 
 def _save_bundled_program(
     program: ExecutorchProgramManager, suites: Sequence[MethodTestSuite], path: str
 ) -> None:
-    etstream.executorch.save_bundled_program(BundledProgram(program, suites), path, unchecked=True)
+    etstream.executorch.save_bundled_program((program, suites), path, unchecked=True)
 
 
 def _copied(edge: EdgeProgramManager) -> EdgeProgramManager:
@@ -61,10 +66,11 @@ def _copied(edge: EdgeProgramManager) -> EdgeProgramManager:
 
 
 _compiler_saves = PatchSet(
+    "etstream.aot_arm_compiler",
     lambda: [
-        Patch(aot_arm_compiler, "_save_bundled_program", _save_bundled_program),
-        Patch(aot_arm_compiler, "copy", SimpleNamespace(deepcopy=_copied), only_there=True),
-    ]
+        Patch(_COMPILER, "_save_bundled_program", instead(_save_bundled_program)),
+        Patch(_COMPILER, "copy", instead(SimpleNamespace(deepcopy=_copied)), only_there=True),
+    ],
 )
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """etstream where ExecuTorch exports: saves its programs, weights and bundles without copying them.
 
-Fits ExecuTorch 1.5.1, as its adaptors go by what is inside of it; importing this with another one raises ImportError.
-All functions may be called from several threads at once.
+For ExecuTorch from 1.3 on. Some of it stands in for functions inside of ExecuTorch and torch: what a release lacks of
+these, an ImportError names when it is used. All functions may be called from several threads at once.
 """
 
 from __future__ import annotations
 
-from etstream.executorch import _version
+from etstream.executorch import _internals
 
-_version.check()
+_internals.expect_installed()
 
 from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._bundles import load_bundled_program  # noqa: E402

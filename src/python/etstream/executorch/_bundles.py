@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import mmap
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etstream import _core
 from etstream._buffers import exported
 from etstream._errors import UnsupportedError
-from etstream.executorch._patches import Patch
-from executorch.devtools.bundled_program import schema
-from executorch.devtools.bundled_program import serialize as serialize_bundle
-from executorch.exir.scalar_type import ScalarType
+from etstream.executorch._internals import needed
+from etstream.executorch._patches import Patch, instead
+
+if TYPE_CHECKING:
+    from executorch.devtools.bundled_program import schema
 
 
 def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledProgram:
@@ -34,7 +35,7 @@ def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledPro
     Raises:
         CorruptError: the file is damaged; names file and offset.
         UnsupportedError: a tensor has over 16 dimensions.
-        ValueError: a tensor has a dtype that ExecuTorch 1.5.1 does not know.
+        ValueError: a tensor has a dtype that ExecuTorch does not know.
     """
     file = _core.Source(source)
     return _Reading(file, _view_of(source, file) if lazy else None).bundle()
@@ -65,9 +66,15 @@ class _Reading:
     def __init__(self, file: _core.Source, view: memoryview | None) -> None:
         self._file = file
         self._view = view
+        self._schema, self._scalar_type = needed(
+            "load_bundled_program()",
+            "executorch.devtools.bundled_program.schema",
+            "executorch.exir.scalar_type:ScalarType",
+        )
 
     def bundle(self) -> schema.BundledProgram:
         file = _core.BundledProgramFile(self._file)
+        schema = self._schema
         return schema.BundledProgram(
             version=file.version,
             method_test_suites=[
@@ -87,23 +94,23 @@ class _Reading:
         )
 
     def _values(self, values: list[Any]) -> list[schema.Value]:
-        return [schema.Value(val=self._value(value)) for value in values]
+        return [self._schema.Value(val=self._value(value)) for value in values]
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, _core.Tensor):
             if value.dtype == "unknown":
                 raise ValueError(f"{self._file.name}: a tensor has a dtype that is {value.dtype}")
-            return schema.Tensor(
-                scalar_type=ScalarType(value.scalar_type),
+            return self._schema.Tensor(
+                scalar_type=self._scalar_type(value.scalar_type),
                 sizes=list(value.sizes),
                 data=self._payload(value.data),
                 dim_order=list(value.dim_order),
             )
         if isinstance(value, bool):
-            return schema.Bool(bool_val=value)
+            return self._schema.Bool(bool_val=value)
         if isinstance(value, int):
-            return schema.Int(int_val=value)
-        return None if value is None else schema.Double(double_val=value)
+            return self._schema.Int(int_val=value)
+        return None if value is None else self._schema.Double(double_val=value)
 
     def _payload(self, source: _core.Source) -> Any:
         begin = None if self._view is None else _core.offset_in(source, self._file)
@@ -118,4 +125,5 @@ def _deserialize(flatbuffer: bytes) -> schema.BundledProgram:
 
 def patches() -> list[Patch]:
     """What reads bundled programs in ExecuTorch."""
-    return [Patch(serialize_bundle, "deserialize_from_flatbuffer_to_bundled_program", _deserialize)]
+    serialize_bundle = "executorch.devtools.bundled_program.serialize"
+    return [Patch(serialize_bundle, "deserialize_from_flatbuffer_to_bundled_program", instead(_deserialize))]

@@ -4,21 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etstream import _core
 from etstream._bundles import BundleFormat
 from etstream._progress import Progress
+from etstream.executorch._internals import attribute, needed
+from etstream.executorch._patches import Patch, instead
 from etstream.executorch._programs import program_source
-from executorch.devtools import BundledProgram
-from executorch.devtools.bundled_program import schema
-from executorch.devtools.bundled_program import serialize as serialize_bundle
-from executorch.devtools.bundled_program.config import MethodTestSuite
-from executorch.exir import ExecutorchProgramManager
 
-from ._patches import Patch
+if TYPE_CHECKING:
+    from executorch.devtools import BundledProgram
+    from executorch.devtools.bundled_program import schema
+    from executorch.devtools.bundled_program.config import MethodTestSuite
+    from executorch.exir import ExecutorchProgramManager
 
-Bundle = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+    Bundle = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+
+_FEATURE = "save_bundled_program()"
 
 
 def plan_bundled_program(
@@ -42,11 +45,12 @@ def plan_bundled_program(
     """
     if isinstance(bundled_program, tuple):
         manager, suites = bundled_program
-        bundled_program = BundledProgram(manager, list(suites))
+        (checked,) = needed(_FEATURE, "executorch.devtools:BundledProgram")
+        bundled_program = checked(manager, list(suites))
     if bundled_program.executorch_program is not None:
         program = program_source(bundled_program.executorch_program)
     else:
-        program = _core.Source.file(bundled_program._pte_file_path)
+        program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
     return _core.plan_bundle(
         program,
         [_suite(suite) for suite in bundled_program.method_test_suites],
@@ -91,7 +95,8 @@ def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
 
 def patches() -> list[Patch]:
     """What serializes bundled programs in ExecuTorch."""
+    serialize_bundle = "executorch.devtools.bundled_program.serialize"
     return [
-        Patch(serialize_bundle, "serialize_from_bundled_program_to_flatbuffer", _serialize),
-        Patch(serialize_bundle, "_bundled_program_schema_to_flatbuffer", _serialize_schema),
+        Patch(serialize_bundle, "serialize_from_bundled_program_to_flatbuffer", instead(_serialize)),
+        Patch(serialize_bundle, "_bundled_program_schema_to_flatbuffer", instead(_serialize_schema)),
     ]

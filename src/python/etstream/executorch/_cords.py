@@ -3,12 +3,30 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 from typing import Any
 
 from etstream import _core
-from executorch.exir._serialize._cord import Cord, FileBackedData
+from etstream.executorch._internals import needed
+from etstream.executorch._patches import Patch, instead
+
+
+class _InNoCord:
+    """Stands for the base of LazyData where ExecuTorch's cords take bytes alone: before 1.5."""
+
+
+def _base_of_lazy_data() -> Any:
+    try:
+        from executorch.exir._serialize import _cord
+    except Exception:  # whatever ExecuTorch's modules run; what needs them says so when it is used
+        return _InNoCord
+    return getattr(_cord, "FileBackedData", _InNoCord)
+
+
+_CORDS = "executorch.exir._serialize._cord"
+FileBackedData = _base_of_lazy_data()
 
 # Small enough that freed ones leave no large holes among other objects.
 _PIECE = 64 << 10
@@ -23,8 +41,10 @@ class LazyData(FileBackedData):
     def __init__(self, source: Any, sha256: bytes | None = None) -> None:
         """`sha256` is that of the bytes, where it is known."""
         self.source = _core.Source(source)
-        self._size = len(self.source)
         self._sha256 = sha256
+
+    def __len__(self) -> int:
+        return len(self.source)
 
     def prefix(self, size: int) -> bytes:
         return self.source.read(0, min(size, len(self)))
@@ -73,6 +93,38 @@ class LazyData(FileBackedData):
         return bytes, (self.to_bytes(),)
 
 
-def cord_of(layout: _core.Layout) -> Cord:
+@functools.cache
+def _cord_class() -> Any:
+    """Of cords that take LazyData."""
+    (cord,) = needed("etstream.executorch", f"{_CORDS}:Cord")
+    if FileBackedData is not _InNoCord:
+        return cord
+
+    class LazyCord(cord):
+        """Takes it as those of later releases do."""
+
+        def __bytes__(self) -> bytes:
+            return b"".join(map(bytes, self._buffers))
+
+        def append(self, data: Any) -> None:
+            self._buffers += data._buffers if isinstance(data, cord) else [data]
+            self._byte_size += len(data)
+
+        def write_to_file(self, outfile: io.BufferedIOBase) -> None:
+            for item in self._buffers:
+                if isinstance(item, LazyData):
+                    item.write_to_file(outfile)
+                else:
+                    outfile.write(item)
+
+    return LazyCord
+
+
+def cord_of(layout: _core.Layout) -> Any:
     """The file that `layout` plans, as ExecuTorch's serializers return theirs."""
-    return Cord(LazyData(layout.source()))
+    return _cord_class()(LazyData(layout.source()))
+
+
+def cord_patches() -> list[Patch]:
+    """What has ExecuTorch's own serializers take LazyData."""
+    return [] if FileBackedData is not _InNoCord else [Patch(_CORDS, "Cord", instead(_cord_class()))]

@@ -19,18 +19,25 @@ import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from zipfile import ZipFile, ZipInfo
 
 import torch
-from executorch.devtools.etrecord._etrecord import ETRecord, ETRecordReservedFileNames
-from executorch.exir._serialize._cord import FileBackedData
-from executorch.exir.serde import export_serialize
-from executorch.exir.serde import serialize as serde
-from torch._subclasses import FakeTensor
-from torch.export import ExportedProgram
+from etstream.executorch._cords import FileBackedData
+from etstream.executorch._patches import Patch, instead
 
-from ._patches import Patch
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+_RECORD = "executorch.devtools.etrecord._etrecord"
+_EXPORT_SERIALIZE = "executorch.exir.serde.export_serialize"
+_SERDE = "executorch.exir.serde.serialize"
+NEEDS = (
+    f"{_RECORD}:ETRecordReservedFileNames.EDGE_DIALECT_EXPORTED_PROGRAM",
+    f"{_EXPORT_SERIALIZE}:_reduce_fake_tensor",
+    f"{_SERDE}:serialize",
+    "torch._subclasses:FakeTensor",
+)
 
 # Bytes that are encoded at once: a multiple of 3, so that base64 needs no padding between them.
 _CHUNK = 3 << 18
@@ -47,19 +54,22 @@ class _Content(Protocol):
         """Hands all bytes to `write`, in order."""
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles fake tensors in ExecuTorch's way."""
-
-    dispatch_table: ChainMap[Any, Any] = ChainMap(
-        {FakeTensor: export_serialize._reduce_fake_tensor}, cast(Any, copyreg.dispatch_table)
-    )
-
-
 class _Pickle:
     """The module `pickle`, as far as `torch.save` uses it."""
 
     __name__ = "pickle"
-    Pickler = _Pickler
+
+    class Pickler(pickle.Pickler):
+        """Pickles fake tensors in ExecuTorch's way."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            from executorch.exir.serde.export_serialize import _reduce_fake_tensor
+            from torch._subclasses import FakeTensor
+
+            super().__init__(*args, **kwargs)
+            self.dispatch_table = ChainMap(
+                {FakeTensor: _reduce_fake_tensor}, cast(Any, copyreg.dispatch_table)
+            )
 
 
 class _Artifact:
@@ -215,21 +225,19 @@ def _deferring() -> Iterator[_Deferred]:
         _thread.deferred = before
 
 
-_serialize_torch_artifact = export_serialize.serialize_torch_artifact
+def _defer_torch_artifact(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda artifact: original(artifact) if _thread.deferred is None else _Artifact(artifact)
 
 
-def _defer_torch_artifact(artifact: Any) -> Any:
-    return _serialize_torch_artifact(artifact) if _thread.deferred is None else _Artifact(artifact)
+def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Around the encoder's method for what JSON has no word for: named data may be of any kind."""
 
+    def encode(encoder: Any, value: Any) -> Any:
+        if _thread.deferred is not None and isinstance(value, FileBackedData):
+            return _thread.deferred.mark(_Base64(_Lazy(value))).decode()
+        return original(encoder, value)
 
-_default = export_serialize.EnumEncoder.default
-
-
-def _encode(encoder: export_serialize.EnumEncoder, value: Any) -> Any:
-    """Named data may be of any kind that ExecuTorch's programs are made of."""
-    if _thread.deferred is not None and isinstance(value, FileBackedData):
-        return _thread.deferred.mark(_Base64(_Lazy(value))).decode()
-    return _default(encoder, value)
+    return encode
 
 
 def _write_entry(archive: ZipFile, name: str, content: _Content) -> None:
@@ -244,6 +252,8 @@ def _write_entry(archive: ZipFile, name: str, content: _Content) -> None:
 
 
 def _write_program(archive: ZipFile, name: str, program: ExportedProgram) -> None:
+    from executorch.exir.serde import serialize as serde
+
     with _deferring() as deferred:
         artifact = serde.serialize(program)
     entries = {
@@ -257,26 +267,28 @@ def _write_program(archive: ZipFile, name: str, program: ExportedProgram) -> Non
 
 
 def _save_exported_program(
-    _: ETRecord, archive: ZipFile, module_name: str, method_name: str, program: ExportedProgram
+    _: Any, archive: ZipFile, module_name: str, method_name: str, program: ExportedProgram
 ) -> None:
     _write_program(archive, f"{module_name}/{method_name}" if method_name else str(module_name), program)
 
 
 def _save_edge_dialect_program(
-    _: ETRecord, archive: ZipFile, method_name: str, program: ExportedProgram
+    _: Any, archive: ZipFile, method_name: str, program: ExportedProgram
 ) -> None:
+    from executorch.devtools.etrecord._etrecord import ETRecordReservedFileNames
+
     folder = ETRecordReservedFileNames.EDGE_DIALECT_EXPORTED_PROGRAM
     _write_program(archive, f"{folder}/{method_name}", program)
 
 
 def patches() -> list[Patch]:
     """What writes ETRecords in ExecuTorch."""
-    encode = _Base64Module()
+    record, encode = f"{_RECORD}:ETRecord", instead(_Base64Module())
     return [
-        Patch(ETRecord, "_save_exported_program", _save_exported_program),
-        Patch(ETRecord, "_save_edge_dialect_program", _save_edge_dialect_program),
-        Patch(serde, "base64", encode, only_there=True),
-        Patch(export_serialize, "base64", encode, only_there=True),
-        Patch(export_serialize, "serialize_torch_artifact", _defer_torch_artifact, only_there=True),
-        Patch(export_serialize.EnumEncoder, "default", _encode),
+        Patch(record, "_save_exported_program", instead(_save_exported_program)),
+        Patch(record, "_save_edge_dialect_program", instead(_save_edge_dialect_program)),
+        Patch(_SERDE, "base64", encode, only_there=True),
+        Patch(_EXPORT_SERIALIZE, "base64", encode, only_there=True),
+        Patch(_EXPORT_SERIALIZE, "serialize_torch_artifact", _defer_torch_artifact, only_there=True),
+        Patch(f"{_EXPORT_SERIALIZE}:EnumEncoder", "default", _encode),
     ]

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from etstream import FlatbufferText
 from etstream._errors import CorruptError, TooLargeError, UnsupportedError
-from executorch.exir._serialize import _flatbuffer
-
-from ._patches import Patch
-
-_run_flatc = _flatbuffer._run_flatc
+from etstream.executorch._patches import Patch
 
 
 @dataclass(frozen=True)
@@ -61,14 +57,14 @@ _DECOMPILE = {"--json", "--defaults-json", "--strict-json"}
 _KNOWN = _DECOMPILE | {"--raw-binary", "--size-prefixed"}
 
 
-def run_flatc(args: Sequence[str]) -> None:
-    """Does what flatc does for `args`, to the byte; runs flatc itself for arguments that ExecuTorch never gives it.
+def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> None:
+    """Does what flatc does for `args`, to the byte; runs `flatc` for arguments that ExecuTorch never gives it.
 
     Raises subprocess.CalledProcessError, as where flatc fails, and says why.
     """
     call = _Call.parse(args)
     if call is None:
-        _run_flatc(args)
+        flatc(args)
         return
     try:
         call.run()
@@ -78,4 +74,8 @@ def run_flatc(args: Sequence[str]) -> None:
 
 def patches() -> list[Patch]:
     """What runs flatc in ExecuTorch."""
-    return [Patch(_flatbuffer, "_run_flatc", run_flatc)]
+
+    def replacement(original: Callable[[Sequence[str]], None]) -> Callable[[Sequence[str]], None]:
+        return lambda args: run_flatc(args, original)
+
+    return [Patch("executorch.exir._serialize._flatbuffer", "_run_flatc", replacement)]

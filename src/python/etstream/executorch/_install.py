@@ -17,7 +17,7 @@ def _patches() -> list[Patch]:
     ]
 
 
-_installed = PatchSet(_patches)
+_installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS))
 
 
 class Installation:
@@ -43,6 +43,9 @@ def install() -> Installation:
 
         with etstream.executorch.install():
             manager = edge.to_executorch()
+
+    Raises:
+        ImportError: what this ExecuTorch or this torch does not have of what it replaces; nothing is replaced then.
     """
     _installed.__enter__()
     return Installation()

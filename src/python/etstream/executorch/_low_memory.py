@@ -16,15 +16,8 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
-from executorch.backends.xnnpack.operators import node_visitor
-from executorch.exir._serialize import _named_data_store
-from executorch.exir._serialize._cord import FileBackedData
-from executorch.exir.backend.canonical_partitioners import group_partitioner
-from executorch.exir.emit import _emitter
-from torch.fx.passes.infra import partitioner
-from torch.storage import _StorageBase
 
-from ._cords import LazyData
+from ._cords import FileBackedData, LazyData, cord_patches
 from ._mapped_files import (
     MappedFiles,
     give_back_freed_memory,
@@ -32,7 +25,7 @@ from ._mapped_files import (
     resident_bytes,
 )
 from ._node_dependencies import NodeDependencies
-from ._patches import Patch, PatchSet
+from ._patches import Patch, PatchSet, instead
 from ._spill import SpillFile
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
@@ -94,7 +87,7 @@ class _Export:
 
     def mapped(self, tensor: torch.Tensor) -> LazyData | None:
         """Stands for a tensor that is stored so, if a file lies behind it."""
-        if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        if tensor.device.type != "cpu" or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj():
             return None
         return self._file_range(tensor.data_ptr(), tensor.nbytes)
 
@@ -157,7 +150,10 @@ def low_memory_export(
     It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
     after an error. The program that comes out of it may be used and saved after it.
 
+    With ExecuTorch before 1.5 all of it, to_executorch() too, is to be within.
+
     Raises:
+        ImportError: what this ExecuTorch or this torch does not have of what is replaced meanwhile.
         OSError: the spill folder is not there, or full.
         etstream.Error: when the program is saved, if a checkpoint has changed or gone meanwhile.
     """
@@ -330,25 +326,29 @@ def _owns_its_storage(parameter: Any) -> bool:
 
 
 def _patches() -> list[Patch]:
-    emitter = _emitter._Emitter
+    emitter = "executorch.exir.emit._emitter"
+    node_visitor = "executorch.backends.xnnpack.operators.node_visitor"
+    named_data = "executorch.exir._serialize._named_data_store"
+    group_partitioner = "executorch.exir.backend.canonical_partitioners.group_partitioner"
     constant = _in_export(lambda export: export.constant)
     packed = _in_export(lambda export: export.packed)
     dependencies = _in_export(lambda _: NodeDependencies)
-    hashes = _Hashes(hashlib)
-    store = _named_data_store.NamedDataStore
+    hashes = instead(_Hashes(hashlib))
     return [
-        Patch(_emitter, "bytes", constant(bytes), only_there=True),
-        Patch(_emitter, "hashlib", hashes, only_there=True),
-        Patch(emitter, "_tensor_spec_to_evalue", _emit_tensor(emitter._tensor_spec_to_evalue)),
-        Patch(node_visitor, "bytes", packed(bytes), only_there=True),
+        Patch(emitter, "bytes", instead(constant(bytes)), only_there=True),
+        Patch(emitter, "hashlib", hashes, only_there=True),
+        Patch(f"{emitter}:_Emitter", "_tensor_spec_to_evalue", _emit_tensor),
+        Patch(node_visitor, "bytes", instead(packed(bytes)), only_there=True),
         Patch(node_visitor, "hashlib", hashes, only_there=True),
-        Patch(store, "_add_named_data_to_map", _store(store._add_named_data_to_map)),
-        Patch(_named_data_store, "_tensor_to_bytes", _tensor_data(_named_data_store._tensor_to_bytes)),
-        Patch(partitioner, "_DependencyViewer", dependencies(partitioner._DependencyViewer)),
-        Patch(group_partitioner, "_DependencyViewer", dependencies(group_partitioner._DependencyViewer)),
-        Patch(_StorageBase, "__deepcopy__", _copy_storage(_StorageBase.__deepcopy__)),
-        Patch(torch.nn.Parameter, "__deepcopy__", _copy_parameter(torch.nn.Parameter.__deepcopy__)),
+        Patch(named_data, "hashlib", hashes, only_there=True),
+        Patch(f"{named_data}:NamedDataStore", "_add_named_data_to_map", _store),
+        Patch(named_data, "_tensor_to_bytes", _tensor_data),
+        Patch("torch.fx.passes.infra.partitioner", "_DependencyViewer", dependencies),
+        Patch(group_partitioner, "_DependencyViewer", dependencies),
+        Patch("torch.storage:_StorageBase", "__deepcopy__", _copy_storage),
+        Patch("torch.nn:Parameter", "__deepcopy__", _copy_parameter),
+        *cord_patches(),
     ]
 
 
-_in_place = PatchSet(_patches)
+_in_place = PatchSet("low_memory_export()", _patches)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType, TracebackType
 from typing import Any
+
+from etstream.executorch._internals import Lookup
 
 _lock = threading.RLock()
 _ABSENT = object()
@@ -16,40 +18,72 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Patch:
-    """What is called `name` in `owner`, a module or a class, and what is to stand there."""
+    """What is called `name` in `owner`, and what is to stand there."""
+
+    owner: str
+    """A module, or a class: "package.module:Class"."""
+    name: str
+    replacement: Callable[[Any], Any]
+    """Gets what stands there, and gives what is to."""
+    only_there: bool = False
+    """Not also in the modules that have imported it; and the owner need not have it, as with a builtin."""
+
+
+def instead(value: Any) -> Callable[[Any], Any]:
+    """For a Patch whose replacement does without what it replaces."""
+    return lambda _: value
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """A patch and what it was found to be about."""
 
     owner: Any
     name: str
+    original: Any
     replacement: Any
-    only_there: bool = False
-    """Not also in the modules that have imported it; and the owner need not have it, as with a builtin."""
+    is_everywhere: bool
+
+    def places(self) -> list[tuple[Any, str]]:
+        places = [(self.owner, self.name)]
+        if self.is_everywhere:
+            places += [place for place in _places_of(self.original) if place[0] is not self.owner]
+        return places
 
 
 @dataclass(frozen=True)
 class _Replaced:
     namespace: Any
     name: str
-    original: Any
+    target: _Target
 
 
 class PatchSet:
     """Patches that are in place while anyone has entered the set. Thread-safe; all threads see them.
 
-    A function is replaced in every module that has imported it, and there is put back.
+    A function is replaced in every module that has imported it, and there is put back. All are in place, or none.
     """
 
-    def __init__(self, find: Callable[[], list[Patch]]) -> None:
-        """`find` is called when the patches are first put in place, so that what they need is imported then."""
+    def __init__(
+        self, feature: str, find: Callable[[], Sequence[Patch]], needs: Sequence[str] = ()
+    ) -> None:
+        """`find` is called when the patches are put in place, so that what they need is imported then.
+
+        `feature` is what an error says that the patches are for, and `needs` what it takes beside them, as
+        Lookup.find() has it.
+        """
+        self._feature = feature
         self._find = find
-        self._patches: list[Patch] | None = None
+        self._needs = needs
         self._replaced: list[_Replaced] = []
         self._modules_before: frozenset[str] = frozenset()
         self._entered = 0
 
     def __enter__(self) -> PatchSet:
+        """Raises one ImportError that names all that this ExecuTorch and this torch do not have."""
         with _lock:
             if self._entered == 0:
-                self._apply()
+                self._apply(self._targets())
             self._entered += 1
         return self
 
@@ -66,36 +100,50 @@ class PatchSet:
             if self._entered == 0:
                 self._revert()
 
-    def _apply(self) -> None:
-        if self._patches is None:
-            self._patches = self._find()
+    def _targets(self) -> list[_Target]:
+        lookup = Lookup(self._feature)
+        targets = []
+        for name in self._needs:
+            lookup.find(name)
+        for patch in self._find():
+            owner = lookup.find(patch.owner)
+            if owner is None:
+                continue
+            original = vars(owner).get(patch.name, _ABSENT)
+            if original is _ABSENT and not patch.only_there:
+                lookup.miss(f"{patch.owner}.{patch.name}")
+                continue
+            is_everywhere = isinstance(owner, ModuleType) and not patch.only_there
+            targets.append(
+                _Target(owner, patch.name, original, patch.replacement(original), is_everywhere)
+            )
+        lookup.finish()
+        return targets
+
+    def _apply(self, targets: list[_Target]) -> None:
         self._modules_before = frozenset(sys.modules)
-        for patch in self._patches:
-            own = vars(patch.owner)
-            original = own.get(patch.name, _ABSENT) if patch.only_there else own[patch.name]
-            places = [(patch.owner, patch.name)]
-            if isinstance(patch.owner, ModuleType) and not patch.only_there:
-                places += [p for p in _places_of(original) if p[0] is not patch.owner]
-            for namespace, name in places:
-                setattr(namespace, name, patch.replacement)
-                self._replaced.append(_Replaced(namespace, name, original))
+        try:
+            for target in targets:
+                for namespace, name in target.places():
+                    setattr(namespace, name, target.replacement)
+                    self._replaced.append(_Replaced(namespace, name, target))
+        except BaseException:
+            self._revert()
+            raise
 
     def _revert(self) -> None:
-        for patch in self._patches or []:
-            if not isinstance(patch.owner, ModuleType) or patch.only_there:
+        for target in dict.fromkeys(replaced.target for replaced in self._replaced):
+            if not target.is_everywhere:
                 continue
-            original = next(
-                r.original for r in self._replaced if r.namespace is patch.owner and r.name == patch.name
-            )
             # A module that was imported meanwhile has taken the replacement from where it stood.
-            for module, name in _places_of(patch.replacement):
+            for module, name in _places_of(target.replacement):
                 if module.__name__ not in self._modules_before:
-                    setattr(module, name, original)
+                    setattr(module, name, target.original)
         for replaced in reversed(self._replaced):
-            if replaced.original is _ABSENT:
+            if replaced.target.original is _ABSENT:
                 delattr(replaced.namespace, replaced.name)
             else:
-                setattr(replaced.namespace, replaced.name, replaced.original)
+                setattr(replaced.namespace, replaced.name, replaced.target.original)
         self._replaced.clear()
 
 

@@ -5,34 +5,49 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream.executorch._cords import cord_of
-from executorch.exir import ExecutorchProgramManager
-from executorch.exir._serialize import _program as serialize_program
-from executorch.exir._serialize._cord import Cord
-from executorch.exir._serialize._program import PTEFile
-from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
-from executorch.exir.program._program import ExecutorchProgram
-from executorch.exir.schema import Buffer, DataSegment, NamedData, Program, SubsegmentOffsets
-from executorch.exir.tensor_layout import TensorLayout
-from executorch.extension.flat_tensor.serialize import serialize as flat_tensor
-from executorch.extension.flat_tensor.serialize.serialize import FlatTensorSerializer
+from etstream.executorch._internals import attribute
+from etstream.executorch._patches import Patch, instead
 
-from ._patches import Patch
+if TYPE_CHECKING:
+    from executorch.exir import ExecutorchProgramManager
+    from executorch.exir._serialize._cord import Cord
+    from executorch.exir._serialize._program import PTEFile
+    from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+    from executorch.exir.program._program import ExecutorchProgram
+    from executorch.exir.schema import Buffer
+    from executorch.exir.tensor_layout import TensorLayout
+
+
+# As ExecuTorch's dataclasses of these names.
+@dataclass
+class _Segment:
+    """A segment with its data, a source; where it goes is the plan's affair."""
+
+    offset: int
+    size: int
+    data: Any
+    alignment: int
 
 
 @dataclass
-class _Segment(DataSegment):
-    """A segment with its data, a source; where it goes is the plan's affair."""
+class _SubsegmentOffsets:
+    segment_index: int
+    offsets: list[int]
 
-    data: Any = None
-    alignment: int = 1
+
+@dataclass
+class _NamedData:
+    key: str
+    segment_index: int
 
 
 def plan_program(
@@ -66,12 +81,12 @@ def plan_program(
     changes: dict[str, Any] = {"segments": segments}
     if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
         segments.append(_segment([buffer.storage for buffer in pte_file.mutable_data]))
-        changes["mutable_data_segments"] = [SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
+        changes["mutable_data_segments"] = [_SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
     if pte_file.named_data is not None:
         buffers, entries = pte_file.named_data.buffers, pte_file.named_data.pte_data
         first, places = _in_order(entries)
         changes["named_data"] = [
-            NamedData(key, len(segments) + places[entry.buffer_index])
+            _NamedData(key, len(segments) + places[entry.buffer_index])
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
@@ -86,7 +101,7 @@ def plan_program(
 
 def _segment(data: Any, alignment: int = 1) -> _Segment:
     size = sum(map(len, data)) if isinstance(data, list) else len(data)
-    return _Segment(offset=0, size=size, data=data, alignment=alignment or 1)
+    return _Segment(0, size, data, alignment or 1)
 
 
 def _offsets(buffers: list[Buffer]) -> list[int]:
@@ -151,9 +166,9 @@ def save_program(
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
     """The program (.pte), to be read; nothing is copied."""
-    if isinstance(manager, ExecutorchProgram):
+    if hasattr(manager, "_get_pte_data"):  # an ExecutorchProgram
         return _core.Source(manager._get_pte_data())
-    return _core.Source(manager._pte_data)
+    return _core.Source(attribute("save_program()", manager, "_pte_data"))
 
 
 def save_tensor_data(
@@ -169,33 +184,41 @@ def save_tensor_data(
     manager.write_tensor_data_to_file().
     """
     paths = []
-    for name, cord in (manager._tensor_data or {}).items():
+    for name, cord in (attribute("save_tensor_data()", manager, "_tensor_data") or {}).items():
         path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
         _core.Layout.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
         paths.append(path)
     return paths
 
 
-# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse.
-_executorchs_serialize_pte_binary = serialize_program.serialize_pte_binary
-_executorchs_serialize_tensor_data = FlatTensorSerializer.serialize
 _FLAT_TENSOR_VERSION = 0  # that etstream writes
+_FLAT_TENSOR = "executorch.extension.flat_tensor.serialize.serialize"
+NEEDS = (f"{_FLAT_TENSOR}:_FLAT_TENSOR_VERSION",)
 
 
-def _serialize_pte_binary(pte_file: PTEFile, **options: Any) -> Cord:
-    try:
-        return cord_of(plan_program(pte_file, **options))
-    except InvalidArgumentError:
-        return _executorchs_serialize_pte_binary(pte_file, **options)
+# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse.
+def _serialize_pte_binary(executorchs: Callable[..., Cord]) -> Callable[..., Cord]:
+    def serialize(pte_file: PTEFile, **options: Any) -> Cord:
+        try:
+            return cord_of(plan_program(pte_file, **options))
+        except InvalidArgumentError:
+            return executorchs(pte_file, **options)
+
+    return serialize
 
 
-def _serialize_tensor_data(self: FlatTensorSerializer, data: DataPayload) -> Cord:
-    if flat_tensor._FLAT_TENSOR_VERSION != _FLAT_TENSOR_VERSION:
-        return _executorchs_serialize_tensor_data(self, data)
-    try:
-        return cord_of(plan_tensor_data(data, self.config.segment_alignment, unchecked=True))
-    except InvalidArgumentError:
-        return _executorchs_serialize_tensor_data(self, data)
+def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Cord]:
+    def serialize(self: Any, data: DataPayload) -> Cord:
+        from executorch.extension.flat_tensor.serialize import serialize as flat_tensor
+
+        if flat_tensor._FLAT_TENSOR_VERSION != _FLAT_TENSOR_VERSION:
+            return executorchs(self, data)
+        try:
+            return cord_of(plan_tensor_data(data, self.config.segment_alignment, unchecked=True))
+        except InvalidArgumentError:
+            return executorchs(self, data)
+
+    return serialize
 
 
 def _save(self: ExecutorchProgramManager, path: str) -> None:
@@ -206,8 +229,9 @@ def _save(self: ExecutorchProgramManager, path: str) -> None:
 
 def patches() -> list[Patch]:
     """What serializes programs and named data in ExecuTorch."""
+    manager = "executorch.exir.program._program:ExecutorchProgramManager"
     return [
-        Patch(serialize_program, "serialize_pte_binary", _serialize_pte_binary),
-        Patch(FlatTensorSerializer, "serialize", _serialize_tensor_data),
-        Patch(ExecutorchProgramManager, "save", _save),
+        Patch("executorch.exir._serialize._program", "serialize_pte_binary", _serialize_pte_binary),
+        Patch(f"{_FLAT_TENSOR}:FlatTensorSerializer", "serialize", _serialize_tensor_data),
+        Patch(manager, "save", instead(_save)),
     ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,10 +12,7 @@ from typing import Any
 import torch
 from etstream import _core
 from etstream._errors import InvalidArgumentError, NotFoundError, UnsupportedError
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # that it is experimental
-    from executorch.extension.pybindings import portable_lib
+from etstream.executorch._internals import needed
 
 
 @dataclass(frozen=True)
@@ -133,6 +131,7 @@ class Bundle:
                 ExecuTorch refuses the program or fails to run the method, which says what it says (its log on
                 stderr says more); or a tolerance is negative or NaN.
             CorruptError: the program is damaged.
+            ImportError: ExecuTorch's runtime can't be loaded, as one that was built for another torch.
         """
         suites = self._suites_by_method()
         if method not in suites:
@@ -168,10 +167,11 @@ class Bundle:
         return CaseResult(method, case, tuple(compared))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
+        load = _runtimes_loader()
         program, weights = self._load()
         module = None
         try:
-            module = portable_lib._load_for_executorch_from_buffer(
+            module = load(
                 program.bytes, None if weights is None else weights.bytes
             )
             return module.run_method(method, inputs)
@@ -211,6 +211,17 @@ def open_bundle(source: Any, *, weights: Any = None) -> Bundle:
         CorruptError: the file is damaged; names file and offset.
     """
     return Bundle(source, weights)
+
+
+@functools.cache
+def _runtimes_loader() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is experimental
+        (load,) = needed(
+            "Bundle.verify()",
+            "executorch.extension.pybindings.portable_lib:_load_for_executorch_from_buffer",
+        )
+    return load
 
 
 @dataclass(frozen=True)
