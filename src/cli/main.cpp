@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/option_names.h"
 #include "cli/terminal.h"
 
 namespace etstream::cli {
@@ -18,7 +19,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
 int report(const std::string& command, const Error& error, int failed) {
-  std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), error.message.c_str());
+  std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), with_option_names(error.message).c_str());
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return failed;
 }

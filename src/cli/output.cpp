@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "cli/option_names.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "etstream/sink.h"
@@ -110,8 +111,9 @@ Result<void> require_sound(const std::string& path, const Findings& findings) {
 }
 
 void print(const Findings& findings) {
-  for (const std::string& error : findings.errors) std::fprintf(stderr, "error: %s\n", error.c_str());
-  for (const std::string& warning : findings.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  const Findings worded = with_option_names(findings);
+  for (const std::string& error : worded.errors) std::fprintf(stderr, "error: %s\n", error.c_str());
+  for (const std::string& warning : worded.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
 }
 
 }  // namespace etstream::cli

@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/json_report.h"
+#include "cli/option_names.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_weights.h"
@@ -44,10 +45,11 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const Findings findings, verify(file, weights));
   const auto outside = keys_from_outside_of(file);
   if (arguments.json) {
+    const Findings worded = with_option_names(findings);
     nlohmann::ordered_json report = {{"file", arguments.file},
-                                     {"ok", findings.ok()},
-                                     {"errors", findings.errors},
-                                     {"warnings", findings.warnings}};
+                                     {"ok", worded.ok()},
+                                     {"errors", worded.errors},
+                                     {"warnings", worded.warnings}};
     if (!weights.empty()) report["weights"] = arguments.weights;
     if (outside) report["keys_from_outside"] = *outside;
     print_json(report);

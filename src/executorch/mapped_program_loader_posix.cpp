@@ -138,7 +138,7 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
   return make_error(ErrorCode::kUnsupported, program.name(), ": the program is at offset ", offset,
                     ", and to be used where it lies it has to be at a multiple of ", alignment,
                     ", as its segments are in it; convert to a segmented bundle, or bundle with "
-                    "--program-alignment 4096");
+                    "program_alignment 4096");
 }
 
 }  // namespace

@@ -125,8 +125,8 @@ Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataO
       if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
         return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name),
                           " is of type ", printable(tensor.type),
-                          ", which ExecuTorch has no tensors of; --opaque (allow_opaque) takes it as data "
-                          "without a layout");
+                          ", which ExecuTorch has no tensors of; allow_opaque takes it as data without a "
+                          "layout");
       }
       out.entries.push_back(
           {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});

@@ -53,8 +53,7 @@ Result<FileDiff> diff(const ByteSource& a, const ByteSource& b) {
     ETSTREAM_ASSIGN(const FileKind kind_b, file_kind(b));
     if (kind_a != kind_b && !(is_bundle(kind_a) && is_bundle(kind_b))) {
       return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found ", a.name(),
-                        " and ", b.name(),
-                        " to be of two; extract --program takes the program out of a bundle");
+                        " and ", b.name(), " to be of two; take the program out of a bundle first");
     }
     if (kind_a == FileKind::kSafetensors) {
       return make_error(

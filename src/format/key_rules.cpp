@@ -194,7 +194,7 @@ class KeyRenaming {
     return misfit(ErrorCode::kInvalidArgument, tensor, rule,
                   "how many rows make up a head is not known: ", path,
                   config ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there",
-                  "; give it with --head-dim");
+                  "; give it with head_dim");
   }
 
   const KeyRuleSet& rules_;

@@ -63,13 +63,13 @@ Result<void> warn_of_lost_alignment(const ProgramFile& program, const std::vecto
   const auto warn = [&](const SegmentInfo& segment, std::string_view what, std::string_view option) {
     const Error lost = parts.view.corrupt(
         segment.offset, text(what, " at a multiple of ", alignment, ", as the program was exported for"),
-        text("it where segments lie; etstream pte --strict-alignment ", option, " ", alignment, " moves it"));
+        text("it where segments lie; strict_alignment with ", option, " ", alignment, " moves it"));
     add_warning(findings, lost.message);
   };
   ETSTREAM_ASSIGN(const auto constants, aligned_constants(root, alignment));
   if (constants) {
     if (*constants < segments.size() && segments[*constants].offset % alignment != 0) {
-      warn(segments[*constants], "the segment of constants", "--constant-tensor-alignment");
+      warn(segments[*constants], "the segment of constants", "constant_tensor_alignment");
     }
     return {};
   }
@@ -77,7 +77,7 @@ Result<void> warn_of_lost_alignment(const ProgramFile& program, const std::vecto
   for (const DelegateReference& reference : delegates) {
     if (!reference.in_segment || reference.index >= segments.size()) continue;
     if (segments[reference.index].offset % alignment == 0) continue;
-    warn(segments[reference.index], "the data of a delegate", "--delegate-alignment");
+    warn(segments[reference.index], "the data of a delegate", "delegate_alignment");
     return {};
   }
   return {};

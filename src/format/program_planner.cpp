@@ -121,8 +121,7 @@ class ProgramPlanner {
     auto packed = pack_program(draft_.view, known, style_, has_header);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
       return make_error(ErrorCode::kTooLarge, packed.error().message,
-                        "; have the data of delegates in segments, which may be of any size "
-                        "(--delegates segments)");
+                        "; have the data of delegates in segments, which may be of any size");
     }
     if (!packed || !has_header) return packed;
     return append_segments(std::move(packed).value());

@@ -62,10 +62,9 @@ class DataTaker final : public ValueReader {
         ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
       }
       if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      return make_error(
-          ErrorCode::kInvalidArgument, name, ": segments[", i, "]: expected data of ", *sizes_[i],
-          " bytes as its size says, found ", data.size(),
-          has_data_[i] ? "" : ": the JSON has none; take it from the program (--segments-from)");
+      return make_error(ErrorCode::kInvalidArgument, name, ": segments[", i, "]: expected data of ",
+                        *sizes_[i], " bytes as its size says, found ", data.size(),
+                        has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
     }
     return {};
   }

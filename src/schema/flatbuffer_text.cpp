@@ -80,7 +80,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     }
     if (options.identifier && state.schema.identifier().empty()) {
       return make_error(ErrorCode::kUnsupported, name, ": ", state.path,
-                        " has no file_identifier to look for; --raw-binary does without");
+                        " has no file_identifier to look for; identifier = false does without");
     }
     // A copy, so that what was checked is what is read.
     ByteVector bytes;

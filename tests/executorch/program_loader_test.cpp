@@ -139,7 +139,7 @@ TEST_CASE("a program that does not lie aligned is not mapped, and the error says
   CHECK(error_of(open_mapped_program_loader(bundle.program())) ==
         containing("kUnsupported: " + folder / "bp08.bpte" + ": the program is at offset " +
                    std::to_string(offset)));
-  CHECK(error_of(open_mapped_program_loader(bundle.program())) == containing("--program-alignment 4096"));
+  CHECK(error_of(open_mapped_program_loader(bundle.program())) == containing("program_alignment 4096"));
   CHECK(open_program_loader(bundle.program()));
 }
 

@@ -149,7 +149,7 @@ TEST_CASE("a file without the identifier is taken where that is asked for") {
   CHECK(loaded.text.decompile(flatbuffer, {.identifier = false}).value() == text);
   const Loaded anonymous("table T { a: int; } root_type T;");
   CHECK(error_of(anonymous.text.decompile(compiled(anonymous.text, "{}"))) ==
-        containing("has no file_identifier to look for; --raw-binary does without"));
+        containing("has no file_identifier to look for; identifier = false does without"));
 }
 
 TEST_CASE("vectors are aligned to more than FlatBuffers' parser takes") {

@@ -217,7 +217,7 @@ TEST_CASE("rows are interleaved in heads of the size that the options give, or c
       "not known: " +
       folder.path() +
       "/config.json has neither head_dim nor hidden_size "
-      "and num_attention_heads; give it with --head-dim";
+      "and num_attention_heads; give it with head_dim";
   CHECK(with_config("{}") == unknown);
   CHECK(with_config("[4]") == unknown);
   CHECK(with_config(R"({"num_attention_heads": 3, "hidden_size": 8})") == unknown);
@@ -242,7 +242,7 @@ TEST_CASE("rows that are not whole heads, or whose heads are not known, are an e
   checkpoint.tensors = {byte_tensor("t", {8})};
   CHECK(error_of(apply(rules_of(kInterleave), checkpoint)) ==
         exactly(place + "how many rows make up a head is not known: " + folder.path() +
-                "/config.json is not there; give it with --head-dim"));
+                "/config.json is not there; give it with head_dim"));
 }
 
 TEST_CASE("two tensors that would get one name are an error that names both, and change nothing") {

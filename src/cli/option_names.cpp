@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/option_names.h"
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace etstream::cli {
+namespace {
+
+struct Wording {
+  std::string_view of_the_library;
+  std::string_view of_the_command;
+};
+
+constexpr Wording kWordings[] = {
+    {"allow_opaque", "--opaque"},
+    {"constant_tensor_alignment", "--constant-tensor-alignment"},
+    {"delegate_alignment", "--delegate-alignment"},
+    {"delegates in segments, which may be of any size",
+     "delegates in segments, which may be of any size (--delegates segments)"},
+    {"head_dim", "--head-dim"},
+    {"identifier = false", "--raw-binary"},
+    {"program_alignment", "--program-alignment"},
+    {"segments_from", "--segments-from"},
+    {"strict_alignment with", "etstream pte --strict-alignment"},
+    {"take the program out of a bundle first", "extract --program takes the program out of a bundle"},
+};
+
+}  // namespace
+
+std::string with_option_names(std::string message) {
+  const std::size_t advice = message.rfind("; ");
+  if (advice == std::string::npos) return message;
+  for (const Wording& wording : kWordings) {
+    const std::size_t found = message.find(wording.of_the_library, advice);
+    if (found != std::string::npos) {
+      message.replace(found, wording.of_the_library.size(), wording.of_the_command);
+    }
+  }
+  return message;
+}
+
+Findings with_option_names(Findings findings) {
+  for (std::string& error : findings.errors) error = with_option_names(std::move(error));
+  for (std::string& warning : findings.warnings) warning = with_option_names(std::move(warning));
+  return findings;
+}
+
+}  // namespace etstream::cli
