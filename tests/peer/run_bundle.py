@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "peer-cpp"
+BUILD = ROOT / "build" / "release"
 EXECUTORCH_TESTS = BUILD / "bin" / "etstream_executorch_tests"
 _TIMEOUT_SECONDS = 120
 _BUILD_TIMEOUT_SECONDS = 900
@@ -102,7 +102,7 @@ def build(python: str = sys.executable) -> RunBundle:
     """Build the program, and the tests of what it stands on."""
     script = Path(__file__).with_name("build_cpp")
     built = subprocess.run(
-        [str(script), python, str(BUILD)],
+        [str(script), python],
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

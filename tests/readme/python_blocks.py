@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""README's blocks in Python, and that which runs a bundle on ExecuTorch's runtime, with real objects for the names that
+they use. In an activated environment that has the package and ExecuTorch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import etstream
+import fsspec
+import numpy
+import torch
+from blocks import block
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+from executorch.exir import ExecutorchBackendConfig, to_edge
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "build" / "readme-python"
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+def model_names() -> dict[str, Any]:
+    """A model that was exported, and its test cases."""
+    torch.manual_seed(0)
+    model = Model().eval()
+    inputs = (torch.randn(2, 4),)
+    edge = to_edge(torch.export.export(model, inputs))
+    cases = [MethodTestCase(inputs=inputs, expected_outputs=model(*inputs).detach())]
+    return {
+        "torch": torch,
+        "to_edge": to_edge,
+        "ExecutorchBackendConfig": ExecutorchBackendConfig,
+        "model": model,
+        "inputs": inputs,
+        "edge": edge,
+        "suites": [MethodTestSuite(method_name="forward", test_cases=cases)],
+    }
+
+
+def run(start: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Runs README's block whose first line begins so; gives all names that there are then."""
+    code = block(start)
+    print(code, flush=True)
+    exec(compile(code, f"README.md: {start}", "exec"), names)  # noqa: S102 it is ours
+    return names
+
+
+def flatc_script() -> None:
+    """ExecuTorch calls the script where it calls flatc."""
+    script = HERE / "flatc"
+    script.write_text(block("#!/bin/sh"), encoding="utf-8")
+    script.chmod(0o755)
+    code = block("from executorch.exir._serialize ").replace("/path/to/script", str(script))
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 it is ours
+    schema = HERE / "schema.fbs"
+    schema.write_text('table T { n: int; } root_type T; file_identifier "TEST";', encoding="utf-8")
+    (HERE / "data.json").write_text('{"n": 7}', encoding="utf-8")
+    names["_flatbuffer"]._run_flatc(["--binary", "-o", str(HERE), str(schema), str(HERE / "data.json")])
+    (HERE / "data.json").unlink()
+    names["_flatbuffer"]._run_flatc(["--json", "--strict-json", "-o", str(HERE), str(schema), "--", str(HERE / "data.bin")])
+    assert '"n": 7' in (HERE / "data.json").read_text(encoding="utf-8")
+
+
+def local_fsspec() -> SimpleNamespace:
+    """fsspec, with a folder in the place of the host."""
+
+    @contextmanager
+    def opened(url: str, mode: str) -> Iterator[Any]:
+        with fsspec.open(url.replace("sftp://host/", f"file://{HERE}/remote-"), mode) as file:
+            yield file
+
+    return SimpleNamespace(open=opened)
+
+
+def files_in_python() -> None:
+    for name in ("model.pte", "image_0.npy", "scores_0.npy"):
+        shutil.copy(ROOT / "examples" / name, HERE)
+    x, y = numpy.load("image_0.npy"), numpy.load("scores_0.npy")
+    etstream.write_tensor_data({"w": x}, "weights.ptd")
+    names = run("import etstream", {"x": x, "y": y, "fsspec": local_fsspec()})
+    assert names["findings"], names["findings"]
+    assert etstream.verify("model.bpte") and etstream.verify("remote-model.bpte")
+
+
+def adaptors() -> None:
+    names = run("from etstream import executorch as adaptors", model_names())
+    saved = Path("model.pte").read_bytes()
+    # With no adaptor in place.
+    assert names["manager"].buffer == saved
+    Path("model.bpte").unlink()
+    run("with adaptors.install():", {"adaptors": names["adaptors"], **model_names()})
+    assert etstream.verify("model.bpte")
+
+
+def runtime() -> None:
+    """The last one builds in the tree, and runs the bundle of the example."""
+    bundle = ROOT / "model.bpte"
+    examples = ROOT / "examples"
+    etstream.bundle(examples / "model.pte", examples / "cases.json", bundle)
+    script = block("cmake --preset release -DETSTREAM_BUILD_TESTS=OFF -DETSTREAM_BUILD_EXECUTORCH=ON ")
+    print(script, flush=True)
+    try:
+        subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, check=True)
+    finally:
+        bundle.unlink()
+
+
+def main() -> int:
+    shutil.rmtree(HERE, ignore_errors=True)
+    HERE.mkdir(parents=True)
+    os.chdir(HERE)
+    flatc_script()
+    files_in_python()
+    adaptors()
+    runtime()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
