@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kCountSize = 4;  // of a vector or string
 
 /// Where an object lies, and where it may go on with fields that the schema lacks.
-struct Extent {
+struct ObjectExtent {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t declared_end = 0;
@@ -25,7 +25,7 @@ struct Extent {
 
 /// What a walk meets, for those who look at how objects lie.
 struct Met {
-  std::vector<Extent> extents;
+  std::vector<ObjectExtent> extents;
   std::unordered_set<std::uint64_t> vtables;  // that are in `extents`
   std::optional<std::string> unaligned;       // the first vector that is
   std::optional<std::string> unknown;         // the first field that the schema lacks
@@ -195,16 +195,17 @@ class Walk {
 /// Looks at what lies between objects.
 class Gaps {
  public:
-  Gaps(const FlatbufferView& view, std::vector<Extent> extents) : view_(view), extents_(std::move(extents)) {
-    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) {
+  Gaps(const FlatbufferView& view, std::vector<ObjectExtent> extents)
+      : view_(view), extents_(std::move(extents)) {
+    std::sort(extents_.begin(), extents_.end(), [](const ObjectExtent& a, const ObjectExtent& b) {
       return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
   }
 
   /// The first object that lies on another, unless both are one that is shared.
   [[nodiscard]] std::optional<std::string> overlap() const {
-    Extent last;
-    for (const Extent& extent : extents_) {
+    ObjectExtent last;
+    for (const ObjectExtent& extent : extents_) {
       if (extent.begin == last.begin && extent.end == last.end) continue;
       if (extent.begin < last.end) {
         return view_
@@ -222,7 +223,7 @@ class Gaps {
   /// known fields, up to the next object.
   [[nodiscard]] Result<std::optional<std::string>> nonzero() const {
     std::uint64_t end = 0;
-    for (const Extent& extent : extents_) {
+    for (const ObjectExtent& extent : extents_) {
       if (extent.begin > end) {
         ETSTREAM_ASSIGN(auto found, nonzero_in(end, extent.begin));
         if (found) return found;
@@ -247,7 +248,7 @@ class Gaps {
   }
 
   const FlatbufferView& view_;
-  std::vector<Extent> extents_;
+  std::vector<ObjectExtent> extents_;
 };
 
 }  // namespace
