@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The writers whose bytes files get."""
+"""The writers that are installed, whose bytes files get."""
 
 from __future__ import annotations
 
 import functools
 from importlib import metadata
 
+from etstream import _core
+
 
 @functools.cache
 def installed_flatbuffers() -> str | None:
-    """The version of the Python package flatbuffers that is installed, which ExecuTorch would write with; None
-    where there is none."""
+    """The version of the Python package flatbuffers, which ExecuTorch would write with; None for the latest."""
+    version = _version_of("flatbuffers")
+    return version if version and _core.is_flatbuffers(version) else None
+
+
+@functools.cache
+def installed_executorch() -> str | None:
+    """The release of ExecuTorch; None for the latest, as which later ones are taken."""
+    version = _version_of("executorch")
+    return version if version and _core.is_release(version) else None
+
+
+def _version_of(package: str) -> str | None:
     try:
-        return metadata.version("flatbuffers")
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None

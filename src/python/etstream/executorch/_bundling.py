@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from etstream import _core
 from etstream._bundles import BundleFormat
 from etstream._progress import Progress
+from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._internals import attribute, needed
 from etstream.executorch._patches import Patch, instead
 from etstream.executorch._programs import program_source
@@ -58,6 +59,8 @@ def plan_bundled_program(
         hash=hash,
         program_alignment=32,
         unchecked=unchecked,
+        as_of=installed_executorch(),
+        flatbuffers=installed_flatbuffers(),
     )
 
 
@@ -90,7 +93,9 @@ def _serialize(bundled_program: BundledProgram) -> bytes:
 
 
 def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
-    return bytes(_core.plan_bundle_objects(bundled_program))
+    return bytes(
+        _core.plan_bundle_objects(bundled_program, installed_executorch(), installed_flatbuffers())
+    )
 
 
 def patches() -> list[Patch]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from etstream import _core
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
+from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
 from etstream.executorch._internals import attribute
 from etstream.executorch._patches import Patch, instead
@@ -58,7 +59,7 @@ def plan_program(
     constant_tensor_alignment: int | None = None,
     delegate_alignment: int | None = None,
 ) -> _core.Layout:
-    """The plan of a program (.pte), byte for byte as ExecuTorch's serialize_pte_binary writes it.
+    """The plan of a program (.pte), byte for byte as the installed ExecuTorch's serialize_pte_binary writes it.
 
     Args:
         pte_file: the program and its data; whatever is a source may stand for bytes, and is read when the plan
@@ -96,6 +97,8 @@ def plan_program(
         segment_alignment=segment_alignment,
         constant_tensor_alignment=constant_tensor_alignment,
         delegate_alignment=delegate_alignment,
+        as_of=installed_executorch(),
+        flatbuffers=installed_flatbuffers(),
     )
 
 
