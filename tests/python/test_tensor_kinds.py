@@ -156,7 +156,9 @@ def test_conjugate_gives_its_own_values() -> None:
     assert etstream.Source(tensor).read() == tensor.resolve_conj().numpy().tobytes()
 
 
-@pytest.mark.parametrize("make", [lambda: torch.empty(0, 3), lambda: ones()[2:], lambda: torch.nn.Parameter(ones()[:0])])
+@pytest.mark.parametrize(
+    "make", [lambda: torch.empty(0, 3), lambda: ones()[2:], lambda: torch.nn.Parameter(ones()[:0])]
+)
 def test_tensor_without_elements_has_no_bytes(make: Any) -> None:
     tensor = make()
     assert etstream.Source(tensor).read() == b""

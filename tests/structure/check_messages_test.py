@@ -16,8 +16,10 @@ class CheckMessages(unittest.TestCase):
             return "\n".join(check_file(root, root / file))
 
     def test_an_option_in_a_message_is_found_with_its_line(self) -> None:
-        self.assertIn("a.cpp:2: names the command's --opaque", self.problems("a.cpp", 'x;\nreturn "; --opaque does";\n'))
-        self.assertIn("a.py:2: names the command's --no-dedup", self.problems("a.py", 'x = 1\nraise E(f"{x}: --no-dedup")\n'))
+        in_cpp = self.problems("a.cpp", 'x;\nreturn "; --opaque does";\n')
+        self.assertIn("a.cpp:2: names the command's --opaque", in_cpp)
+        in_python = self.problems("a.py", 'x = 1\nraise E(f"{x}: --no-dedup")\n')
+        self.assertIn("a.py:2: names the command's --no-dedup", in_python)
 
     def test_comments_and_documentation_may_have_them(self) -> None:
         self.assertEqual(self.problems("a.cpp", '/// As "ptd --opaque".\nint x = y--;\n'), "")

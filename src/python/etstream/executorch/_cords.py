@@ -35,7 +35,8 @@ _PIECE = 64 << 10
 class LazyData(FileBackedData):
     """The bytes of a source, for a Cord or a NamedDataStore: read where they are asked for, not before.
 
-    Length, slices, comparison, bytes() and copies are as those of bytes, and a pickle holds the bytes.
+    Length, slices, comparison, bytes() and copies are as those of bytes, and a pickle holds the bytes. Before 1.5
+    ExecuTorch's cords take it only within low_memory_export().
     """
 
     def __init__(self, source: Any, sha256: bytes | None = None) -> None:
