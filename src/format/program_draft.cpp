@@ -6,6 +6,7 @@
 #include "format/data_segments.h"
 #include "format/program_parts.h"
 #include "format/segment_uses.h"
+#include "schema/flatbuffer_verifier.h"
 #include "schema/struct_reader.h"
 
 namespace etstream {
@@ -206,6 +207,11 @@ Result<void> remove_stack_traces(const ProgramDraft& draft, EditedValues& values
 }  // namespace
 
 Result<ProgramDraft> read_draft(const FlatbufferView& view, const std::vector<DraftSource>& sources) {
+  ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(view));
+  if (unknown) {
+    return make_error(ErrorCode::kUnsupported, *unknown,
+                      "; a program is written again only by a schema that has all of its fields");
+  }
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
   ProgramDraft draft(view, root);
   ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));

@@ -80,8 +80,9 @@ struct DraftSource {
   std::optional<std::uint64_t> offset;  // there too
 };
 
-/// The draft of a program as it is; `sources` has an entry for each of its segments. Errors: kCorrupt for an
-/// index that leads nowhere; those of FlatbufferView.
+/// The draft of a program as it is; `sources` has an entry for each of its segments. Errors: kUnsupported for
+/// a field that its schema lacks, which would be lost; kCorrupt for an index that leads nowhere; those of
+/// FlatbufferView.
 [[nodiscard]] Result<ProgramDraft> read_draft(const FlatbufferView& view,
                                               const std::vector<DraftSource>& sources);
 [[nodiscard]] Result<ProgramDraft> read_draft(const ProgramFile& program);

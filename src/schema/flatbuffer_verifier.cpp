@@ -257,6 +257,14 @@ Result<void> verify_flatbuffer(const FlatbufferView& view, const FlatbufferCheck
   return without_exceptions([&] { return Walk(view, checks, nullptr).run(); });
 }
 
+Result<std::optional<std::string>> find_unknown_field(const FlatbufferView& view) {
+  return without_exceptions([&]() -> Result<std::optional<std::string>> {
+    Met met;
+    ETSTREAM_TRY(Walk(view, {}, &met).run());
+    return std::move(met.unknown);
+  });
+}
+
 Result<std::vector<std::string>> find_flaws_of_layout(const FlatbufferView& view,
                                                       const std::vector<UsedRange>& also_used) {
   return without_exceptions([&]() -> Result<std::vector<std::string>> {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,9 @@ struct FlatbufferChecks {
 /// verify_flatbuffer().
 [[nodiscard]] Result<std::vector<std::string>> find_flaws_of_layout(
     const FlatbufferView& view, const std::vector<UsedRange>& also_used = {});
+
+/// The first field of a table that the schema lacks, in a sentence: who writes the values anew would lose it.
+/// Memory and errors are those of find_flaws_of_layout().
+[[nodiscard]] Result<std::optional<std::string>> find_unknown_field(const FlatbufferView& view);
 
 }  // namespace etstream

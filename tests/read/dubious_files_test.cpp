@@ -15,6 +15,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program.h"
+#include "etstream/program_layout.h"
 #include "etstream/tensor_data_file.h"
 #include "file_bytes.h"
 #include "flat_tensor_bfbs_generated.h"
@@ -147,6 +148,25 @@ TEST_CASE("objects that lie on each other are warned of") {
                             at(vtable + 10, "the 3 fields of BundledProgram that the schema has",
                                "field 3, which is not read");
                    }}});
+}
+
+TEST_CASE("a program with a field that the schema lacks is read, with a warning, but not written again") {
+  std::string file = real_program();
+  const std::size_t table = position_of(file, program::GetProgram(file.data())->segments()->Get(0));
+  const std::size_t vtable = vtable_of(file, table);
+  REQUIRE(get_at<std::uint16_t>(file, vtable) == program::DataSegment::VT_SIZE + 2);
+  REQUIRE(get_at<std::uint16_t>(file, vtable + program::DataSegment::VT_SIZE + 2) != 0);
+  put_at(file, vtable, std::uint16_t{program::DataSegment::VT_SIZE + 4});
+  const std::string unknown =
+      "bad: " + at(vtable + program::DataSegment::VT_SIZE + 2,
+                   "the 2 fields of DataSegment that the schema has", "field 2, which is not read");
+  const Findings findings = findings_of(file);
+  CHECK(findings.ok());
+  CHECK(exactly(lines_of(findings.warnings)) == containing(unknown.c_str()));
+  const auto opened = ProgramFile::open(file_of(file));
+  REQUIRE(opened);
+  CHECK(written(plan(*opened).value()) == file);
+  CHECK(error_of(plan(*opened, {.segment_alignment = 4096})) == containing("kUnsupported: " + unknown));
 }
 
 std::string old_file(const std::string& name) {
