@@ -33,7 +33,7 @@ RUN_IN_PYTHON = {
     "cmake --preset release -DETSTREAM_BUILD_TESTS=OFF -DETSTREAM_BUILD_EXECUTORCH=ON ",
 }
 NOT_RUN = {
-    "examples/run ": "tests/run can't run itself; tests/setup/bare_root runs both",
+    "examples/run ": "tests/run can't run itself; tests/setup/bare_root runs the first two",
     "etstream bundle MODEL.pte ": "says which commands there are; tests/cli runs each",
     "etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights, and shows a file of rules;"
     " tests/peer/test_key_maps.py runs it on small ones",
