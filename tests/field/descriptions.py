@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs as files that any release can be given: JSON, and their data beside it.
+"""Programs and bundles as files that any release can be given: JSON, and their data beside it.
 
-Of a program there are model.json, which is what `_program_to_json` gives but for data of 64 bytes and more, of which
-it says where they lie in data.bin; beside.json with what is not in it, mutable and named data; tensors.json if it has
-data outside, and cases.json.
+A program's folder has model.json, which is what `_program_to_json` gives but for data of 64 bytes and more, of which it
+says where they lie in data.bin; beside.json with what is not in it, mutable and named data; and tensors.json if it has
+data outside. A bundle's has cases.json.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from cases import Case, Store, Suite, Tensor, write_cases
+from cases import Case, Store, Suite, Tensor, Value, write_cases
 from executorch.exir import ExecutorchBackendConfig, ExecutorchProgramManager
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._dataclass import _DataclassEncoder
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize._serialize import serialize_for_executorch
-from executorch.exir._serialize.data_serializer import DataEntry, DataPayload, DataSerializer
+from executorch.exir._serialize.data_serializer import DataPayload, DataSerializer
+from executorch.exir.schema import Buffer, Program
 
 _INLINE = 64
 
@@ -57,18 +60,22 @@ class _Recorder(DataSerializer):
         raise NotImplementedError
 
 
-def _named(buffers: Any, entries: Mapping[str, DataEntry]) -> dict[str, Any]:
-    return {
-        "buffers": buffers,
-        "entries": {
-            key: {"buffer": entry.buffer_index, "alignment": entry.alignment, "layout": entry.tensor_layout}
-            for key, entry in entries.items()
-        },
-    }
-
-
-def describe(manager: ExecutorchProgramManager, folder: Path) -> None:
+def describe_export(manager: ExecutorchProgramManager, folder: Path) -> None:
     """Describe what ExecuTorch's serializers are given of an exported program."""
+    output, named_data, recorder = manager._emitter_output, manager._named_data, _Recorder()
+    serialize_for_executorch(output, ExecutorchBackendConfig(), recorder, named_data)
+    inside = named_data is not None and named_data.pte_data
+    describe(output.program, output.mutable_data, named_data if inside else None, folder, recorder.payloads)
+
+
+def describe(
+    program: Program,
+    mutable_data: list[Buffer] | None,
+    named_data: NamedDataStoreOutput | None,
+    folder: Path,
+    outside: Sequence[DataPayload] = (),
+) -> None:
+    """Describe a program, its mutable and named data, and at most one file of data outside."""
     folder.mkdir(parents=True, exist_ok=True)
     data = _Data(folder / "data.bin")
 
@@ -79,30 +86,47 @@ def describe(manager: ExecutorchProgramManager, folder: Path) -> None:
     def write(name: str, described: Any) -> None:
         (folder / name).write_text(json.dumps(described, cls=Encoder))
 
-    output, named_data = manager._emitter_output, manager._named_data
-    recorder = _Recorder()
-    serialize_for_executorch(output, ExecutorchBackendConfig(), recorder, named_data)
-    write("model.json", output.program)
-    mutable = output.mutable_data
-    inside = named_data is not None and named_data.pte_data
-    beside = {
-        "mutable_data": mutable and [buffer.storage for buffer in mutable],
-        "named_data": _named(named_data.buffers, named_data.pte_data) if inside else None,
-    }
-    write("beside.json", beside)
-    for payload in recorder.payloads:
-        write("tensors.json", _named(payload.buffers, payload.named_data))
+    write("model.json", program)
+    write(
+        "beside.json",
+        {
+            "mutable_data": mutable_data and [buffer.storage for buffer in mutable_data],
+            "named_data": named_data and _named(DataPayload(named_data.buffers, named_data.pte_data)),
+        },
+    )
+    for payload in outside:
+        write("tensors.json", _named(payload))
     data.close()
 
 
-def describe_cases(cases: Mapping[str, list[Any]], folder: Path) -> None:
-    """Write cases.json: of each method inputs and outputs."""
+def _named(payload: DataPayload) -> dict[str, Any]:
+    return {
+        "buffers": payload.buffers,
+        "entries": {
+            key: {"buffer": entry.buffer_index, "alignment": entry.alignment, "layout": entry.tensor_layout}
+            for key, entry in payload.named_data.items()
+        },
+    }
 
-    def stored(values: Any) -> list[Any]:
-        return [Tensor.from_torch(each, Store.RAW) if isinstance(each, torch.Tensor) else each for each in values]
 
-    suites = [
-        Suite(method, [Case(stored(inputs), stored(outputs)) for inputs, outputs in group])
-        for method, group in cases.items()
+def describe_suites(suites: Sequence[Suite], folder: Path, *, by_method: bool) -> None:
+    """Write cases.json, with tensors in raw files."""
+
+    def stored(values: Sequence[Value]) -> list[Value]:
+        return [replace(each, store=Store.RAW) if isinstance(each, Tensor) else each for each in values]
+
+    folder.mkdir(parents=True, exist_ok=True)
+    raw = [
+        Suite(suite.method, [Case(stored(each.inputs), stored(each.expected_outputs)) for each in suite.cases])
+        for suite in suites
     ]
-    write_cases(folder, suites, by_method=True)
+    write_cases(folder, raw, by_method=by_method)
+
+
+def suite_of(method: str, cases: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> Suite:
+    """Of what a method is given and gives, in torch's tensors."""
+
+    def values(given: Sequence[Any]) -> list[Value]:
+        return [Tensor.from_torch(each, Store.RAW) if isinstance(each, torch.Tensor) else each for each in given]
+
+    return Suite(method, [Case(values(inputs), values(outputs)) for inputs, outputs in cases])

@@ -229,10 +229,10 @@ def write(name: str, make: Callable[[], Model], folder: Path, described: bool) -
             (folder / f"{name}.ptd").write_bytes(file.read_bytes())
     if described:
         # Only here, as it needs what older releases lack.
-        from descriptions import describe, describe_cases
+        from descriptions import describe_export, describe_suites, suite_of
 
-        describe(manager, folder / name)
-        describe_cases(cases, folder / name)
+        describe_export(manager, folder / name)
+        describe_suites([suite_of(*each) for each in cases.items()], folder / name, by_method=True)
 
 
 def main() -> None:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The releases that tests/field/install-releases installs, and files written by them."""
+"""The releases of tests/field/releases.txt, and processes that import one of each."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
-_WORKER = Path(__file__).with_name("write_as.py")
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parents[1] / "build"
 
-Task = dict[str, Any]
+
+def _versions(package: str) -> tuple[str, ...]:
+    lines = (HERE / "releases.txt").read_text().splitlines()
+    return tuple(line.split()[1] for line in lines if line.startswith(f"{package} "))
+
+
+EXECUTORCH, FLATBUFFERS = _versions("executorch"), _versions("flatbuffers")
 
 
 @dataclass(frozen=True)
@@ -26,26 +28,40 @@ class Writer:
     release: str
     flatbuffers: str
 
-    def environment(self, root: Path) -> dict[str, str]:
-        """Of a process that imports these."""
-        folders = [root / "peer-releases" / self.release, root / "peer-flatbuffers" / self.flatbuffers]
+    def __str__(self) -> str:
+        return f"{self.release}-{self.flatbuffers}"
+
+    @property
+    def as_of(self) -> str:
+        """What `--as-of` calls the release."""
+        return ".".join(self.release.split(".")[:2])
+
+    def options(self) -> list[str]:
+        """What has the command write what this one does."""
+        return ["--as-of", self.as_of, "--flatbuffers", self.flatbuffers]
+
+    def run(self, script: str, *arguments: str | Path) -> str:
+        """Run a script of this folder where this release is imported; what it printed."""
+        folders = [BUILD / "peer-releases" / self.release, BUILD / "peer-flatbuffers" / self.flatbuffers]
         for folder in folders:
             if not (folder / ".complete").exists():
                 raise FileNotFoundError(f"{folder}: run tests/field/install-releases")
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-
-    def write(self, tasks: Sequence[Task], root: Path = _ROOT / "build") -> dict[str, str | None]:
-        """Have the release write files (see write_as.py); what it says of each that it does not write."""
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "tasks.json"
-            file.write_text(json.dumps(list(tasks)))
-            result = subprocess.run(
-                [sys.executable, str(_WORKER), str(file)],
-                env=self.environment(root),
-                capture_output=True,
-                text=True,
-            )
+        # After the releases: what scripts share with the tests against the current one.
+        path = [*folders, HERE.parent / "peer", HERE.parent / "golden"]
+        command = [sys.executable, str(HERE / script), *map(str, arguments)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        result = subprocess.run(command, env=environment, capture_output=True, text=True)
         if result.returncode != 0:
-            raise RuntimeError(f"{self}: {result.stderr}")
-        lines = map(json.loads, result.stdout.splitlines())
-        return {line["output"]: line["error"] for line in lines}
+            raise RuntimeError(f"{script} with {self}: {result.stderr}")
+        return result.stdout
+
+
+def _flatbuffers_of(release: str) -> tuple[str, ...]:
+    """Up to 1.1 Python's flatbuffers is not used, and of a release's patches one is enough to try all with."""
+    if release.startswith(("1.0.", "1.1.")):
+        return FLATBUFFERS[-1:]
+    return FLATBUFFERS[-2:-1] if release == "1.5.0" else FLATBUFFERS
+
+
+WRITERS = tuple(Writer(release, flatbuffers) for release in EXECUTORCH for flatbuffers in _flatbuffers_of(release))
+CURRENT = Writer(EXECUTORCH[-1], FLATBUFFERS[-1])

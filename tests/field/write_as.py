@@ -95,7 +95,7 @@ class Describer:
                 kind = described.get(f"{name}_type")
                 members[name] = self._value(described[name], types[name], kind)
         unknown = {name for name in described if name.removesuffix("_type") not in types and name not in types}
-        if any(described[name] for name in unknown):
+        if any(described[name] not in (None, 0) for name in unknown):
             raise ValueError(f"this release's {of.__name__} has no {', '.join(sorted(unknown))}")
         return of(**members)
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import runpy
+import tempfile
 from pathlib import Path
+from typing import Any
 
 _CNN = """
 torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.ReLU(),
@@ -20,6 +23,13 @@ def write_cnn(folder: Path) -> Path:
 def write_linears(folder: Path) -> Path:
     """Of 256 MiB, 4 layers."""
     return _write(folder / "linears.py", _LINEARS, "1, 4096")
+
+
+def cnn() -> tuple[Any, Any]:
+    """The model and its inputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = runpy.run_path(str(write_cnn(Path(folder))))
+    return names["ModelUnderTest"].eval(), names["ModelInputs"]
 
 
 def _write(file: Path, layers: str, shape: str) -> Path:

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's Arm compiler through etstream: the files that it writes by itself, in little memory."""
+"""ExecuTorch's Arm compiler through etstream: the files that it writes by itself, in little memory.
+
+In an environment as Arm's own set-up makes it, with the flatbuffers that tosa-tools asks for.
+"""
 
 from __future__ import annotations
 
 import copy
 import filecmp
+import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import arm_models
 import phases
 import pytest
 import torch
+from arm_compilations import TARGETS
 from etrecords import entries
 from executorch.backends.arm.scripts import aot_arm_compiler as arm
 from executorch.devtools.etrecord import parse_etrecord
@@ -23,12 +30,53 @@ import etstream.aot_arm_compiler
 import etstream.executorch
 
 MIB = 1 << 20
-TARGETS = {
-    "TOSA-1.0+FP": [],
-    "TOSA-1.0+INT": ["-q"],
-    "ethos-u55-128": ["-q"],
-}
+SCRIPTS = Path(arm_models.__file__).parent
 Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of what arm_compilations.py writes with etstream and without, each in a process of its own."""
+    folders = {way: tmp_path_factory.mktemp(way) for way in ("executorch", "etstream")}
+    script = SCRIPTS / "arm_compilations.py"
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    running = [
+        subprocess.Popen([sys.executable, str(script), way, str(folder)], env=environment)
+        for way, folder in folders.items()
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    return folders
+
+
+def assert_same_files(compiled: dict[str, Path], pattern: str, count: int) -> None:
+    ours, theirs = (sorted(compiled[way].glob(pattern)) for way in ("etstream", "executorch"))
+    assert [file.name for file in ours] == [file.name for file in theirs]
+    assert len(ours) == count
+    assert [file.name for file, other in zip(ours, theirs, strict=True) if file.read_bytes() != other.read_bytes()] == []
+
+
+def test_the_environment_is_that_of_arms_own_set_up() -> None:
+    """So that what the other tests show is about the flatbuffers and the numpy that Arm's users have."""
+    assert version("flatbuffers") == "25.2.10"
+    assert tuple(map(int, version("numpy").split(".")[:2])) < (2, 2)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_program_is_what_the_compiler_writes_by_itself(target: str, compiled: dict[str, Path]) -> None:
+    assert_same_files(compiled, f"*{target}.pte", 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_bundle_is_what_the_compiler_writes_by_itself(target: str, compiled: dict[str, Path]) -> None:
+    assert_same_files(compiled, f"*{target}.bpte", 1)
+
+
+def test_external_blocks_are_what_executorch_writes_by_itself(compiled: dict[str, Path]) -> None:
+    assert_same_files(compiled, "external/model.pte", 1)
+    assert_same_files(compiled, "external/commands.ptd", 1)
+    assert_same_files(compiled, "external/weights.ptd", 1)
+    folder = compiled["etstream"] / "external"
+    assert etstream.verify(folder / "model.pte", folder / "commands.ptd", folder / "weights.ptd")
 
 
 @pytest.fixture
@@ -49,32 +97,21 @@ def run_as_command() -> None:
     runpy.run_module("etstream.aot_arm_compiler", run_name="__main__")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_bundle_is_what_the_compiler_writes_by_itself(
+@pytest.mark.parametrize("target", ["TOSA-1.0+FP", "ethos-u85-256"])
+def test_a_record_is_what_the_compiler_writes_by_itself(
     target: str, compile_with: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = []
     generate = arm.generate_etrecord
     monkeypatch.setattr(arm, "generate_etrecord", lambda *args: recorded.append(args) or generate(*args))
-    arguments = ["--bundleio", "-t", target, *TARGETS[target]]
-    ours = compile_with(etstream.aot_arm_compiler.main, *arguments)
-    theirs = compile_with(arm.main, *arguments)
-
-    bundle, record = f"cnn_arm_delegate_{target}.bpte", f"cnn_arm_delegate_{target}_etrecord.bin"
-    assert sorted(file.name for file in ours.iterdir()) == [bundle, record]
-    assert (ours / bundle).read_bytes() == (theirs / bundle).read_bytes()
+    folder = compile_with(run_as_command, "--bundleio", "-t", target, *TARGETS[target])
+    record = folder / f"cnn_arm_delegate_{target}_etrecord.bin"
     # No two compilations give the same record, as there are identities of objects in it.
-    (_, *programs), _ = recorded
-    generate(theirs / record, *programs)
-    assert entries(ours / record) == entries(theirs / record)
-    assert parse_etrecord(str(ours / record)).edge_dialect_program is not None
-
-
-def test_a_program_is_what_the_compiler_writes_by_itself(compile_with: Compile) -> None:
-    ours = compile_with(run_as_command, "-t", "TOSA-1.0+FP")
-    theirs = compile_with(arm.main, "-t", "TOSA-1.0+FP")
-    name = "cnn_arm_delegate_TOSA-1.0+FP.pte"
-    assert (ours / name).read_bytes() == (theirs / name).read_bytes()
+    ((_, *programs),) = recorded
+    theirs = folder / "theirs.bin"
+    generate(theirs, *programs)
+    assert entries(record) == entries(theirs)
+    assert parse_etrecord(str(record)).edge_dialect_program is not None
 
 
 def test_the_compiler_is_as_before_when_etstream_is_done(compile_with: Compile) -> None:
@@ -106,7 +143,7 @@ def test_saving_256_mib_takes_at_most_16_mib(tmp_path: Path, monkeypatch: pytest
     model = arm_models.write_linears(tmp_path)
     ours, theirs = tmp_path / "ours.bpte", tmp_path / "theirs.bpte"
     arguments = ["-m", str(model), "-d", "--bundleio", "-t", "TOSA-1.0+FP", "-o"]
-    worker = Path(__file__).with_name("arm_worker.py")
+    worker = SCRIPTS / "arm_worker.py"
     found = phases.watched([sys.executable, str(worker), "etstream", *arguments, str(ours)])
     growth = {phase.name: phase.growth for phase in found}
     assert growth["save"] <= 16 * MIB

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""README's table of releases, from what the tests in this folder found.
+
+    python tests/field/table.py                     prints it
+    python tests/field/table.py --check README.md   ends with 1, and shows it, unless README has it
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from prepare import FIELD
+from releases import EXECUTORCH, FLATBUFFERS, WRITERS
+
+ASPECTS = {"read": "read, verified", "run": "run by 1.5.1", "pte": "`.pte`", "bpte": "`.bpte`", "ptd": "`.ptd`"}
+WRITTEN = ("pte", "bpte", "ptd")
+
+
+def cell(release: str, aspect: str, results: dict[str, dict[str, bool]]) -> str:
+    """Yes, no, or with which of flatbuffers."""
+    found = {
+        writer.flatbuffers: results[str(writer)][aspect] for writer in WRITERS if writer.release == release
+    }
+    if all(found.values()):
+        return "yes"
+    return ", ".join(version for version, passed in found.items() if passed) or "no"
+
+
+def rows(results: dict[str, dict[str, bool]]) -> Iterable[str]:
+    heads = [f"{'written byte-identically: ' if aspect == 'pte' else ''}{head}" for aspect, head in ASPECTS.items()]
+    yield "| ExecuTorch | " + " | ".join(heads) + " |"
+    yield "|---" * (len(ASPECTS) + 1) + "|"
+    cells = [(release, [cell(release, aspect, results) for aspect in ASPECTS]) for release in EXECUTORCH]
+    for alike, group in groupby(cells, key=lambda row: row[1]):
+        yield f"| {', '.join(release for release, _ in group)} | " + " | ".join(alike) + " |"
+    yield ""
+    yield f"With Python's flatbuffers {', '.join(FLATBUFFERS[:-1])} and {FLATBUFFERS[-1]}, which 1.0 and 1.1 don't use."
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", type=Path, metavar="README")
+    arguments = parser.parse_args()
+    results = json.loads((FIELD / "results.json").read_text())
+    cells = [(str(writer), aspect) for writer in WRITERS for aspect in ASPECTS]
+    missing = [f"{writer}: {aspect}" for writer, aspect in cells if aspect not in results.get(writer, {})]
+    if missing:
+        print("not tested, so there is no table:", *missing, sep="\n  ", file=sys.stderr)
+        return 1
+    table = "\n".join(rows(results))
+    if arguments.check is None:
+        print(table)
+        return 0
+    if f"\n{table}\n" in arguments.check.read_text():
+        return 0
+    print(f"{arguments.check} does not have what the tests found:\n\n{table}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
