@@ -26,8 +26,6 @@ NOT_LOADED = (
 )
 DIFFERS = {
     "1.3.1": {
-        # Its bundles are in the order of flatc.
-        "save_bundled_program": "same content",
         "install": r"ImportError: install\(\) needs what executorch 1\.3\.1 and torch .* do not have: "
         r"executorch\.devtools\.bundled_program\.serialize\._bundled_program_schema_to_flatbuffer",
         "etrecord": r"ImportError: install\(\) .*",
