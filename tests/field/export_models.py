@@ -75,17 +75,17 @@ class Counter(torch.nn.Module):
 
 
 class Attention(torch.nn.Module):
-    """A layer of a transformer, with the table of its embeddings."""
+    """A layer of a transformer, with the table of its embeddings, which may be of another dtype."""
 
     def __init__(self, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.embedding = torch.nn.Embedding(50, 32, dtype=dtype)
-        self.projection = torch.nn.Linear(32, 96, bias=False, dtype=dtype)
-        self.norm = torch.nn.LayerNorm(32, dtype=dtype)
-        self.output = torch.nn.Linear(32, 50, dtype=dtype)
+        self.projection = torch.nn.Linear(32, 96, bias=False)
+        self.norm = torch.nn.LayerNorm(32)
+        self.output = torch.nn.Linear(32, 50)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.embedding(tokens)
+        x = self.embedding(tokens).to(torch.float32)
         q, k, v = self.projection(self.norm(x)).chunk(3, dim=-1)
         weights = torch.softmax(q @ k.transpose(-1, -2) / 32**0.5, dim=-1)
         return self.output(x + weights @ v)
@@ -120,8 +120,8 @@ def convolutions() -> Model:
 
 
 def channels_last() -> Model:
-    module = _convolutions().to(memory_format=torch.channels_last)
-    return Model.of(module, (_image()[0].to(memory_format=torch.channels_last),))
+    """In its weights; of inputs, bundles don't keep it."""
+    return Model.of(_convolutions().to(memory_format=torch.channels_last), _image())
 
 
 def xnnpack() -> Model:
@@ -215,10 +215,11 @@ def outputs_of(module: torch.nn.Module, inputs: Inputs) -> tuple[torch.Tensor, .
 def write(name: str, make: Callable[[], Model], folder: Path, described: bool) -> None:
     torch.manual_seed(0)
     model = make()
+    manager = export(model)
+    # Afterwards, as it changes the state that a module begins with.
     cases = {
         method: [(one, outputs_of(module, one)) for one in inputs] for method, (module, inputs) in model.methods.items()
     }
-    manager = export(model)
     (folder / f"{name}.pte").write_bytes(manager.buffer)
     suites = [MethodTestSuite(method, [MethodTestCase(*case) for case in group]) for method, group in cases.items()]
     bundle = serialize_from_bundled_program_to_flatbuffer(BundledProgram(manager, suites))
