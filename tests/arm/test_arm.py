@@ -52,7 +52,8 @@ def assert_same_files(compiled: dict[str, Path], pattern: str, count: int) -> No
     ours, theirs = (sorted(compiled[way].glob(pattern)) for way in ("etstream", "executorch"))
     assert [file.name for file in ours] == [file.name for file in theirs]
     assert len(ours) == count
-    assert [file.name for file, other in zip(ours, theirs, strict=True) if file.read_bytes() != other.read_bytes()] == []
+    for file, other in zip(ours, theirs, strict=True):
+        assert file.read_bytes() == other.read_bytes(), file.name
 
 
 def test_the_environment_is_that_of_arms_own_set_up() -> None:

@@ -15,9 +15,7 @@ bundle`, with tensors in raw files. "named_data" and tensors.json are
 
     {"buffers": [DATA...], "entries": {KEY: {"buffer": 0, "alignment": 16, "layout": null or {"scalar_type": 6, ...}}}}
 
-DATA is a list of numbers or {"file": F, "offset": N, "size": N}. Files are
-relative to the folder of model.json, cases.json or tensors.json.
-
+DATA is a list of numbers or {"file": F, "offset": N, "size": N}, F relative to the folder of model.json or tensors.json.
 For each task a line is printed: {"output": F, "error": null or what the release said}.
 """
 
