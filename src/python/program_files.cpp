@@ -79,7 +79,7 @@ ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignme
                                     std::optional<std::uint32_t> constant_tensor_alignment,
                                     std::optional<std::uint32_t> delegate_alignment,
                                     const std::optional<std::string>& delegates, bool strict_alignment,
-                                    const std::optional<std::string>& as_of,
+                                    bool extract_constants, const std::optional<std::string>& as_of,
                                     const std::optional<std::string>& flatbuffers) {
   ProgramLayoutOptions options;
   options.segment_alignment = segment_alignment;
@@ -87,6 +87,7 @@ ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignme
   options.delegate_alignment = delegate_alignment;
   if (delegates) options.delegates = place_of(*delegates);
   options.strict_alignment = strict_alignment;
+  options.extract_constants = extract_constants;
   options.as_of = release_of(as_of);
   options.vtables = vtables_of(flatbuffers);
   return options;
@@ -166,16 +167,17 @@ void bind_program_files(nb::module_& module) {
           [](ProgramLayoutOptions* self, std::optional<std::uint32_t> segment_alignment,
              std::optional<std::uint32_t> constant_tensor_alignment,
              std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& delegates,
-             bool strict_alignment, const std::optional<std::string>& as_of,
+             bool strict_alignment, bool extract_constants, const std::optional<std::string>& as_of,
              const std::optional<std::string>& flatbuffers) {
             new (self) ProgramLayoutOptions(layout_options(segment_alignment, constant_tensor_alignment,
                                                            delegate_alignment, delegates, strict_alignment,
-                                                           as_of, flatbuffers));
+                                                           extract_constants, as_of, flatbuffers));
           },
           nb::kw_only(), nb::arg("segment_alignment") = nb::none(),
           nb::arg("constant_tensor_alignment") = nb::none(), nb::arg("delegate_alignment") = nb::none(),
           nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false,
-          nb::arg("as_of") = nb::none(), nb::arg("flatbuffers") = nb::none());
+          nb::arg("extract_constants") = false, nb::arg("as_of") = nb::none(),
+          nb::arg("flatbuffers") = nb::none());
   module.def("plan_changed_program", &plan_changed, nb::arg("program"), nb::arg("layout"), nb::kw_only(),
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(),

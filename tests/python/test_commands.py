@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,8 @@ def test_convert(command: Command, folder: Path, bundle: Path) -> None:
         ),
         ({"delegates": "inline", "delegate_alignment": 32}, ["--delegates", "inline", "--delegate-alignment", "32"]),
         ({"delegates": "segments", "strip_stack_traces": True}, ["--delegates", "segments", "--strip-stack-traces"]),
+        ({"as_of": "1.1"}, ["--as-of", "1.1"]),
+        ({"as_of": "1.3", "flatbuffers": "25.2.10"}, ["--as-of", "1.3", "--flatbuffers", "25.2.10"]),
     ],
     ids=str,
 )
@@ -167,6 +170,52 @@ def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Path, program: Path) -> None:
+    schema = etstream.ExactJson(SCHEMA)
+    schema.decompile(program, folder / "inline.json")
+    described = json.loads((folder / "inline.json").read_text())
+    constants, described["constant_segment"] = described["constant_segment"], {}
+    described["constant_buffer"] = [{"storage": [0] * 64} for _ in constants["offsets"]]
+    described["segments"] = []
+    schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
+    assert etstream.verify(inline).warnings
+    etstream.rebuild_program(inline, extracted := folder / "extracted.pte", extract_constants=True)
+    command("pte", inline, "-o", folder / "command.pte", "--extract-constants")
+    assert extracted.read_bytes() == (folder / "command.pte").read_bytes() != inline.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ({"as_of": "1.3"}, ["--as-of", "1.3"]),
+        ({"flatbuffers": "25.2.10"}, ["--flatbuffers", "25.2.10"]),
+        ({}, ["--flatbuffers", version("flatbuffers")]),
+    ],
+    ids=str,
+)
+def test_bundles_are_written_as_other_releases_do(
+    command: Command, folder: Path, program: Path, cases: Path, options: dict[str, Any], arguments: list[str]
+) -> None:
+    etstream.bundle(program, cases, output := folder / "as_of.bpte", **options)
+    command("bundle", program, "--cases", cases, "-o", folder / "command.bpte", *arguments)
+    assert output.read_bytes() == (folder / "command.bpte").read_bytes()
+
+
+def test_python_writes_as_the_installed_flatbuffers_does(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of these integers the tables are of different sizes.
+    cases = {"forward": [etstream.TestCase([1, 2, 3])]}
+    written = {}
+    for installed in ("25.2.10", "25.12.19"):
+        monkeypatch.setattr("etstream._bundles.installed_flatbuffers", lambda installed=installed: installed)
+        written[installed] = bytes(etstream.plan_bundle(program, cases, unchecked=True))
+        assert written[installed] == bytes(
+            etstream.plan_bundle(program, cases, unchecked=True, flatbuffers=installed)
+        )
+    assert written["25.2.10"] != written["25.12.19"]
+    with pytest.raises(etstream.InvalidArgumentError, match="expected a release of ExecuTorch from 1.0"):
+        etstream.plan_bundle(program, cases, as_of="0.7")
+
+
 def test_program_from_json(command: Command, folder: Path, program: Path) -> None:
     schema = etstream.ExactJson(SCHEMA)
     schema.decompile(program, description := folder / "model.json")
@@ -195,6 +244,7 @@ def test_program_from_json(command: Command, folder: Path, program: Path) -> Non
     [
         ({}, []),
         ({"share_equal": False, "segment_alignment": 4096}, ["--no-dedup", "--segment-alignment", "4096"]),
+        ({"as_of": "1.0"}, ["--as-of", "1.0"]),
         ({"only": "*.1.*", "dtype": "bfloat16"}, ["--only", "*.1.*", "--dtype", "bfloat16"]),
         (
             {"dtype": {"*": "float16", "*.2.*": "float64"}},

@@ -28,6 +28,7 @@ def plan_program(
     delegate_alignment: int | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
+    extract_constants: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
     drop_methods: Iterable[str] = (),
@@ -52,6 +53,8 @@ def plan_program(
         delegate_alignment: of a delegate's data in the flatbuffer, up to 65536.
         delegates: where the data of delegates is to be: in the flatbuffer, which ends at 2 GiB, or in segments.
         strict_alignment: have the two alignments before hold in segments too, where ExecuTorch lets them go.
+        extract_constants: move constants that are in the flatbuffer, which ExecuTorch 1.3 and later refuse, into a
+            segment.
         as_of: the release of ExecuTorch whose bytes the program gets, from "1.0" on.
         flatbuffers: the version of the Python package flatbuffers whose bytes it gets; for JSON by default that
             of the installed one.
@@ -83,6 +86,7 @@ def plan_program(
         delegate_alignment=delegate_alignment,
         delegates=delegates,
         strict_alignment=strict_alignment,
+        extract_constants=extract_constants,
         as_of=as_of,
         flatbuffers=flatbuffers,
     )
@@ -112,6 +116,7 @@ def rebuild_program(
     delegate_alignment: int | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
+    extract_constants: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
     drop_methods: Iterable[str] = (),
@@ -143,6 +148,7 @@ def rebuild_program(
         delegate_alignment=delegate_alignment,
         delegates=delegates,
         strict_alignment=strict_alignment,
+        extract_constants=extract_constants,
         as_of=as_of,
         flatbuffers=flatbuffers,
         drop_methods=drop_methods,
