@@ -114,7 +114,7 @@ class ProgramVerifier {
       warning(
           root.position(), "constants in a segment, if only a placeholder",
           text(counted(constants.size(), "constant"), " in the flatbuffer, which ExecuTorch 1.3 and later ",
-               "refuse to load from there; etstream pte --extract-constants moves them"));
+               "refuse to load from there; writing the program again with extract_constants moves them"));
     }
     return {};
   }
@@ -182,10 +182,14 @@ class ProgramVerifier {
   }
 
   Result<void> verify_values(const TableList& values) {
+    std::optional<std::uint64_t> untyped;  // where the first value of no type is
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader value, values.at(i));
       ETSTREAM_ASSIGN(const auto held, value.member("val"));
-      if (!held) continue;
+      if (!held) {
+        if (!untyped) untyped = value.position();
+        continue;
+      }
       const std::string& kind = held->type_name();
       if (kind == "Tensor") ETSTREAM_TRY(verify_tensor(*held));
       if (kind == "String") ETSTREAM_TRY(check_there(*held, "string_val"));
@@ -194,6 +198,7 @@ class ProgramVerifier {
       if (kind == "OptionalTensorList") ETSTREAM_TRY(check_indices(*held, "items", values.size(), -1));
       if (kind == "IntList") ETSTREAM_TRY(check_wide_indices(*held, values.size()));
     }
+    if (untyped) warning(*untyped, "a value of some type", "NONE, with which ExecuTorch loads no method");
     return {};
   }
 

