@@ -21,7 +21,7 @@ if(ETSTREAM_BUILD_TESTS)
 endif()
 if(ETSTREAM_BUILD_PYTHON)
   etstream_find(Python "install Python 3.10 or newer with its headers, python3-dev, ${or_no_python}"
-       3.10 COMPONENTS Interpreter Development.Module)
+                3.10 COMPONENTS Interpreter Development.Module)
   if(Python_FOUND)
     if(NOT nanobind_DIR)
       execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir

@@ -73,7 +73,8 @@ struct BundledProgramOptions {
   /// Of a segmented bundle: whether its directory has hashes, by which verify() finds damage.
   bool hash = true;
   /// Of the program in a BP08 file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
-  /// size lets the program be mapped where it lies.
+  /// size lets the program be mapped where it lies. ExecuTorch loads no program that lies at no multiple
+  /// of 16.
   std::uint32_t program_alignment = 32;
   /// Leave out check(), for a program that it does not know, or test cases that some other reader runs.
   bool unchecked = false;

@@ -56,10 +56,10 @@ struct ProgramJsonOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramDescription> read_program_json(
     const ByteSource& json, const ProgramJsonOptions& options = {});
 
-/// The plan of the program, byte for byte as ExecuTorch 1.5.1's `serialize_pte_binary` writes it with these
-/// options: constants in a segment, and delegates' data too unless it is asked for inline. Defaults are those
-/// of ExecutorchBackendConfig. Errors: kInvalidArgument where the lists are not as long as the metadata's;
-/// kCorrupt for metadata that is none; those of plan(ProgramFile, ProgramLayoutOptions).
+/// The plan of the program, byte for byte as `serialize_pte_binary` of the release `as_of` writes it with
+/// these options: constants in a segment, and delegates' data too unless it is asked for inline. Defaults are
+/// those of ExecutorchBackendConfig. Errors: kInvalidArgument where the lists are not as long as the
+/// metadata's; kCorrupt for metadata that is none; those of plan(ProgramFile, ProgramLayoutOptions).
 [[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const ProgramDescription& program,
                                                   const ProgramLayoutOptions& options = {});
 

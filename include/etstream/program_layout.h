@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A program (.pte) written again under another layout, without exporting it again. The content stays:
-// methods, values and instructions are packed anew as ExecuTorch 1.5.1 packs them, and segments are taken
+// methods, values and instructions are packed anew as ExecuTorch packs them, and segments are taken
 // from where they lie in the program that is read.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
@@ -63,9 +63,10 @@ struct ProgramLayoutOptions {
 };
 
 /// The plan of the program under these options. Without any it gives the same bytes, also for a program that
-/// another writer laid out; with some, but for strict_alignment, the bytes that ExecuTorch 1.5.1 gives for
-/// the same content. Errors: kInvalidArgument for an alignment that is none; kTooLarge for a flatbuffer over
-/// 2^31 - 1 bytes, naming what to do about it; kCorrupt, where an index in the program leads nowhere; kIo.
+/// another writer laid out; with some, but for strict_alignment, the bytes that ExecuTorch gives for
+/// the same content, in the release `as_of` or the one that the program shows. Errors: kInvalidArgument for
+/// an alignment that is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes, naming what to do about it;
+/// kCorrupt, where an index in the program leads nowhere; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const ProgramFile& program,
                                                   const ProgramLayoutOptions& options = {});
 

@@ -51,7 +51,7 @@ struct TensorData {
   bool unchecked = false;
 };
 
-/// The plan of the file, byte for byte as ExecuTorch 1.5.1 serializes it. Errors: kInvalidArgument for a key
+/// The plan of the file, byte for byte as ExecuTorch serializes it. Errors: kInvalidArgument for a key
 /// that comes twice, an index of no buffer, an alignment that is none, unless unchecked a layout whose size
 /// is not its data's or whose dim_order is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const TensorData& data);

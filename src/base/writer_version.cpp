@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/writer_version.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>

@@ -20,7 +20,7 @@ constexpr Wording kWordings[] = {
     {"delegates in segments, which may be of any size",
      "delegates in segments, which may be of any size (--delegates segments)"},
     {"head_dim", "--head-dim"},
-    {"writing the program again with extract_constants", "etstream pte --extract-constants"},
+    {"writing it again with extract_constants", "etstream pte --extract-constants"},
     {"identifier = false", "--raw-binary"},
     {"program_alignment", "--program-alignment"},
     {"segments_from", "--segments-from"},

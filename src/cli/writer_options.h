@@ -20,9 +20,9 @@ struct WriterOptions {
   }
 };
 
-/// --as-of. The options given outlive the command.
+/// --as-of, into `as_of`, which outlives the command.
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of);
-/// --flatbuffers
+/// --flatbuffers, into `vtables`, which outlives the command.
 void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables);
 
 }  // namespace etstream::cli

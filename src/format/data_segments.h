@@ -30,8 +30,8 @@ struct SegmentRoom {
   std::uint64_t size_position = 0;  // where it says so
 };
 
-/// Adds to `findings` what is wrong: segments that are not behind the metadata, in order, apart from each
-/// other and aligned, with zeros between them, as long as the header says. Error: kIo.
+/// Adds errors for segments in the metadata, and warnings for those that lie on each other or unaligned, for
+/// what is not zero between them, and for a data size that ends too early. Error: kIo.
 [[nodiscard]] Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                                           const std::vector<SegmentInfo>& segments, const SegmentRoom& room,
                                           Findings& findings);

@@ -33,7 +33,8 @@ struct ExtendedHeader {
 };
 
 /// That of `file`, which messages call `name`; its ranges are inside the file, segments behind the
-/// flatbuffer. Of length 0, with the file's size, where there is none. Errors: kCorrupt, kIo.
+/// flatbuffer, but for a base offset without a data size: segments are checked where they are read. Of length
+/// 0, with the file's size, where there is none. Errors: kCorrupt, kIo.
 [[nodiscard]] Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::string& name);
 
 /// Fills the first ExtendedHeader::kSize bytes of `out`.

@@ -120,8 +120,7 @@ void add_checkpoint(const std::vector<CheckpointTensor>& tensors, const ByteSour
   }
 }
 
-/// Puts the parts in file order, each once though it may be shared, and
-///  sees how much is left between them.
+/// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
 void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const FilePart& a, const FilePart& b) {

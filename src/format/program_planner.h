@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "etstream/layout.h"
 #include "etstream/program_layout.h"

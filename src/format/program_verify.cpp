@@ -111,10 +111,10 @@ class ProgramVerifier {
       error(root.position(), "constants in a segment or in the flatbuffer, or ExecuTorch does not load them",
             "some in both");
     } else if (pieces == 0) {
-      warning(
-          root.position(), "constants in a segment, if only a placeholder",
-          text(counted(constants.size(), "constant"), " in the flatbuffer, which ExecuTorch 1.3 and later ",
-               "refuse to load from there; writing the program again with extract_constants moves them"));
+      warning(root.position(), "constants in a segment, if only a placeholder",
+              text(counted(constants.size(), "constant"),
+                   " in the flatbuffer, where ExecuTorch 1.3 and later look for ",
+                   "none and refuse the program; writing it again with extract_constants moves them"));
     }
     return {};
   }

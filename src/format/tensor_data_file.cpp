@@ -153,7 +153,8 @@ Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
       error(text("NamedData.segment_index from 0 to below ", segments.size()), text(index));
       continue;
     }
-    // ExecuTorch compares a segment's end from the first one on with theirs in the file.
+    // ExecuTorch compares a segment's end, counted from the base offset, with the end of all segments,
+    // counted from the beginning of the file.
     const SegmentInfo& segment = segments[index];
     const std::uint64_t end = segment.offset - header.segment_base_offset + segment.size;
     const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;

@@ -91,7 +91,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     }
     const Schema& schema = options.identifier ? state.schema : state.without_identifier;
     ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(bytes), name));
-    ETSTREAM_TRY(verify_flatbuffer(view, {.walks_bytes = true}));
+    ETSTREAM_TRY(verify_flatbuffer(view, {.walks_bytes = true, .typed_unions = true}));
 
     ETSTREAM_ASSIGN(auto parser, state.parsers->take());
     parser->opts.strict_json = options.strict_json;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -16,19 +16,14 @@ namespace {
 
 constexpr std::uint64_t kCountSize = 4;  // of a vector or string
 
-/// Where an object lies, and where it may go on with fields that the schema lacks.
-struct ObjectExtent {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  std::uint64_t declared_end = 0;
-};
-
-/// What a walk meets, for those who look at how objects lie.
+/// What a walk meets, for those who look at more than whether reading is safe.
 struct Met {
-  std::vector<ObjectExtent> extents;
-  std::unordered_set<std::uint64_t> vtables;  // that are in `extents`
-  std::optional<std::string> unaligned;       // the first vector that is
-  std::optional<std::string> unknown;         // the first field that the schema lacks
+  bool keeps_extents = false;
+  std::vector<UsedRange> extents;  // of objects: of a table up to the end of its last known field
+  std::set<std::pair<std::uint64_t, const TableType*>>
+      vtables;                           // that were looked through, by their tables' types
+  std::optional<std::string> unaligned;  // the first vector that is
+  std::optional<std::string> unknown;    // the first field that the schema lacks
 };
 
 class Walk {
@@ -45,7 +40,7 @@ class Walk {
 
  private:
   void use(std::uint64_t begin, std::uint64_t size) {
-    if (met_) met_->extents.push_back({begin, begin + size, begin + size});
+    if (met_ && met_->keeps_extents) met_->extents.push_back({begin, begin + size});
   }
 
   Result<void> visit(std::uint64_t position, std::uint64_t size) {
@@ -60,16 +55,15 @@ class Walk {
                            declared.name);
     }
     ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
-    ETSTREAM_TRY(budget_.spend(table.position, extent));
-    if (met_) ETSTREAM_TRY(meet(table, declared, extent));
+    ETSTREAM_TRY(visit(table.position, extent));
+    if (met_) ETSTREAM_TRY(look_through_vtable(table, declared));
     for (const FieldType& field : declared.fields) ETSTREAM_TRY(verify_field(table, declared, field, depth));
     return {};
   }
 
-  Result<void> meet(const TableView& table, const TableType& declared, std::uint64_t extent) {
-    const std::uint64_t declared_size = std::max<std::uint64_t>(extent, table.declared_size);
-    met_->extents.push_back({table.position, table.position + extent, table.position + declared_size});
-    if (met_->vtables.insert(table.vtable).second) use(table.vtable, table.vtable_size);
+  Result<void> look_through_vtable(const TableView& table, const TableType& declared) {
+    if (!met_->vtables.insert({table.vtable, &declared}).second) return {};
+    ETSTREAM_TRY(visit(table.vtable, table.vtable_size));
     for (std::uint64_t slot = kVtableHeader + 2 * declared.fields.size();
          !met_->unknown && slot + 2 <= table.vtable_size; slot += 2) {
       ETSTREAM_ASSIGN(const std::uint64_t offset, view_.read_bits(table.vtable + slot, 2));
@@ -113,6 +107,10 @@ class Walk {
       }
       case FieldKind::kUnion: {
         ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
+        if (!member && position && checks_.typed_unions) {
+          return view_.corrupt(table.position,
+                               text("a type of the value in ", declared.name, ".", field.name), "none");
+        }
         return member ? verify_member(*member, depth) : Result<void>();
       }
       case FieldKind::kString:
@@ -195,17 +193,17 @@ class Walk {
 /// Looks at what lies between objects.
 class Gaps {
  public:
-  Gaps(const FlatbufferView& view, std::vector<ObjectExtent> extents)
+  Gaps(const FlatbufferView& view, std::vector<UsedRange> extents)
       : view_(view), extents_(std::move(extents)) {
-    std::sort(extents_.begin(), extents_.end(), [](const ObjectExtent& a, const ObjectExtent& b) {
+    std::sort(extents_.begin(), extents_.end(), [](const UsedRange& a, const UsedRange& b) {
       return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
   }
 
   /// The first object that lies on another, unless both are one that is shared.
   [[nodiscard]] std::optional<std::string> overlap() const {
-    ObjectExtent last;
-    for (const ObjectExtent& extent : extents_) {
+    UsedRange last;
+    for (const UsedRange& extent : extents_) {
       if (extent.begin == last.begin && extent.end == last.end) continue;
       if (extent.begin < last.end) {
         return view_
@@ -219,16 +217,15 @@ class Gaps {
     return {};
   }
 
-  /// The first byte that is not zero and no object's. A table's declared size covers what comes behind its
-  /// known fields, up to the next object.
+  /// The first byte that is not zero and no object's.
   [[nodiscard]] Result<std::optional<std::string>> nonzero() const {
     std::uint64_t end = 0;
-    for (const ObjectExtent& extent : extents_) {
+    for (const UsedRange& extent : extents_) {
       if (extent.begin > end) {
         ETSTREAM_ASSIGN(auto found, nonzero_in(end, extent.begin));
         if (found) return found;
       }
-      end = std::max(end, extent.declared_end);
+      end = std::max(end, extent.end);
     }
     return nonzero_in(end, view_.file().size());
   }
@@ -248,7 +245,7 @@ class Gaps {
   }
 
   const FlatbufferView& view_;
-  std::vector<ObjectExtent> extents_;
+  std::vector<UsedRange> extents_;
 };
 
 }  // namespace
@@ -269,7 +266,8 @@ Result<std::vector<std::string>> find_flaws_of_layout(const FlatbufferView& view
                                                       const std::vector<UsedRange>& also_used) {
   return without_exceptions([&]() -> Result<std::vector<std::string>> {
     Met met;
-    for (const UsedRange& range : also_used) met.extents.push_back({range.begin, range.end, range.end});
+    met.keeps_extents = true;
+    met.extents = also_used;
     ETSTREAM_TRY(Walk(view, {}, &met).run());
     std::vector<std::string> flaws;
     const auto add = [&](std::optional<std::string> flaw) {

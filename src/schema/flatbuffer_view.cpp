@@ -70,7 +70,6 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   const std::uint64_t behind = file().size() - out.vtable;
   ETSTREAM_TRY(read(out.vtable, entry_bytes.first(std::min<std::uint64_t>(behind, entry_bytes.size()))));
   out.vtable_size = entries[0];
-  out.declared_size = entries[1];
   if (out.vtable_size % 2 != 0 || !range_fits(out.vtable, out.vtable_size, file().size())) {
     return corrupt(out.vtable, "an even vtable size, inside the file", text(out.vtable_size));
   }

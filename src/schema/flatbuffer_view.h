@@ -29,16 +29,15 @@ inline constexpr std::uint64_t kOffsetSize = 4;
 inline constexpr std::uint64_t kVtableHeader = 4;
 
 /// A table whose vtable lies in the file. Positions are offsets in the file. FlatBuffers' Python builder
-/// before 25.12.19 shares one vtable between tables of different sizes, so the size that it declares may be
-/// too small or too large, and is no bound for anything.
+/// before 25.12.19 shares one vtable between tables of different sizes: the size that it declares for them is
+/// no bound for anything, and is not read.
 struct TableView {
   std::uint64_t position = 0;
   std::uint64_t vtable = 0;
   std::uint16_t vtable_size = 0;
-  std::uint16_t declared_size = 0;
   // At hand, so that most fields take no read of their own:
   std::array<std::uint16_t, 12> offsets{};  // the vtable's first entries: where fields are, 0 if absent
-  std::array<std::byte, 36> content{};      // the table's first bytes, or all
+  std::array<std::byte, 36> content{};  // the bytes from the table's position on, as far as the file has them
 };
 
 /// A vector, or a string, whose elements lie in the file.
@@ -125,7 +124,7 @@ class FlatbufferView {
     std::uint64_t distance = 0;
   };
   Result<Offset> offset_at(std::uint64_t position) const;
-  /// The bits at `position`, which is in the table.
+  /// The bits at `position`, which is behind the table's.
   Result<std::uint64_t> bits_in(const TableView& table, std::uint64_t position, unsigned width) const;
   Result<Offset> offset_in(const TableView& table, std::uint64_t position) const;
   /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.

@@ -15,9 +15,9 @@ from itertools import groupby
 from pathlib import Path
 
 from prepare import FIELD
-from releases import EXECUTORCH, FLATBUFFERS, WRITERS
+from releases import CURRENT, EXECUTORCH, FLATBUFFERS, WRITERS
 
-ASPECTS = {"read": "read, verified", "run": "run by 1.5.1", "pte": "`.pte`", "bpte": "`.bpte`", "ptd": "`.ptd`"}
+ASPECTS = {"read": "read, verified", "run": f"run by {CURRENT.release}", "pte": "`.pte`", "bpte": "`.bpte`", "ptd": "`.ptd`"}
 WRITTEN = ("pte", "bpte", "ptd")
 
 
@@ -31,6 +31,12 @@ def cell(release: str, aspect: str, results: dict[str, dict[str, bool]]) -> str:
     return ", ".join(version for version, passed in found.items() if passed) or "no"
 
 
+def has_one_flatbuffers(release: str) -> bool:
+    """Of those that use it."""
+    used = [writer for writer in WRITERS if writer.release == release]
+    return len(used) == 1 and not release.startswith(("1.0.", "1.1."))
+
+
 def rows(results: dict[str, dict[str, bool]]) -> Iterable[str]:
     heads = [f"{'written byte-identically: ' if aspect == 'pte' else ''}{head}" for aspect, head in ASPECTS.items()]
     yield "| ExecuTorch | " + " | ".join(heads) + " |"
@@ -39,7 +45,9 @@ def rows(results: dict[str, dict[str, bool]]) -> Iterable[str]:
     for alike, group in groupby(cells, key=lambda row: row[1]):
         yield f"| {', '.join(release for release, _ in group)} | " + " | ".join(alike) + " |"
     yield ""
-    yield f"With Python's flatbuffers {', '.join(FLATBUFFERS[:-1])} and {FLATBUFFERS[-1]}, which 1.0 and 1.1 don't use."
+    fewer = [(writer.release, writer.flatbuffers) for writer in WRITERS if has_one_flatbuffers(writer.release)]
+    exceptions = " and ".join(f"{release} with {version} alone" for release, version in fewer)
+    yield f"Releases from 1.2 on with Python's flatbuffers {', '.join(FLATBUFFERS)}, {exceptions}; those before use none."
 
 
 def main() -> int:

@@ -62,9 +62,10 @@ TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segmen
   CHECK(findings.ok());
   REQUIRE(findings.warnings.size() == 1);
   CHECK(exactly(findings.warnings[0]) ==
-        containing("expected constants in a segment, if only a placeholder, found 5 constants in the "
-                   "flatbuffer, which ExecuTorch 1.3 and later refuse to load from there; "
-                   "writing the program again with extract_constants moves them"));
+        containing(
+            "expected constants in a segment, if only a placeholder, found 5 constants in the "
+            "flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the program; writing it "
+            "again with extract_constants moves them"));
   const auto opened = ProgramFile::open(file_of(older));
   REQUIRE(opened);
   const auto extracted = plan(*opened, {.extract_constants = true});

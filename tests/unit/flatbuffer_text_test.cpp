@@ -214,6 +214,23 @@ TEST_CASE("no truncation and no flipped bit of a flatbuffer makes a fault") {
   }
 }
 
+TEST_CASE("a union with a value and no type is refused, of which the text would take another field's") {
+  const Loaded loaded("table X { b: byte; } union U { X } table T { a: uint; u: U; } root_type T;");
+  for (const bool has_field_before : {true, false}) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto value = builder.CreateString("\xff\xff\xff\xff");
+    const auto start = builder.StartTable();
+    if (has_field_before) builder.AddElement<std::uint32_t>(4, 1);
+    builder.AddOffset(8, value);
+    builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+    const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+    for (const bool defaults : {true, false}) {
+      CHECK(error_of(loaded.text.decompile(bytes, {.defaults = defaults, .identifier = false})) ==
+            containing("expected a type of the value in T.u, found none"));
+    }
+  }
+}
+
 TEST_CASE("schemas that can't be served are refused, and say why") {
   const TemporaryFolder folder;
   const auto error_of_schema = [&](const std::string& words) {

@@ -56,7 +56,7 @@ def plan_bundle(
             installed one, or the latest where there is none.
 
     Raises:
-        InvalidArgumentError: the test cases do not fit the program; names method, case and value. No version.
+        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A version that is none.
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """

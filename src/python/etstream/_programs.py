@@ -71,8 +71,8 @@ def plan_program(
     Raises:
         CorruptError: the program or the weights are damaged; the JSON is none.
         InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
-            methods dropped; a key for two constants; constants moved both ways; no version, or what the program
-            says that release does not know.
+            methods dropped; a key for two constants; constants moved both ways; a version that is none; a value
+            that the release of as_of has no field for.
         NotFoundError: a method that the program does not have; a file.
         TooLargeError: a flatbuffer over 2 GiB.
     """

@@ -33,6 +33,7 @@ _RECORD = "executorch.devtools.etrecord._etrecord"
 _EXPORT_SERIALIZE = "executorch.exir.serde.export_serialize"
 _SERDE = "executorch.exir.serde.serialize"
 NEEDS = (
+    f"{_EXPORT_SERIALIZE}:serialize_torch_artifact",
     f"{_RECORD}:ETRecordReservedFileNames.EDGE_DIALECT_EXPORTED_PROGRAM",
     f"{_EXPORT_SERIALIZE}:_reduce_fake_tensor",
     f"{_SERDE}:serialize",

@@ -171,9 +171,7 @@ class Bundle:
         program, weights = self._load()
         module = None
         try:
-            module = load(
-                program.bytes, None if weights is None else weights.bytes
-            )
+            module = load(program.bytes, None if weights is None else weights.bytes)
             return module.run_method(method, inputs)
         except RuntimeError as error:
             raise InvalidArgumentError(
