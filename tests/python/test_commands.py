@@ -175,7 +175,7 @@ def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Pat
     schema.decompile(program, folder / "inline.json")
     described = json.loads((folder / "inline.json").read_text())
     constants, described["constant_segment"] = described["constant_segment"], {}
-    described["constant_buffer"] = [{"storage": [0] * 64} for _ in constants["offsets"]]
+    described["constant_buffer"] = [{"storage": [0] * 32768} for _ in constants["offsets"]]
     described["segments"] = []
     schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
     assert etstream.verify(inline).warnings
