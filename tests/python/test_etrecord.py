@@ -113,7 +113,8 @@ def test_threads_write_records_at_once(delegated: Compiled, tmp_path: Path) -> N
     files = [tmp_path / str(index) for index in range(8)]
     with etstream.executorch.install(), ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda file: generate_etrecord(file, delegated.edge, delegated.program), files))
-    assert all(entries(file) == entries(tmp_path / "theirs") for file in files)
+    expected = entries(tmp_path / "theirs")
+    assert [entries(file) for file in files] == [expected] * len(files)
 
 
 def test_other_uses_of_the_serializer_are_as_before(portable: Compiled) -> None:
