@@ -21,6 +21,12 @@ constexpr unsigned kVoffsetSize = 2;  // of an entry of a vtable
 constexpr std::uint64_t kLongestZerosInMemory = 4096;
 constexpr std::string_view kMetadataLabel = "metadata";
 
+/// A vtable's content but for the size of its table.
+std::string without_size(std::string vtable) {
+  vtable.erase(kVoffsetSize, kVoffsetSize);
+  return vtable;
+}
+
 }  // namespace
 
 /// A piece of memory that fills from its end, and then serves as storage for the chunks in it.
@@ -143,10 +149,11 @@ BackwardBuilder::Ref BackwardBuilder::end_table() {
   align(kUoffsetSize, 0);
   const std::uint64_t table = size_ + kUoffsetSize;
   const std::string content = vtable(table);
-  std::string key = content;
-  if (vtable_sharing_ == VtableSharing::kOfAnySize) key.erase(kVoffsetSize, kVoffsetSize);
   // A new vtable goes right before its table; an equal one that is there already is shared.
-  const auto [shared, is_new] = vtables_.try_emplace(std::move(key), table + content.size());
+  const std::uint64_t place_of_new = table + content.size();
+  const auto [shared, is_new] = vtable_sharing_ == VtableSharing::kOfEqualSize
+                                    ? vtables_.try_emplace(content, place_of_new)
+                                    : vtables_.try_emplace(without_size(content), place_of_new);
   place_bits(shared->second - table, kUoffsetSize);
   if (is_new) place(std::as_bytes(std::span(content)));
   return Ref{table};

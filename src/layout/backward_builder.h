@@ -117,8 +117,9 @@ class BackwardBuilder {
   bool table_too_large_ = false;  // for 16-bit field offsets
   std::uint64_t table_end_ = 0;
   std::vector<Field> fields_;  // of the table that is open
-  std::unordered_map<std::string, std::uint64_t>
-      vtables_;  // what tables share one by, to distance from the end
+  /// Distances from the end, by what tables share a vtable by: its content, without the size where any will
+  /// do.
+  std::unordered_map<std::string, std::uint64_t> vtables_;
 };
 
 }  // namespace etstream
