@@ -200,12 +200,6 @@ void bind_bundles(nb::module_& module) {
       "read_test_cases", [](nb::handle path) { return suites_from(path_of(path)); }, nb::arg("path"),
       nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
       "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
-  module.def(
-      "is_release", [](const std::string& version) { return executorch_release(version).has_value(); },
-      nb::arg("version"), "Whether files are written as this version of ExecuTorch does.");
-  module.def(
-      "is_flatbuffers", [](const std::string& version) { return vtable_sharing(version).has_value(); },
-      nb::arg("version"), "Whether this is a version of the Python package flatbuffers.");
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
              nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of").none(),
              nb::arg("flatbuffers").none());

@@ -14,6 +14,7 @@
 #include "python/reports.h"
 #include "python/sources.h"
 #include "python/test_cases.h"
+#include "python/writer_versions.h"
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
@@ -31,4 +32,5 @@ NB_MODULE(_core, module) {
   bind_reports(module);
   bind_test_cases(module);
   bind_file_bytes(module);
+  bind_writer_versions(module);
 }
