@@ -19,6 +19,9 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   add_inspect_command(*app, run);
   add_ptd_command(*app, run);
   add_pte_command(*app, run);
+#if defined(ETSTREAM_HEAP_LIBRARY)
+  add_run_command(*app, run);
+#endif
   add_verify_command(*app, run);
   return app;
 }

@@ -34,6 +34,7 @@ struct Run {
 /// others with files, a folder with folders.
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kName = "NAME";
+inline constexpr const char* kSize = "SIZE";
 inline constexpr const char* kFolder = "DIR";
 
 void add_bundle_command(CLI::App& app, Run& run);
@@ -45,6 +46,7 @@ void add_extract_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_ptd_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);
+void add_run_command(CLI::App& app, Run& run);
 void add_verify_command(CLI::App& app, Run& run);
 
 }  // namespace etstream::cli

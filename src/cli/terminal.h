@@ -24,9 +24,14 @@ class CaughtInterrupts {
 /// Ends the process by the signal that was caught, so that a shell sees what happened.
 void die_of_interrupt();
 
+/// Ends the process by a signal, as another one has ended.
+void die_of(int signal);
+
 /// A reader that goes away, and a limit to the size of files, make a write fail, rather than ending the
 /// process without a word.
 void let_writes_fail();
+/// As it was before let_writes_fail(): for a command that takes the process over.
+void let_writes_end_as_before();
 
 /// Opens standard input, output and error where the parent closed them, on what can't be read or written:
 /// else a file that is opened next would take their place, and be written to.

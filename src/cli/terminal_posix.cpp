@@ -2,6 +2,7 @@
 #include "cli/terminal.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,9 @@ namespace etstream::cli {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+constexpr std::array kWriteSignals = {SIGPIPE, SIGXFSZ};
+std::array<void (*)(int), kWriteSignals.size()> before_failing{};
 
 volatile std::sig_atomic_t caught_signal = 0;
 std::array<struct sigaction, kSignals.size()> before_catching{};
@@ -42,9 +46,19 @@ CaughtInterrupts::~CaughtInterrupts() {
 bool interrupted() { return caught_signal != 0; }
 
 void die_of_interrupt() {
-  if (caught_signal == 0) return;
-  std::signal(caught_signal, SIG_DFL);
-  std::raise(caught_signal);
+  if (caught_signal != 0) die_of(caught_signal);
+}
+
+void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  ::sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  // The other process has left its memory behind, if any is to be.
+  const ::rlimit none{};
+  ::setrlimit(RLIMIT_CORE, &none);
+  std::raise(signal);
 }
 
 void occupy_standard_descriptors() {
@@ -56,8 +70,12 @@ void occupy_standard_descriptors() {
 }
 
 void let_writes_fail() {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  for (std::size_t i = 0; i < kWriteSignals.size(); ++i)
+    before_failing[i] = std::signal(kWriteSignals[i], SIG_IGN);
+}
+
+void let_writes_end_as_before() {
+  for (std::size_t i = 0; i < kWriteSignals.size(); ++i) std::signal(kWriteSignals[i], before_failing[i]);
 }
 
 }  // namespace etstream::cli

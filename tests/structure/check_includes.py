@@ -5,7 +5,7 @@
 
 Public headers belong to the folder that has a source file of the same name, or, header-only, to src/base.
 They name no third-party and no operating-system header. Operating-system headers are named only in files
-called *_posix.*; src/cli and src/executorch include no header of the library but the public ones and src/base.
+called *_posix.* or *_linux.*; src/cli and src/executorch include no header of the library but the public ones and src/base.
 ExecuTorch's headers are named in src/executorch and its public headers, include/etstream/executorch, alone.
 """
 
@@ -13,12 +13,13 @@ import re
 import sys
 from pathlib import Path
 
-FOLDERS = ["base", "io", "layout", "schema", "codec", "format", "profile", "cli", "python", "executorch"]
+FOLDERS = ["base", "io", "layout", "schema", "codec", "format", "heap", "cli", "python", "executorch"]
 OUTSIDE = ("cli", "executorch")  # see of the library what its users see
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 OPERATING_SYSTEM = re.compile(
     r"(sys|linux|net|netinet|arpa)/.*|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp)\.h"
 )
+SYSTEM_FILES = ("_posix", "_linux")
 STANDARD = re.compile(r"[a-z0-9_]+")  # no .h: <vector>, <cstdio>
 
 
@@ -27,7 +28,7 @@ def owner_of(root: Path, header: str) -> str:
     if Path(header).parent.name == "executorch":
         return "executorch"
     stem = Path(header).stem
-    owners = [f for f in FOLDERS for s in (root / "src" / f).glob("*.cpp") if s.stem in (stem, stem + "_posix")]
+    owners = [f for f in FOLDERS for s in (root / "src" / f).glob("*.cpp") if s.stem in (stem, stem + "_posix", stem + "_linux")]
     return owners[0] if owners else "base"
 
 
@@ -46,8 +47,8 @@ def check_file(root: Path, path: Path) -> list[str]:
                 problems.append(f"{relative}: <{name}> belongs in src/executorch")
             elif public and not executorch and not STANDARD.fullmatch(name):
                 problems.append(f"{relative}: a public header includes <{name}>")
-            if OPERATING_SYSTEM.fullmatch(name) and not path.stem.endswith("_posix"):
-                problems.append(f"{relative}: <{name}> belongs in a file called *_posix")
+            if OPERATING_SYSTEM.fullmatch(name) and not path.stem.endswith(SYSTEM_FILES):
+                problems.append(f"{relative}: <{name}> belongs in a file called *_posix or *_linux")
             continue
         if "/" not in name:
             continue  # generated

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which parts of the heap's address space are blocks and which are free: best fit by powers of two,
+// neighbours joined by tags at both ends of each range. It knows numbers of granules alone, calls nothing and
+// allocates nothing, so that it can serve malloc.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace etstream::heap {
+
+/// A part of the address space, in granules. Granule 0 is none of it, and stands for nothing.
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t granules = 0;
+  /// What is mapped there: a number of the caller's; 0 where that differs within the range, or where nothing
+  /// is.
+  std::uint32_t mapping = 0;
+
+  explicit operator bool() const noexcept { return first != 0; }
+};
+
+/// One thread at a time.
+class BlockTable {
+ public:
+  /// What is known of a granule; zeros at first.
+  struct Entry {
+    std::uint32_t tag = 0;      // of a range's first and last granule: see tag()
+    std::uint32_t mapping = 0;  // this and the rest: of the first granule alone
+    std::uint32_t next = 0;     // a block: its pages; free: the next free range of about the size
+    std::uint32_t previous = 0;
+  };
+
+  constexpr BlockTable() = default;
+  /// `entries` are as many as there are granules, all zero.
+  constexpr BlockTable(Entry* entries, std::uint32_t granules) : entries_(entries), end_(granules) {}
+
+  /// Makes a free range a block that begins at a multiple of `alignment`, a power of two. An empty range
+  /// where there is no room.
+  [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
+
+  /// Makes the block that begins there free; `mapping` is what is mapped in it by now.
+  void give_back(std::uint32_t first, std::uint32_t mapping) noexcept;
+
+  /// Makes a block longer where the range behind it is free. The part that was added, or an empty range.
+  [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
+  /// Makes a block shorter; what is cut off is free.
+  void shrink(std::uint32_t first, std::uint32_t granules) noexcept;
+
+  /// The block that begins there, or an empty range.
+  [[nodiscard]] Range block(std::uint32_t first) const noexcept;
+  /// The blocks that begin there or after it, as many as `found` has room for; how many. It looks at all
+  /// before them.
+  [[nodiscard]] std::size_t blocks_from(std::uint32_t first, std::span<Range> found) const noexcept;
+
+  /// Calls `look(Range)` for each block, in order.
+  template <class Look>
+  void for_each_block(Look look) const noexcept {
+    // Granules within a range have no tags.
+    for (std::uint32_t at = 1; at < top_; at += granules_at(at)) {
+      if (is_block(at)) look(block(at));
+    }
+  }
+
+  void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
+  /// What the caller keeps with a block: how many pages of it are in use.
+  void set_pages(std::uint32_t first, std::uint32_t pages) noexcept { entries_[first].next = pages; }
+  [[nodiscard]] std::uint32_t pages(std::uint32_t first) const noexcept { return entries_[first].next; }
+
+ private:
+  static constexpr std::size_t kBins = 32;
+
+  static constexpr std::uint32_t kBlock = 1;
+  static constexpr std::uint32_t kFirst = 2;
+
+  [[nodiscard]] bool is_block(std::uint32_t tagged) const noexcept {
+    return (entries_[tagged].tag & kBlock) != 0;
+  }
+  [[nodiscard]] bool is_free(std::uint32_t tagged) const noexcept {
+    return entries_[tagged].tag != 0 && !is_block(tagged);
+  }
+  [[nodiscard]] std::uint32_t granules_at(std::uint32_t tagged) const noexcept {
+    return entries_[tagged].tag >> 2;
+  }
+  void tag(std::uint32_t first, std::uint32_t granules, bool block) noexcept;
+  void untag(std::uint32_t first) noexcept;
+  void link(Range free) noexcept;
+  Range unlink(std::uint32_t first) noexcept;
+  [[nodiscard]] Range find_free(std::uint32_t granules) noexcept;
+  [[nodiscard]] Range take_any(std::uint32_t granules) noexcept;
+  void free_range(Range range) noexcept;
+
+  Entry* entries_ = nullptr;
+  std::uint32_t end_ = 0;  // the number of entries
+  std::uint32_t top_ = 1;  // nothing from here on was ever in use, or is since it was given back
+  std::array<std::uint32_t, kBins> bins_{};
+};
+
+}  // namespace etstream::heap

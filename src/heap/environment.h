@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How `etstream run` tells the library that it has loaded before others what the heap is to be. Sizes are in
+// bytes, as decimal numbers.
+#pragma once
+
+#include <cstdint>
+
+namespace etstream::heap {
+
+inline constexpr const char* kFolderVariable = "ETSTREAM_HEAP_FOLDER";
+inline constexpr const char* kLimitVariable = "ETSTREAM_HEAP_LIMIT";
+inline constexpr const char* kFromVariable = "ETSTREAM_HEAP_FROM";
+/// A file that holds a TreeUse.
+inline constexpr const char* kReportVariable = "ETSTREAM_HEAP_REPORT";
+
+inline constexpr std::uint64_t kDefaultFrom = 1 << 20;
+
+}  // namespace etstream::heap

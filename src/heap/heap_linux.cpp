@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "heap/heap_linux.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "heap/in_use_linux.h"
+#include "heap/say.h"
+
+namespace etstream::heap {
+namespace {
+
+/// Where the address space begins, so that any block may ask to begin at a multiple of less.
+constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
+constexpr std::uint64_t kLargestSpan = 1ULL << 40;
+/// What is kept of freed blocks: their size, each and together.
+constexpr std::uint64_t kKeptPages = (128 << 20) / kPage;
+constexpr std::uint64_t kLargestKeptPages = (32 << 20) / kPage;
+
+std::uint32_t pages_for(std::size_t size) { return static_cast<std::uint32_t>((size + kPage - 1) / kPage); }
+
+std::uint32_t granules_for(std::uint32_t pages) {
+  constexpr std::uint64_t kPages = kGranule / kPage;
+  return static_cast<std::uint32_t>((pages + kPages - 1) / kPages);
+}
+
+void* reserve_addresses(std::uint64_t size) {
+  void* const at = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
+BlockTable::Entry* reserve_entries(std::uint64_t granules) {
+  void* const at = ::mmap(nullptr, granules * sizeof(BlockTable::Entry), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<BlockTable::Entry*>(at);
+}
+
+}  // namespace
+
+SpillError Heap::open(const HeapOptions& options) noexcept {
+  options_ = options;
+  std::uint64_t span = kLargestSpan;
+  void* reserved = reserve_addresses(span + kLargestAlignment);
+  while (reserved == nullptr && span > kSmallestSpan) {
+    span /= 2;
+    reserved = reserve_addresses(span + kLargestAlignment);
+  }
+  if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
+  const auto granules = static_cast<std::uint32_t>(span / kGranule);
+  BlockTable::Entry* const entries = reserve_entries(granules);
+  if (entries == nullptr) {
+    ::munmap(reserved, span + kLargestAlignment);
+    return {ENOMEM, nullptr};
+  }
+  if (const SpillError failed = file_.open(options.folder, span)) {
+    ::munmap(entries, granules * sizeof(BlockTable::Entry));
+    ::munmap(reserved, span + kLargestAlignment);
+    return failed;
+  }
+  table_ = BlockTable(entries, granules);
+  process_ = ::getpid();
+  const auto address = reinterpret_cast<std::uintptr_t>(reserved);
+  const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
+  base_ = static_cast<std::byte*>(reserved) + (aligned - address);
+  span_ = span;
+  return {};
+}
+
+std::byte* Heap::address_of(std::uint32_t granule) const noexcept { return base_ + granule * kGranule; }
+
+std::uint32_t Heap::granule_of(const void* block) const noexcept {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - base_) /
+                                    kGranule);
+}
+
+Range Heap::block_at(const void* block) noexcept {
+  const std::uint32_t first = granule_of(block);
+  const Locked locked(*this);
+  const Range found = table_.block(first);
+  if (!found || address_of(first) != block) {
+    say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
+    ::abort();
+  }
+  return found;
+}
+
+bool Heap::serves(std::size_t size, std::size_t alignment) const noexcept {
+  return span_ != 0 && size <= span_ / 2 && std::has_single_bit(alignment) &&
+         alignment <= kLargestAlignment && forking_.load() != ::pthread_self();
+}
+
+bool Heap::is_shared(Range block) const noexcept {
+  return block.mapping == mapping_ && process_ == ::getpid();
+}
+
+bool Heap::has_file() const noexcept { return process_ == ::getpid() && file_.is_intact(); }
+
+/// Makes the first file after a fork, or instead of one whose descriptor was closed, or that is another
+/// process's, which came to be without the handlers of a fork.
+SpillError Heap::renew_file() noexcept {
+  const InUse alone(*this, true);
+  if (has_file()) return {};
+  if (file_.is_open()) {
+    // Without the file they can't become private copies. A child that touches them is to crash, not to share
+    // them.
+    table_.for_each_block([&](Range block) {
+      if (block.mapping == mapping_) {
+        ::madvise(address_of(block.first), block.granules * kGranule, MADV_DONTFORK);
+      }
+    });
+    file_.close();
+  }
+  ++mapping_;
+  process_ = ::getpid();
+  return file_.open(options_.folder, span_);
+}
+
+void Heap::refuse(int reason, std::size_t size) noexcept {
+  use_->refused.fetch_add(1, std::memory_order_relaxed);
+  if (!has_refused_.exchange(true)) {
+    say("no room for a block of ", size, " bytes in ", options_.folder, ": ", reason_of(reason));
+  }
+}
+
+/// Has room behind pages of a block.
+int Heap::back(Range range, std::uint32_t from_page, std::uint32_t to_page) noexcept {
+  const std::uint64_t offset = range.first * kGranule;
+  if (range.mapping != mapping_) {
+    const int failed = file_.map(address_of(range.first), offset, range.granules * kGranule, true);
+    if (failed != 0) return failed;
+  }
+  return to_page > from_page ? file_.reserve(offset + from_page * kPage, (to_page - from_page) * kPage) : 0;
+}
+
+/// Gives back what pages of a block have on the disk and in memory; they are zeros then.
+void Heap::empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept {
+  if (to_page > from_page) {
+    ::madvise(address_of(granule) + from_page * kPage, (to_page - from_page) * kPage, MADV_REMOVE);
+  }
+}
+
+void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
+  for (;;) {
+    {
+      const InUse use(*this);
+      if (has_file()) {
+        const Allocated done = allocate_in_file(size, alignment, zeroed);
+        if (done.block != nullptr) return done.block;
+        refuse(done.failed, size);
+        break;
+      }
+    }
+    if (const SpillError failed = renew_file()) {
+      refuse(failed.code, size);
+      break;
+    }
+  }
+  errno = ENOMEM;
+  return nullptr;
+}
+
+Heap::Allocated Heap::allocate_in_file(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
+  const std::uint32_t pages = pages_for(size);
+  const auto aligned_granules =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(alignment, kGranule) / kGranule);
+  if (aligned_granules == 1) {
+    if (const Kept kept = take_kept(pages); kept.first != 0) {
+      std::byte* const address = address_of(kept.first);
+      if (zeroed) std::memset(address, 0, size);
+      use_->add(kept.pages * kPage);
+      return {address, 0};
+    }
+  }
+  Range range;
+  {
+    const Locked locked(*this);
+    range = table_.take(granules_for(pages), aligned_granules);
+  }
+  if (!range) return {nullptr, ENOMEM};
+  const int failed = back(range, 0, pages);
+  if (failed != 0) empty(range.first, 0, pages);
+  {
+    const Locked locked(*this);
+    if (failed != 0) {
+      table_.give_back(range.first, 0);
+      return {nullptr, failed};
+    }
+    table_.set_mapping(range.first, mapping_);
+    table_.set_pages(range.first, pages);
+  }
+  use_->add(pages * kPage);
+  watch_limit();
+  return {address_of(range.first), 0};
+}
+
+std::size_t Heap::usable_size(const void* block) noexcept {
+  const InUse use(*this);
+  const Range range = block_at(block);
+  const Locked locked(*this);
+  return table_.pages(range.first) * kPage;
+}
+
+bool Heap::resize(void* block, std::size_t size) noexcept {
+  const std::uint32_t pages = pages_for(size);
+  const InUse use(*this);
+  Range range = block_at(block);
+  if (size > span_ / 2 || !has_file() || !is_shared(range)) return false;
+  const std::uint32_t granules = granules_for(pages);
+  std::uint32_t before = 0;
+  Range added;
+  {
+    const Locked locked(*this);
+    before = table_.pages(range.first);
+    if (granules > range.granules) {
+      added = table_.extend(range.first, granules);
+      if (!added) return false;
+    }
+  }
+  if (pages <= before) {
+    empty(range.first, pages, before);
+    const Locked locked(*this);
+    table_.shrink(range.first, granules);
+    table_.set_pages(range.first, pages);
+    use_->remove((before - pages) * kPage);
+    return true;
+  }
+  int failed = added ? back(added, 0, 0) : 0;
+  range.granules = std::max(granules, range.granules);
+  if (failed == 0) failed = back(range, before, pages);
+  const Locked locked(*this);
+  if (failed != 0) {
+    empty(range.first, before, pages);
+    if (added) table_.shrink(range.first, added.first - range.first);
+    return false;
+  }
+  table_.set_pages(range.first, pages);
+  use_->grow((pages - before) * kPage);
+  return true;
+}
+
+Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
+  const Locked locked(*this);
+  std::size_t best = kept_count_;
+  for (std::size_t at = 0; at < kept_count_; ++at) {
+    const std::uint32_t kept = kept_[at].pages;
+    const bool fits = kept >= pages && kept - pages <= pages / 4;
+    if (fits && (best == kept_count_ || kept < kept_[best].pages)) best = at;
+  }
+  if (best == kept_count_) return {};
+  const Kept found = kept_[best];
+  std::copy(kept_.begin() + best + 1, kept_.begin() + kept_count_, kept_.begin() + best);
+  --kept_count_;
+  kept_pages_ -= found.pages;
+  return found;
+}
+
+bool Heap::keep(Kept freed) noexcept {
+  const Locked locked(*this);
+  if (kept_count_ == kMostKept || kept_pages_ + freed.pages > kKeptPages) return false;
+  kept_[kept_count_++] = freed;
+  kept_pages_ += freed.pages;
+  return true;
+}
+
+void Heap::drop_one_kept() noexcept {
+  Kept oldest;
+  {
+    const Locked locked(*this);
+    if (kept_count_ == 0) return;
+    oldest = kept_.front();
+    std::copy(kept_.begin() + 1, kept_.begin() + kept_count_, kept_.begin());
+    --kept_count_;
+    kept_pages_ -= oldest.pages;
+  }
+  give_back({oldest.first, granules_for(oldest.pages), mapping_}, oldest.pages);
+}
+
+void Heap::give_back(Range range, std::uint32_t pages) noexcept {
+  if (is_shared(range)) {
+    empty(range.first, 0, pages);
+  } else {
+    // A copy of before a fork: pages that were written to are memory of the process, to be dropped.
+    ::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    range.mapping = 0;
+  }
+  const Locked locked(*this);
+  table_.give_back(range.first, range.mapping);
+}
+
+void Heap::release(void* block) noexcept {
+  const InUse use(*this);
+  const Range range = block_at(block);
+  std::uint32_t pages = 0;
+  {
+    const Locked locked(*this);
+    pages = table_.pages(range.first);
+  }
+  use_->remove(pages * kPage);
+  if (is_shared(range) && pages <= kLargestKeptPages) {
+    while (!keep({range.first, pages})) drop_one_kept();
+    return;
+  }
+  give_back(range, pages);
+}
+
+void Heap::freeze_blocks() noexcept {
+  while (kept_count_ != 0) drop_one_kept();
+  Range run;
+  const auto freeze = [&] {
+    const std::uint64_t size = run.granules * kGranule;
+    if (run && file_.map(address_of(run.first), run.first * kGranule, size, false) != 0) {
+      ::madvise(address_of(run.first), size, MADV_DONTFORK);
+    }
+  };
+  table_.for_each_block([&](Range block) {
+    if (block.mapping != mapping_) return;
+    if (run && run.first + run.granules == block.first) {
+      run.granules += block.granules;
+      return;
+    }
+    freeze();
+    run = block;
+  });
+  freeze();
+  if (!run) return;
+  file_.close();
+  ++mapping_;
+}
+
+void Heap::before_fork() noexcept {
+  if (span_ == 0) return;
+  const SignalsBlocked signals;
+  ::pthread_rwlock_wrlock(&uses_);
+  forking_.store(::pthread_self());
+  if (has_file()) freeze_blocks();
+}
+
+void Heap::after_fork_in_parent() noexcept {
+  if (span_ == 0) return;
+  const SignalsBlocked signals;
+  forking_.store({});
+  ::pthread_rwlock_unlock(&uses_);
+}
+
+void Heap::after_fork_in_child() noexcept {
+  if (span_ == 0) return;
+  // The parent goes on with its file, and with what is mapped of it where no block is.
+  file_.close();
+  ++mapping_;
+  process_ = ::getpid();
+  is_watched_.store(false);
+  // Its thread has another number than the one that locked this.
+  ::pthread_rwlock_init(&uses_, nullptr);
+  forking_.store({});
+}
+
+void Heap::report_to(ProcessUse& use) noexcept {
+  use.live.store(use_->live.load());
+  use_ = &use;
+}
+
+}  // namespace etstream::heap

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The out-of-core heap: large blocks of memory that lie in a file without a name, mapped shared, so that they
+// are the page cache's and not the process's own. A block has its room on the disk before it is handed out,
+// so that a full disk is an error and never a signal.
+//
+// A fork: a shared mapping stays shared with the child. So the blocks that there are become private copies of
+// the file, on both sides, which costs nothing until one is written to: such a page is the process's own from
+// then on. What is freed of them takes room on the disk until all blocks of that time are freed, in all
+// processes. New blocks go to a new file of each process.
+//
+// Any thread, and signal handlers, may call everything but open(). Nothing here allocates.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "heap/block_table.h"
+#include "heap/spill_file.h"
+#include "heap/statistics.h"
+
+namespace etstream::heap {
+
+inline constexpr std::uint64_t kPage = 4096;
+/// What blocks begin at multiples of, and a BlockTable counts in.
+inline constexpr std::uint64_t kGranule = 64 << 10;
+/// With less address space there is no heap.
+inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
+struct HeapOptions {
+  const char* folder = nullptr;  // on a disk; for as long as the heap is there
+  std::uint64_t limit = 0;       // pages over it are written and dropped; 0: when the system wants to
+};
+
+class Heap {
+ public:
+  constexpr Heap() = default;
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  /// Reserves address space, and makes the file. Once.
+  [[nodiscard]] SpillError open(const HeapOptions& options) noexcept;
+
+  /// Whether allocate() is to be asked for such a block. `alignment` is a power of two.
+  [[nodiscard]] bool serves(std::size_t size, std::size_t alignment) const noexcept;
+  /// Null, with errno set to ENOMEM, where there is no room. All zeros if `zeroed`.
+  [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
+  /// Whether an address lies in the heap.
+  [[nodiscard]] bool owns(const void* address) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_) < span_;
+  }
+  /// Of a block: how many bytes of it may be used.
+  [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
+  /// Makes a block larger or smaller where it is, if that can be done.
+  [[nodiscard]] bool resize(void* block, std::size_t size) noexcept;
+  /// Ends the process with a word if it is none.
+  void release(void* block) noexcept;
+
+  /// The three handlers of a fork.
+  void before_fork() noexcept;
+  void after_fork_in_parent() noexcept;
+  void after_fork_in_child() noexcept;
+
+  /// Where it tells of itself; until then in a place of its own. Lasts as long as the heap.
+  void report_to(ProcessUse& use) noexcept;
+  [[nodiscard]] const ProcessUse& use() const noexcept { return *use_; }
+
+  /// Of the blocks, how many bytes this process has mapped in.
+  [[nodiscard]] std::uint64_t resident_bytes() noexcept;
+  /// Writes pages of blocks to the disk and lets go of them, the next ones in turn, until that are so many
+  /// bytes or all. How many it were. One thread at a time.
+  std::uint64_t page_out(std::uint64_t bytes) noexcept;
+
+ private:
+  /// A freed block that keeps its pages for the next one of about its size.
+  struct Kept {
+    std::uint32_t first = 0;
+    std::uint32_t pages = 0;
+  };
+  static constexpr std::size_t kMostKept = 16;
+
+  /// A block, or errno's value.
+  struct Allocated {
+    void* block = nullptr;
+    int failed = 0;
+  };
+
+  class InUse;
+  class Locked;
+
+  [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
+  [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
+  [[nodiscard]] Range block_at(const void* block) noexcept;
+  /// Whether what the heap knows of its file is of this process and true.
+  [[nodiscard]] bool has_file() const noexcept;
+  [[nodiscard]] SpillError renew_file() noexcept;
+  /// Whether a block is mapped shared, from this process's file.
+  [[nodiscard]] bool is_shared(Range block) const noexcept;
+  [[nodiscard]] Allocated allocate_in_file(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
+  [[nodiscard]] int back(Range range, std::uint32_t from_page, std::uint32_t to_page) noexcept;
+  void empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept;
+  [[nodiscard]] Kept take_kept(std::uint32_t pages) noexcept;
+  [[nodiscard]] bool keep(Kept freed) noexcept;
+  void drop_one_kept() noexcept;
+  void give_back(Range range, std::uint32_t pages) noexcept;
+  void freeze_blocks() noexcept;
+  void refuse(int reason, std::size_t size) noexcept;
+  [[nodiscard]] std::size_t shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept;
+  std::uint64_t let_go_of(Range block) noexcept;
+  void watch_limit() noexcept;
+  [[noreturn]] void keep_to_limit() noexcept;
+
+  std::byte* base_ = nullptr;
+  std::uint64_t span_ = 0;
+  HeapOptions options_;
+  // Held shared by who uses the heap, and whole around a fork.
+  pthread_rwlock_t uses_ = PTHREAD_RWLOCK_INITIALIZER;
+  std::atomic<pthread_t> forking_{};
+  // For what follows.
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  BlockTable table_;
+  std::array<Kept, kMostKept> kept_{};  // the oldest first
+  std::size_t kept_count_ = 0;
+  std::uint64_t kept_pages_ = 0;
+  // Change only while nobody else uses the heap.
+  SpillFile file_;
+  std::uint32_t mapping_ = 1;  // the number of what is mapped of file_
+  std::int32_t process_ = 0;
+
+  std::atomic<bool> has_refused_{false};
+  std::atomic<bool> is_watched_{false};
+  std::uint32_t hand_ = 1;  // the block whose pages are let go of next begins there or after
+  ProcessUse own_use_;
+  ProcessUse* use_ = &own_use_;
+};
+
+}  // namespace etstream::heap

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How the heap's own code keeps others out.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+
+#include "heap/heap_linux.h"
+
+namespace etstream::heap {
+
+/// Keeps signal handlers, which may allocate, out of what must not be entered twice.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    ::sigset_t all;
+    ::sigfillset(&all);
+    for (const int of_the_thread : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP}) {
+      ::sigdelset(&all, of_the_thread);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  ::sigset_t before_{};
+};
+
+/// Uses the heap, with errno as it was in the end. `alone` waits until nobody else does.
+class Heap::InUse {
+ public:
+  explicit InUse(Heap& heap, bool alone = false) noexcept
+      : heap_(heap), in_fork_(heap.forking_.load() == ::pthread_self()) {
+    if (in_fork_) return;  // a handler of somebody else's, who has it locked
+    alone ? ::pthread_rwlock_wrlock(&heap.uses_) : ::pthread_rwlock_rdlock(&heap.uses_);
+  }
+  ~InUse() {
+    if (!in_fork_) ::pthread_rwlock_unlock(&heap_.uses_);
+    errno = errno_;
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  int errno_ = errno;
+  SignalsBlocked signals_;
+  Heap& heap_;
+  bool in_fork_;
+};
+
+class Heap::Locked {
+ public:
+  explicit Locked(Heap& heap) noexcept : heap_(heap) { ::pthread_mutex_lock(&heap_.lock_); }
+  ~Locked() { ::pthread_mutex_unlock(&heap_.lock_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Heap& heap_;
+};
+
+}  // namespace etstream::heap

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The library that `etstream run` has loaded before all others: malloc and its kin, which give large blocks
+// from the heap and leave all others to whoever served them before. What the heap is to be stands in the
+// environment, see heap/environment.h.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "heap/environment.h"
+#include "heap/heap_linux.h"
+#include "heap/say.h"
+
+namespace etstream::heap {
+namespace {
+
+/// Those that come after this library.
+struct Next {
+  void* (*malloc)(std::size_t) = nullptr;
+  void* (*calloc)(std::size_t, std::size_t) = nullptr;
+  void* (*realloc)(void*, std::size_t) = nullptr;
+  void (*free)(void*) = nullptr;
+  void* (*memalign)(std::size_t, std::size_t) = nullptr;
+  std::size_t (*malloc_usable_size)(void*) = nullptr;
+};
+
+constinit Heap the_heap;
+constinit Next next;
+// The smallest size that the heap serves. 0 until all is set up, so that the first call comes here whatever
+// its size.
+constinit std::atomic<std::size_t> from{0};
+constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kUsualAlignment = alignof(std::max_align_t);
+
+/// What is asked for while the next functions are looked up; never freed.
+struct FirstBlocks {
+  alignas(kUsualAlignment) std::byte bytes[16 << 10] = {};
+  std::atomic<std::size_t> used{0};
+
+  void* allocate(std::size_t size) noexcept {
+    const std::size_t room = (size + kUsualAlignment - 1) & ~(kUsualAlignment - 1);
+    const std::size_t begin = used.fetch_add(room);
+    return begin + room <= sizeof(bytes) ? bytes + begin : nullptr;
+  }
+  [[nodiscard]] bool owns(const void* block) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(bytes) < sizeof(bytes);
+  }
+};
+constinit FirstBlocks first_blocks;
+
+template <class Function>
+void find_next(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return otherwise;
+  std::uint64_t number = otherwise;
+  std::from_chars(text, text + std::strlen(text), number);
+  return number;
+}
+
+/// Tells of this process in the memory that its environment names, if it does.
+void report_use() {
+  const char* const path = std::getenv(kReportVariable);
+  if (path == nullptr) return;
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (shared == MAP_FAILED) return;
+  if (ProcessUse* const use = static_cast<TreeUse*>(shared)->place_of(::getpid())) the_heap.report_to(*use);
+}
+
+void begin_child() {
+  the_heap.after_fork_in_child();
+  report_use();
+}
+
+/// The smallest size that the heap is going to serve.
+std::size_t open_heap() {
+  const char* const folder = std::getenv(kFolderVariable);
+  if (folder == nullptr) return kNever;
+  const SpillError failed = the_heap.open({folder, number_in_environment(kLimitVariable, 0)});
+  if (failed) {
+    say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
+        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+    return kNever;
+  }
+  ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
+  report_use();
+  return std::max<std::size_t>(number_in_environment(kFromVariable, kDefaultFrom), kGranule);
+}
+
+constinit std::atomic<bool> is_begun{false};
+constinit std::atomic<pthread_t> beginner{};
+
+/// Once; what the thread that does it allocates meanwhile comes from `first_blocks`, other threads wait.
+bool begin() {
+  if (is_begun.exchange(true)) {
+    while (from.load(std::memory_order_acquire) == 0) {
+      if (beginner.load() == ::pthread_self()) return false;
+    }
+    return true;
+  }
+  beginner.store(::pthread_self());
+  find_next(next.malloc, "malloc");
+  find_next(next.calloc, "calloc");
+  find_next(next.realloc, "realloc");
+  find_next(next.free, "free");
+  find_next(next.memalign, "memalign");
+  find_next(next.malloc_usable_size, "malloc_usable_size");
+  from.store(kNever, std::memory_order_release);  // all that follows may allocate
+  from.store(open_heap(), std::memory_order_release);
+  return true;
+}
+
+bool is_power_of_two(std::size_t number) { return number != 0 && (number & (number - 1)) == 0; }
+
+/// All but small blocks, and the first call of all.
+void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
+  if (from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
+  if (size >= from.load(std::memory_order_relaxed) && the_heap.serves(size, alignment)) {
+    return the_heap.allocate(size, alignment, zeroed);
+  }
+  if (zeroed) return next.calloc(1, size);
+  return alignment > kUsualAlignment ? next.memalign(alignment, size) : next.malloc(size);
+}
+
+bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
+
+std::size_t usable_size(void* block) {
+  if (the_heap.owns(block)) return the_heap.usable_size(block);
+  if (first_blocks.owns(block)) {
+    return static_cast<std::size_t>(first_blocks.bytes + sizeof(first_blocks.bytes) -
+                                    static_cast<std::byte*>(block));
+  }
+  return next.malloc_usable_size(block);
+}
+
+void release(void* block) {
+  if (the_heap.owns(block)) {
+    the_heap.release(block);
+  } else if (!first_blocks.owns(block)) {
+    next.free(block);
+  }
+}
+
+void* reallocate(void* block, std::size_t size) {
+  if (block == nullptr) return is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
+  const bool is_ours = the_heap.owns(block);
+  if (!is_ours && !first_blocks.owns(block) && !is_large(size)) return next.realloc(block, size);
+  if (size == 0) {
+    release(block);
+    return nullptr;
+  }
+  if (is_ours && is_large(size) && the_heap.resize(block, size)) return block;
+  void* const moved = is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, block, std::min(size, usable_size(block)));
+  release(block);
+  return moved;
+}
+
+void* aligned(std::size_t alignment, std::size_t size) {
+  if (!is_large(size) && from.load(std::memory_order_relaxed) != 0) return next.memalign(alignment, size);
+  return allocate(size, std::max(alignment, kUsualAlignment), false);
+}
+
+constexpr std::size_t kPageSize = kPage;
+
+}  // namespace
+}  // namespace etstream::heap
+
+#define ETSTREAM_EXPORTED __attribute__((visibility("default")))
+
+extern "C" {
+
+ETSTREAM_EXPORTED void* malloc(std::size_t size) noexcept {
+  using namespace etstream::heap;
+  return is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
+}
+
+ETSTREAM_EXPORTED void free(void* block) noexcept { etstream::heap::release(block); }
+
+ETSTREAM_EXPORTED void* calloc(std::size_t count, std::size_t size) noexcept {
+  using namespace etstream::heap;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return is_large(bytes) ? allocate(bytes, kUsualAlignment, true) : next.calloc(1, bytes);
+}
+
+ETSTREAM_EXPORTED void* realloc(void* block, std::size_t size) noexcept {
+  return etstream::heap::reallocate(block, size);
+}
+
+ETSTREAM_EXPORTED void* reallocarray(void* block, std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return etstream::heap::reallocate(block, bytes);
+}
+
+ETSTREAM_EXPORTED void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  return etstream::heap::aligned(alignment, size);
+}
+
+ETSTREAM_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  return etstream::heap::aligned(alignment, size);
+}
+
+ETSTREAM_EXPORTED int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
+  using namespace etstream::heap;
+  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int before = errno;
+  void* const made = aligned(alignment, size);
+  errno = before;
+  if (made == nullptr) return ENOMEM;
+  *block = made;
+  return 0;
+}
+
+ETSTREAM_EXPORTED void* valloc(std::size_t size) noexcept {
+  return etstream::heap::aligned(etstream::heap::kPageSize, size);
+}
+
+ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
+  using namespace etstream::heap;
+  return aligned(kPageSize, (size + kPageSize - 1) & ~(kPageSize - 1));
+}
+
+ETSTREAM_EXPORTED std::size_t malloc_usable_size(void* block) noexcept {
+  return block == nullptr ? 0 : etstream::heap::usable_size(block);
+}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The heap's limit: a thread that looks at how much of the heap is mapped in, and lets go of pages over it.
+// It begins when the blocks together are larger than the limit.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "heap/heap_linux.h"
+#include "heap/in_use_linux.h"
+
+namespace etstream::heap {
+namespace {
+
+/// What is written at once, and how many of these are on their way to the disk.
+constexpr std::uint64_t kWindow = 8 << 20;
+constexpr std::uint64_t kWindowsOnTheirWay = 4;
+constexpr long kLookEveryNanoseconds = 20'000'000;
+/// After so many looks at the process, the heap's own pages are counted in any case.
+constexpr int kLooksUntilCounted = 50;
+constexpr std::size_t kBatch = 64;
+
+/// A file of /proc, open for as long as it is looked at: the process may close what it finds.
+class ProcessFile {
+ public:
+  explicit ProcessFile(const char* path) noexcept : descriptor_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~ProcessFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  ProcessFile(const ProcessFile&) = delete;
+  ProcessFile& operator=(const ProcessFile&) = delete;
+
+  /// How many bytes of `out` were read.
+  [[nodiscard]] std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const noexcept {
+    const ::ssize_t read = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    return read < 0 ? 0 : static_cast<std::size_t>(read);
+  }
+
+ private:
+  int descriptor_;
+};
+
+/// How many bytes of mapped files this process has mapped in, the heap's and others'.
+std::uint64_t mapped_bytes() noexcept {
+  std::array<char, 128> text{};
+  const std::size_t size =
+      ProcessFile("/proc/self/statm").read_at(0, std::as_writable_bytes(std::span(text)));
+  // All pages, those that are resident, and of these those of files.
+  const char* const end = text.data() + size;
+  const char* at = text.data();
+  std::uint64_t number = 0;
+  for (int field = 0; field < 3; ++field) {
+    while (at != end && *at == ' ') ++at;
+    at = std::from_chars(at, end, number).ptr;
+  }
+  return number * kPage;
+}
+
+/// How many pages from `address` on are mapped in.
+std::uint64_t resident_pages(const ProcessFile& page_map, const std::byte* address,
+                             std::uint64_t pages) noexcept {
+  constexpr std::uint64_t kPresent = 1ULL << 63;
+  std::array<std::uint64_t, 4096> entries;
+  std::uint64_t resident = 0;
+  std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) / kPage;
+  while (pages != 0) {
+    const std::span batch(entries.data(), std::min<std::uint64_t>(pages, entries.size()));
+    const std::size_t read = page_map.read_at(page * sizeof(std::uint64_t), std::as_writable_bytes(batch));
+    const std::uint64_t known = read / sizeof(std::uint64_t);
+    if (known == 0) break;
+    const auto is_present = [](std::uint64_t entry) { return (entry & kPresent) != 0; };
+    resident += static_cast<std::uint64_t>(std::count_if(entries.data(), entries.data() + known, is_present));
+    pages -= known;
+    page += known;
+  }
+  return resident;
+}
+
+}  // namespace
+
+std::size_t Heap::shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept {
+  const InUse use(*this);
+  const Locked locked(*this);
+  std::size_t count = table_.blocks_from(first, found);
+  for (Range& block : found.first(count)) {
+    // What is not shared has no pages to let go of: those that were written to are the process's own.
+    if (!is_shared(block)) block.granules = 0;
+  }
+  return count;
+}
+
+std::uint64_t Heap::resident_bytes() noexcept {
+  const ProcessFile page_map("/proc/self/pagemap");
+  std::array<Range, kBatch> blocks;
+  std::uint64_t pages = 0;
+  std::uint32_t first = 1;
+  while (const std::size_t count = shared_blocks_from(first, blocks)) {
+    for (const Range& block : std::span(blocks.data(), count)) {
+      pages += resident_pages(page_map, address_of(block.first), block.granules * kGranule / kPage);
+    }
+    first = blocks[count - 1].first + 1;
+  }
+  return pages * kPage;
+}
+
+/// A block may be freed and its place taken meanwhile: what is let go of is read again when it is used.
+std::uint64_t Heap::let_go_of(Range block) noexcept {
+  const std::uint64_t before = mapped_bytes();
+  const std::uint64_t begin = block.first * kGranule;
+  const std::uint64_t size = block.granules * kGranule;
+  constexpr std::uint64_t kBehind = kWindow * kWindowsOnTheirWay;
+  for (std::uint64_t at = 0; at < size + kBehind; at += kWindow) {
+    const InUse use(*this);
+    // Since a fork it may be a copy, whose pages are nowhere else.
+    if (block.mapping != mapping_ || !file_.is_intact()) break;
+    if (at < size) {
+      const std::uint64_t length = std::min(kWindow, size - at);
+      file_.begin_writing(begin + at, length);
+      ::madvise(base_ + begin + at, length, MADV_DONTNEED);
+    }
+    if (at >= kBehind && at - kBehind < size) {
+      file_.end_writing(begin + at - kBehind, std::min(kWindow, size - (at - kBehind)));
+    }
+  }
+  const std::uint64_t after = mapped_bytes();
+  return before > after ? before - after : 0;
+}
+
+std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
+  std::array<Range, kBatch> blocks;
+  std::uint64_t done = 0;
+  const std::uint32_t began_at = hand_;
+  for (bool is_second_part = false; done < bytes;) {
+    const std::size_t count = shared_blocks_from(hand_, blocks);
+    for (std::size_t at = 0; at < count && done < bytes; ++at) {
+      if (is_second_part && blocks[at].first >= began_at) return done;
+      if (blocks[at].granules != 0) done += let_go_of(blocks[at]);
+      hand_ = blocks[at].first + 1;
+    }
+    if (count == 0) {
+      if (is_second_part) break;
+      is_second_part = true;
+      hand_ = 1;
+    }
+  }
+  use_->paged_out.fetch_add(done, std::memory_order_relaxed);
+  return done;
+}
+
+void Heap::keep_to_limit() noexcept {
+  std::uint64_t others = 0;  // what is mapped in of other files
+  for (int looks = 1;; ++looks) {
+    const ::timespec pause{.tv_sec = 0, .tv_nsec = kLookEveryNanoseconds};
+    ::nanosleep(&pause, nullptr);
+    if (use_->live.load(std::memory_order_relaxed) <= options_.limit) continue;
+    const std::uint64_t mapped = mapped_bytes();
+    if (mapped <= others + options_.limit && looks < kLooksUntilCounted) continue;
+    looks = 0;
+    const std::uint64_t resident = resident_bytes();
+    others = mapped - std::min(mapped, resident);
+    if (resident > options_.limit) page_out(resident - options_.limit + options_.limit / 8);
+  }
+}
+
+void Heap::watch_limit() noexcept {
+  if (options_.limit == 0 || use_->live.load(std::memory_order_relaxed) <= options_.limit) return;
+  if (is_watched_.exchange(true)) return;
+  // All signals are blocked here, and so in the thread.
+  constexpr std::size_t kStack = 256 << 10;
+  ::pthread_attr_t attributes;
+  ::pthread_t thread{};
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  const auto run = [](void* heap) -> void* { static_cast<Heap*>(heap)->keep_to_limit(); };
+  if (::pthread_create(&thread, &attributes, run, this) != 0) is_watched_.store(false);
+  ::pthread_attr_destroy(&attributes);
+}
+
+}  // namespace etstream::heap

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The file without a name that holds the heap's blocks. Nothing here allocates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace etstream::heap {
+
+/// Why a folder can't hold the heap: errno's value, and in words where those say more.
+struct SpillError {
+  int code = 0;
+  const char* reason = nullptr;
+
+  explicit operator bool() const noexcept { return code != 0; }
+};
+
+/// One thread at a time, but for reserve().
+class SpillFile {
+ public:
+  constexpr SpillFile() = default;
+
+  /// Makes a file of `size` bytes in `folder`, none of which takes room yet. It is gone with its last mapping
+  /// and descriptor. Refuses folders that are in memory, or whose file system can't promise room.
+  [[nodiscard]] SpillError open(const char* folder, std::uint64_t size) noexcept;
+  /// Closes it, unless the descriptor has become another file's; what is mapped stays.
+  void close() noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
+  /// Whether the descriptor is still this file's: programs close what they did not open.
+  [[nodiscard]] bool is_intact() const noexcept;
+
+  /// Has disk space for a part, or says why not: 0, or errno's value.
+  [[nodiscard]] int reserve(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Maps a part at `address`, shared with the file or as a copy that shares its pages until it is written
+  /// to.
+  [[nodiscard]] int map(std::byte* address, std::uint64_t offset, std::uint64_t size,
+                        bool shared) const noexcept;
+  /// Begins to write a part to the disk.
+  void begin_writing(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Ends that, and drops the part from the page cache unless it is mapped.
+  void end_writing(std::uint64_t offset, std::uint64_t size) const noexcept;
+
+ private:
+  int descriptor_ = -1;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+};
+
+}  // namespace etstream::heap
