@@ -55,8 +55,8 @@ struct CommandEnd {
   int signal = 0;
 };
 
-/// The calling process becomes the command. Returns only the reason why it can't: kNotFound, kInvalidArgument
-/// (the folder), kIo.
+/// The calling process becomes the command. Returns only the reason why it can't: kInvalidArgument (the
+/// folder, the library), kNotFound (the command), kIo (it can't be run), kOutOfMemory.
 [[nodiscard]] Error become_out_of_core(const std::vector<std::string>& command,
                                        const OutOfCoreOptions& options);
 

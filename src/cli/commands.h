@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "etstream/result.h"
 
@@ -17,6 +19,8 @@ namespace etstream::cli {
 /// with.
 struct Run {
   std::function<Result<void>()> work;
+  /// What follows "--" on the command line of a subcommand that runs another command.
+  std::vector<std::string> command = {};
   int done = 0;
   int failed = 1;
 

@@ -3,10 +3,13 @@
 // The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line. Of
 // diff 0: the same; 1: different; 2: an error or a wrong command line.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/option_names.h"
@@ -33,13 +36,27 @@ Result<void> close_standard_output() {
   return Error{ErrorCode::kIo, "cannot write standard output" + reason};
 }
 
+/// Takes what follows "--" from the command line of `etstream run`: it is another command's.
+std::vector<std::string> take_command(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() != "run") return {};
+  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+  if (mark == arguments.end()) return {};
+  std::vector<std::string> command(mark + 1, arguments.end());
+  arguments.erase(mark, arguments.end());
+  return command;
+}
+
 int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
   let_writes_fail();
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   Run run;
+  run.command = take_command(arguments);
   const auto app = make_command_line(run);
   try {
-    app->parse(argc, argv);
+    // The last one first, as CLI11 wants it.
+    std::reverse(arguments.begin(), arguments.end());
+    app->parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     return app->exit(error) == 0 ? 0 : kWrongCommandLine;
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--report] -- COMMAND...
+//
+// Exit code: the command's; if it can't be run 127 where there is none, 126 where it is no program, otherwise
+// 125.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -8,7 +11,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "etstream/out_of_core.h"
@@ -17,7 +19,7 @@ namespace etstream::cli {
 namespace {
 
 struct RunArguments {
-  std::vector<std::string> command;
+  std::vector<std::string> misplaced;
   OutOfCoreOptions options;
   bool report = false;
 };
@@ -45,15 +47,29 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   if (use.refused != 0) std::fprintf(stderr, "  no room for %s\n", counted(use.refused, "block").c_str());
 }
 
+/// As env(1) and others that run a command have it.
+int exit_code_of(const Error& error) {
+  if (error.code == ErrorCode::kNotFound) return 127;
+  return error.code == ErrorCode::kIo ? 126 : 125;
+}
+
 Result<void> run_command(RunArguments arguments, Run& run) {
   arguments.options.library = heap_library();
   let_writes_end_as_before();
-  if (!arguments.report) return become_out_of_core(arguments.command, arguments.options);
+  if (!arguments.report) {
+    Error failed = become_out_of_core(run.command, arguments.options);
+    run.failed = exit_code_of(failed);
+    return failed;
+  }
   OutOfCoreUse use;
-  ETSTREAM_ASSIGN(const CommandEnd end, run_out_of_core(arguments.command, arguments.options, use));
+  const auto end = run_out_of_core(run.command, arguments.options, use);
+  if (!end) {
+    run.failed = exit_code_of(end.error());
+    return end.error();
+  }
   print_use(use, arguments.options);
-  if (end.signal != 0) die_of(end.signal);
-  run.done = end.exit_code;
+  if (end->signal != 0) die_of(end->signal);
+  run.done = end->exit_code;
   return {};
 }
 
@@ -63,7 +79,7 @@ void add_run_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "run", "Run a command whose large blocks of memory lie in a file: an export larger than memory");
   auto arguments = std::make_shared<RunArguments>();
-  command->add_option("COMMAND", arguments->command, "The command and its arguments, after --")->required();
+  command->add_option("COMMAND", arguments->misplaced, "The command and its arguments, after --");
   command
       ->add_option("--spill", arguments->options.spill_folder,
                    "Where the file goes, which has no name and ends with the command: a folder on a disk "
@@ -72,16 +88,21 @@ void add_run_command(CLI::App& app, Run& run) {
   command
       ->add_option("--limit", arguments->options.limit,
                    "How much of the blocks stays in memory, of each process: 4G, 512M")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name(kSize);
   command
       ->add_option("--from", arguments->options.from,
                    "The smallest block that goes there, 64K at least (default: 1M)")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name(kSize);
   command->add_flag("--report", arguments->report,
                     "Tell on standard error what it took of memory, in the end");
-  command->callback([arguments, &run] { run = [arguments, &run] { return run_command(*arguments, run); }; });
+  command->callback([arguments, &run] {
+    if (run.command.empty() || !arguments->misplaced.empty()) {
+      throw CLI::ParseError("The command to run comes after --", CLI::ExitCodes::RequiredError);
+    }
+    run = [arguments, &run] { return run_command(*arguments, run); };
+  });
 }
 
 }  // namespace etstream::cli

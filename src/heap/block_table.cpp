@@ -133,12 +133,12 @@ Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
   return added;
 }
 
-void BlockTable::shrink(std::uint32_t first, std::uint32_t granules) noexcept {
+void BlockTable::shrink(std::uint32_t first, std::uint32_t granules, std::uint32_t mapping) noexcept {
   const std::uint32_t now = granules_at(first);
   if (granules == now) return;
   untag(first);
   tag(first, granules, true);
-  free_range({first + granules, now - granules, entries_[first].mapping});
+  free_range({first + granules, now - granules, mapping});
 }
 
 Range BlockTable::block(std::uint32_t first) const noexcept {

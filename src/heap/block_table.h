@@ -47,8 +47,8 @@ class BlockTable {
 
   /// Makes a block longer where the range behind it is free. The part that was added, or an empty range.
   [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
-  /// Makes a block shorter; what is cut off is free.
-  void shrink(std::uint32_t first, std::uint32_t granules) noexcept;
+  /// Makes a block shorter, or leaves it as it is; what is cut off is free, with `mapping` in it.
+  void shrink(std::uint32_t first, std::uint32_t granules, std::uint32_t mapping) noexcept;
 
   /// The block that begins there, or an empty range.
   [[nodiscard]] Range block(std::uint32_t first) const noexcept;

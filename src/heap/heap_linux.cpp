@@ -135,7 +135,12 @@ int Heap::back(Range range, std::uint32_t from_page, std::uint32_t to_page) noex
     const int failed = file_.map(address_of(range.first), offset, range.granules * kGranule, true);
     if (failed != 0) return failed;
   }
-  return to_page > from_page ? file_.reserve(offset + from_page * kPage, (to_page - from_page) * kPage) : 0;
+  if (to_page <= from_page) return 0;
+  int failed = 0;
+  do {
+    failed = file_.reserve(offset + from_page * kPage, (to_page - from_page) * kPage);
+  } while ((failed == ENOSPC || failed == EDQUOT) && drop_one_kept());
+  return failed;
 }
 
 /// Gives back what pages of a block have on the disk and in memory; they are zeros then.
@@ -209,7 +214,7 @@ std::size_t Heap::usable_size(const void* block) noexcept {
 bool Heap::resize(void* block, std::size_t size) noexcept {
   const std::uint32_t pages = pages_for(size);
   const InUse use(*this);
-  Range range = block_at(block);
+  const Range range = block_at(block);
   if (size > span_ / 2 || !has_file() || !is_shared(range)) return false;
   const std::uint32_t granules = granules_for(pages);
   std::uint32_t before = 0;
@@ -225,18 +230,18 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   if (pages <= before) {
     empty(range.first, pages, before);
     const Locked locked(*this);
-    table_.shrink(range.first, granules);
+    table_.shrink(range.first, granules, mapping_);
     table_.set_pages(range.first, pages);
     use_->remove((before - pages) * kPage);
     return true;
   }
   int failed = added ? back(added, 0, 0) : 0;
-  range.granules = std::max(granules, range.granules);
-  if (failed == 0) failed = back(range, before, pages);
+  const bool is_mapped = failed == 0;
+  if (is_mapped) failed = back(range, before, pages);
+  if (is_mapped && failed != 0) empty(range.first, before, pages);
   const Locked locked(*this);
   if (failed != 0) {
-    empty(range.first, before, pages);
-    if (added) table_.shrink(range.first, added.first - range.first);
+    table_.shrink(range.first, range.granules, is_mapped ? mapping_ : 0);
     return false;
   }
   table_.set_pages(range.first, pages);
@@ -268,17 +273,18 @@ bool Heap::keep(Kept freed) noexcept {
   return true;
 }
 
-void Heap::drop_one_kept() noexcept {
+bool Heap::drop_one_kept() noexcept {
   Kept oldest;
   {
     const Locked locked(*this);
-    if (kept_count_ == 0) return;
+    if (kept_count_ == 0) return false;
     oldest = kept_.front();
     std::copy(kept_.begin() + 1, kept_.begin() + kept_count_, kept_.begin());
     --kept_count_;
     kept_pages_ -= oldest.pages;
   }
   give_back({oldest.first, granules_for(oldest.pages), mapping_}, oldest.pages);
+  return true;
 }
 
 void Heap::give_back(Range range, std::uint32_t pages) noexcept {
@@ -304,14 +310,15 @@ void Heap::release(void* block) noexcept {
   }
   use_->remove(pages * kPage);
   if (is_shared(range) && pages <= kLargestKeptPages) {
-    while (!keep({range.first, pages})) drop_one_kept();
+    while (!keep({range.first, pages})) static_cast<void>(drop_one_kept());
     return;
   }
   give_back(range, pages);
 }
 
 void Heap::freeze_blocks() noexcept {
-  while (kept_count_ != 0) drop_one_kept();
+  while (drop_one_kept()) {
+  }
   Range run;
   const auto freeze = [&] {
     const std::uint64_t size = run.granules * kGranule;

@@ -105,7 +105,8 @@ class Heap {
   void empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept;
   [[nodiscard]] Kept take_kept(std::uint32_t pages) noexcept;
   [[nodiscard]] bool keep(Kept freed) noexcept;
-  void drop_one_kept() noexcept;
+  /// False if there is none.
+  bool drop_one_kept() noexcept;
   void give_back(Range range, std::uint32_t pages) noexcept;
   void freeze_blocks() noexcept;
   void refuse(int reason, std::size_t size) noexcept;

@@ -51,7 +51,7 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
                  text("large blocks can't lie in ", quote(folder), ": ", reason_of(failed)), failed.code};
   }
   if (::access(options.library.c_str(), R_OK) != 0) {
-    return Error{ErrorCode::kNotFound,
+    return Error{ErrorCode::kInvalidArgument,
                  text("there is no ", quote(options.library), ", which serves the blocks"), errno};
   }
   const char* const before = std::getenv(kPreloadVariable);
@@ -64,16 +64,19 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   return {};
 }
 
+Error cannot_run(const std::vector<std::string>& command, int failed) {
+  return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+               text("cannot run ", quote(command.front()), ": ", std::generic_category().message(failed)),
+               failed};
+}
+
 /// Returns only if that fails.
 Error become(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
-  const int failed = errno;
-  return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-               text("cannot run ", quote(command.front()), ": ", std::generic_category().message(failed)),
-               failed};
+  return cannot_run(command, errno);
 }
 
 /// Memory that all processes of the command tell of themselves in.
@@ -136,7 +139,7 @@ class SharedUse {
   SharedUse() = default;
 
   static Error system_error(const char* doing) {
-    return Error{ErrorCode::kIo, text(doing, ": ", std::generic_category().message(errno)), errno};
+    return Error{ErrorCode::kOutOfMemory, text(doing, ": ", std::generic_category().message(errno)), errno};
   }
 
   template <class Look>
@@ -206,9 +209,7 @@ Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld
   if (child > 0 && ::read(failure[0], &failed, sizeof(failed)) > 0) ::waitpid(child, nullptr, 0);
   ::close(failure[0]);
   if (failed == 0) return child;
-  return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-               text("cannot run ", quote(command.front()), ": ", std::generic_category().message(failed)),
-               failed};
+  return cannot_run(command, failed);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -69,6 +70,11 @@ int reserve_in(int descriptor, std::uint64_t offset, std::uint64_t size) {
 
 SpillError prepare(int descriptor, std::uint64_t size) {
   if (is_in_memory(descriptor)) return {EINVAL, "it is in memory itself (tmpfs)"};
+  // Or the process would get a signal.
+  ::rlimit largest{};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
+    return {EFBIG, "files may not be so large (ulimit -f)"};
+  }
   write_in_place(descriptor);
   if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
   const int failed = reserve_in(descriptor, 0, 1);

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs under `etstream run` do what they do without it, and their large blocks take no memory of theirs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+MIB = 1 << 20
+ETSTREAM = os.environ["ETSTREAM"]
+ALLOCATIONS = os.environ["ALLOCATIONS"]
+# What a script says of its own process, in MiB.
+MEMORY = """
+def memory(name):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) >> 10 for line in status if line.startswith(name + ":"))
+"""
+
+
+class EtstreamRun(unittest.TestCase):
+    spill: str
+
+    def setUp(self) -> None:
+        # Not in /tmp, which is in memory on many machines.
+        self.spill = self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))
+
+    def tearDown(self) -> None:
+        self.assertEqual(os.listdir(self.spill), [])
+
+    def run_with(self, options: list[str], *command: str, **more: object) -> subprocess.CompletedProcess[str]:
+        whole = [ETSTREAM, "run", "--spill", self.spill, *options, "--", *command]
+        return subprocess.run(whole, capture_output=True, text=True, timeout=280, check=False, **more)
+
+    def python(self, script: str, *options: str, **more: object) -> str:
+        done = self.run_with([*options], sys.executable, "-c", MEMORY + script, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def allocations(self, *arguments: str) -> None:
+        done = self.run_with(["--from", "64K"], ALLOCATIONS, *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_large_blocks_take_no_memory_of_the_process(self) -> None:
+        script = "data = bytearray(b'x') * (200 << 20); print(memory('RssAnon'), data[-1])"
+        with_heap, last = map(int, self.python(script).split())
+        self.assertEqual(last, ord("x"))
+        self.assertLess(with_heap, 60)
+        # All of it is memory of the process where only larger ones are served.
+        self.assertGreater(int(self.python(script, "--from", "300M").split()[0]), 200)
+
+    def test_pages_over_the_limit_are_let_go_of_and_come_back(self) -> None:
+        script = """
+import time
+blocks = [bytearray(bytes([number])) * (40 << 20) for number in range(10)]
+time.sleep(1)
+print(memory("RssFile"))
+assert all(block[17 << 20] == number for number, block in enumerate(blocks))
+"""
+        self.assertGreater(int(self.python(script)), 400)
+        self.assertLess(int(self.python(script, "--limit", "100M")), 160)
+
+    def test_threads_that_free_each_others_blocks(self) -> None:
+        self.allocations("threads", "300")
+
+    def test_forks_whose_parents_and_children_go_on(self) -> None:
+        self.allocations("forks", "60")
+
+    def test_a_hundred_thousand_blocks_at_a_time(self) -> None:
+        self.allocations("many")
+
+    def test_a_block_of_8_gib(self) -> None:
+        size = 8 << 30
+        free = shutil.disk_usage(self.spill).free
+        if free < size + (1 << 30):
+            size = free // 2
+            print(f"*** SCALED DOWN: {free >> 20} MiB are free on the disk: a block of {size >> 20} MiB", file=sys.stderr)
+        self.allocations("large", str(size))
+
+    def test_workers_that_are_forked_have_copies_of_their_own(self) -> None:
+        script = """
+import multiprocessing
+data = bytearray(8 << 20)
+def work(number):
+    data[0] += number
+    more = bytearray([number]) * (4 << 20)
+    return data[0], more[-1]
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(pool.map(work, [1, 2, 3]), data[0])
+    data[0] = 9
+    del data
+    data = bytearray(8 << 20)
+    print(data[0])
+"""
+        path = Path(self.spill) / "workers.py"
+        path.write_text(script)
+        done = self.run_with([], sys.executable, str(path))
+        path.unlink()
+        self.assertEqual(done.stdout, "[(1, 1), (3, 2), (6, 3)] 0\n0\n", done.stderr)
+
+    def test_a_child_that_becomes_another_program(self) -> None:
+        script = """
+import subprocess, sys
+data = bytearray(8 << 20)
+code = "data = bytearray(4 << 20); print(len(data), sum(data[:10]))"
+for options in ({}, {"preexec_fn": lambda: None}, {"close_fds": False}):
+    subprocess.run([sys.executable, "-c", code], check=True, **options)
+data[:] = b"y" * len(data)
+print(data[-1])
+"""
+        self.assertEqual(self.python(script), "4194304 0\n" * 3 + "121\n")
+
+    def test_a_program_that_closes_all_it_did_not_open(self) -> None:
+        script = """
+import os
+first = bytearray(b"a") * (40 << 20)
+os.closerange(3, 4096)
+second = bytearray(b"b") * (40 << 20)
+del first
+third = bytearray(b"c") * (40 << 20)
+print(second[-1], third[-1])
+"""
+        self.assertEqual(self.python(script), "98 99\n")
+
+    def test_the_exit_code_is_the_commands(self) -> None:
+        for options in ([], ["--report"]):
+            self.assertEqual(self.run_with(options, "sh", "-c", "exit 7").returncode, 7)
+            self.assertEqual(self.run_with(options, "sh", "-c", "kill -TERM $$").returncode, -signal.SIGTERM)
+            self.assertEqual(self.run_with(options, "/no/such/program").returncode, 127)
+            self.assertEqual(self.run_with(options, self.spill).returncode, 126)
+
+    def test_signals_are_passed_on(self) -> None:
+        script = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); print(1, flush=True); signal.pause()"
+        for options in ([], ["--report"]):
+            command = [ETSTREAM, "run", "--spill", self.spill, *options, "--", sys.executable, "-c", script]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                process.terminate()
+                self.assertEqual(process.wait(timeout=60), 5)
+
+    def test_nothing_is_left_on_the_disk_by_a_process_that_is_killed(self) -> None:
+        script = "data = bytearray(b'x') * (512 << 20); print(1, flush=True); import signal; signal.pause()"
+        before = shutil.disk_usage(self.spill).free
+        command = [ETSTREAM, "run", "--spill", self.spill, "--", sys.executable, "-c", script]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            self.assertEqual(os.listdir(self.spill), [])
+            during = shutil.disk_usage(self.spill).free
+            process.kill()
+        self.assertLess(during, before - 400 * MIB)
+        for _ in range(100):  # others may use the disk too
+            if shutil.disk_usage(self.spill).free > before - 100 * MIB:
+                return
+            time.sleep(0.1)
+        self.fail("the disk's space did not come back")
+
+    def test_the_report_tells_what_lay_where(self) -> None:
+        script = "data = bytearray(b'x') * (200 << 20); import time; time.sleep(0.2)"
+        done = self.run_with(["--report"], sys.executable, "-c", script)
+        found = {name: float(size) for name, size in re.findall(r"^  (\w+) +([\d.]+) MiB", done.stderr, re.MULTILINE)}
+        self.assertLess(found["anonymous"], 60, done.stderr)
+        self.assertGreater(found["resident"], 200, done.stderr)
+        self.assertTrue(200 <= found["spilled"] < 220, done.stderr)
+
+    def test_folders_that_will_not_do_are_refused_with_the_reason(self) -> None:
+        cases = {"/dev/shm": "is in memory itself", "/no/such": "No such file", "/proc": "/proc", __file__: "Not a directory"}
+        for folder, reason in cases.items():
+            done = subprocess.run([ETSTREAM, "run", "--spill", folder, "--", "echo"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (125, ""))
+            self.assertIn(reason, done.stderr)
+
+    def test_a_process_with_too_little_address_space_goes_on_without(self) -> None:
+        done = self.run_with([], "sh", "-c", f"ulimit -v 2000000; {sys.executable} -c 'print(len(bytearray(8 << 20)))'")
+        self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"))
+        self.assertIn("stay in memory", done.stderr)
+        self.assertIn("ulimit -v", done.stderr)
+
+    def test_a_limit_to_the_size_of_files_is_no_sudden_death(self) -> None:
+        done = self.run_with([], "sh", "-c", f"ulimit -f 1000; {sys.executable} -c 'print(len(bytearray(8 << 20)))'")
+        self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"))
+        self.assertIn("ulimit -f", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The out-of-core heap, and the table of its blocks against a shadow of them.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "heap/block_table.h"
+#include "heap/heap_linux.h"
+
+namespace etstream::heap::heap_test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST_CASE("blocks of a table never overlap, and are joined again when they are free") {
+  constexpr std::uint32_t kGranules = 4096;
+  std::vector<BlockTable::Entry> entries(kGranules);
+  BlockTable table(entries.data(), kGranules);
+  std::map<std::uint32_t, std::uint32_t> shadow;  // the granules of the block that begins there
+  std::mt19937 engine(1);
+  const auto chance = [&](std::size_t end) { return static_cast<std::uint32_t>(engine() % end); };
+  const auto any = [&] { return std::next(shadow.begin(), chance(shadow.size())); };
+  const auto is_free = [&](std::uint32_t first, std::uint32_t granules) {
+    const auto after = shadow.lower_bound(first);
+    if (after != shadow.end() && after->first < first + granules) return false;
+    return after == shadow.begin() || std::prev(after)->first + std::prev(after)->second <= first;
+  };
+  for (int step = 0; step < 200'000; ++step) {
+    const std::uint32_t granules = 1 + chance(chance(8) == 0 ? 500 : 20);
+    const std::uint32_t what = chance(8);
+    if (what < 3) {
+      const std::uint32_t alignment = 1U << chance(5);
+      const Range taken = table.take(granules, alignment);
+      if (!taken) continue;
+      REQUIRE(taken.granules == granules);
+      REQUIRE(taken.first % alignment == 0);
+      REQUIRE(taken.first + granules <= kGranules);
+      REQUIRE(is_free(taken.first, granules));
+      shadow[taken.first] = granules;
+    } else if (!shadow.empty() && what < 6) {
+      const auto block = any();
+      REQUIRE(table.block(block->first).granules == block->second);
+      if (block->second > 1) REQUIRE_FALSE(table.block(block->first + 1));
+      table.give_back(block->first, 1);
+      REQUIRE_FALSE(table.block(block->first));
+      shadow.erase(block);
+    } else if (!shadow.empty() && what == 6) {
+      const auto block = any();
+      if (table.extend(block->first, block->second + granules)) {
+        REQUIRE(is_free(block->first + block->second, granules));
+        block->second += granules;
+      }
+    } else if (!shadow.empty()) {
+      const auto block = any();
+      block->second = std::max<std::uint32_t>(1, block->second / 2);
+      table.shrink(block->first, block->second, 1);
+    }
+  }
+  std::map<std::uint32_t, std::uint32_t> found;
+  table.for_each_block([&](Range block) { found[block.first] = block.granules; });
+  CHECK(found == shadow);
+  for (const auto& [first, granules] : shadow) table.give_back(first, 1);
+  CHECK(table.take(kGranules - 1, 1).first == 1);
+}
+
+TEST_CASE("what is mapped in a range is known until ranges with other mappings are joined") {
+  std::vector<BlockTable::Entry> entries(64);
+  BlockTable table(entries.data(), 64);
+  const Range first = table.take(4, 1);
+  const Range second = table.take(4, 1);
+  const Range last = table.take(4, 1);
+  CHECK(first.mapping == 0);
+  table.give_back(first.first, 7);
+  CHECK(table.take(4, 1).mapping == 7);
+  table.give_back(first.first, 7);
+  table.give_back(second.first, 8);
+  CHECK(table.take(8, 1).mapping == 0);
+  CHECK(table.block(last.first).granules == 4);
+}
+
+/// A heap of its own, in /var/tmp, which is seldom in memory.
+std::unique_ptr<Heap> open_heap(std::uint64_t limit = 0) {
+  auto heap = std::make_unique<Heap>();
+  const SpillError failed = heap->open({"/var/tmp", limit});
+  REQUIRE_MESSAGE(!failed, failed.code);
+  return heap;
+}
+
+unsigned char* allocate(Heap& heap, std::size_t size, bool zeroed = false, std::size_t alignment = 16) {
+  return static_cast<unsigned char*>(heap.allocate(size, alignment, zeroed));
+}
+
+TEST_CASE("a block is aligned, as large as it was asked for, and zeros where these were asked for") {
+  const auto heap = open_heap();
+  for (const std::size_t alignment : {std::size_t{16}, std::size_t{4096}, 2 * kMiB, 64 * kMiB}) {
+    unsigned char* const block = allocate(*heap, 3 * kMiB + 5, false, alignment);
+    REQUIRE(block != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
+    CHECK(heap->usable_size(block) >= 3 * kMiB + 5);
+    std::memset(block, 0xff, heap->usable_size(block));
+    heap->release(block);
+    // Perhaps the same one.
+    unsigned char* const zeros = allocate(*heap, 3 * kMiB + 5, true, alignment);
+    CHECK(std::all_of(zeros, zeros + 3 * kMiB + 5, [](unsigned char byte) { return byte == 0; }));
+    heap->release(zeros);
+  }
+  CHECK(heap->use().live.load() == 0);
+  CHECK(heap->use().blocks.load() == 8);
+}
+
+TEST_CASE("a block that is resized keeps what it holds") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 4 * kMiB);
+  std::memset(block, 1, 4 * kMiB);
+  REQUIRE(heap->resize(block, 40 * kMiB));
+  CHECK(heap->usable_size(block) == 40 * kMiB);
+  CHECK(block[4 * kMiB - 1] == 1);
+  block[40 * kMiB - 1] = 2;
+  unsigned char* const behind = allocate(*heap, kMiB);
+  CHECK_FALSE(heap->resize(block, 80 * kMiB));
+  REQUIRE(heap->resize(block, 2 * kMiB));
+  CHECK(block[2 * kMiB - 1] == 1);
+  CHECK(heap->use().live.load() == 3 * kMiB);
+  heap->release(behind);
+  heap->release(block);
+}
+
+TEST_CASE("pages that are let go of are read again") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 64 * kMiB);
+  for (std::size_t at = 0; at < 64 * kMiB; ++at) block[at] = static_cast<unsigned char>(at >> 12);
+  CHECK(heap->resident_bytes() == 64 * kMiB);
+  CHECK(heap->page_out(64 * kMiB) > 32 * kMiB);
+  CHECK(heap->resident_bytes() < 16 * kMiB);
+  bool is_same = true;
+  for (std::size_t at = 0; at < 64 * kMiB; at += 4096)
+    is_same &= block[at] == static_cast<unsigned char>(at >> 12);
+  CHECK(is_same);
+  heap->release(block);
+}
+
+/// What the child's exit code is.
+template <class Child>
+int in_child(Heap& heap, Child child) {
+  heap.before_fork();
+  const ::pid_t process = ::fork();
+  if (process == 0) {
+    heap.after_fork_in_child();
+    ::_exit(child());
+  }
+  heap.after_fork_in_parent();
+  int status = 0;
+  REQUIRE(::waitpid(process, &status, 0) == process);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("after a fork parent and child each have their own") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  unsigned char* const freed = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  std::memset(freed, 2, 8 * kMiB);
+  const int exit_code = in_child(*heap, [&] {
+    const bool is_seen = block[0] == 1 && freed[8 * kMiB - 1] == 2;
+    std::memset(block, 3, 8 * kMiB);
+    heap->release(freed);
+    unsigned char* const more = allocate(*heap, 8 * kMiB, true);
+    const bool is_zero = more[0] == 0 && more[8 * kMiB - 1] == 0;
+    std::memset(more, 4, 8 * kMiB);
+    heap->release(more);
+    return is_seen && is_zero ? 0 : 1;
+  });
+  CHECK(exit_code == 0);
+  CHECK(block[0] == 1);
+  CHECK(block[8 * kMiB - 1] == 1);
+  CHECK(freed[8 * kMiB - 1] == 2);
+  heap->release(freed);
+  unsigned char* const more = allocate(*heap, 8 * kMiB);
+  std::memset(more, 5, 8 * kMiB);
+  CHECK(in_child(*heap, [&] { return block[0] == 1 && more[0] == 5 ? 0 : 1; }) == 0);
+  heap->release(more);
+  heap->release(block);
+}
+
+TEST_CASE("a child that came to be without the handlers of a fork has a file of its own for new blocks") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  const ::pid_t process = ::fork();
+  if (process == 0) {
+    unsigned char* const more = allocate(*heap, 40 * kMiB);
+    std::memset(more, 9, 40 * kMiB);
+    heap->release(block);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(process, &status, 0) == process);
+  CHECK(status == 0);
+  CHECK(block[8 * kMiB - 1] == 1);
+  unsigned char* const more = allocate(*heap, 40 * kMiB, true);
+  CHECK(more[40 * kMiB - 1] == 0);
+  heap->release(more);
+  heap->release(block);
+}
+
+TEST_CASE("a folder in memory is refused, and one that is not there") {
+  Heap heap;
+  const SpillError in_memory = heap.open({"/dev/shm", 0});
+  CHECK(in_memory.code != 0);
+  CHECK(in_memory.reason != nullptr);
+  CHECK(heap.open({"/no/such/folder", 0}).code == ENOENT);
+  CHECK_FALSE(heap.serves(kMiB, 16));
+}
+
+}  // namespace
+}  // namespace etstream::heap::heap_test
