@@ -5,7 +5,8 @@
 // others serves malloc and its kin, in the command and in all that it starts. For Linux.
 //
 //   etstream::OutOfCoreOptions options{.library = "/usr/lib/etstream/libetstream_heap.so"};
-//   auto ended = etstream::run_out_of_core({"python3", "export.py"}, options);
+//   etstream::OutOfCoreUse use;
+//   auto ended = etstream::run_out_of_core({"python3", "export.py"}, options, use);
 //
 // What the heap does about full disks, forks and its limit stands in docs/out_of_core.md.
 #pragma once

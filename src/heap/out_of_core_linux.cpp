@@ -152,10 +152,11 @@ class SharedUse {
   heap::TreeUse* tree_ = nullptr;
 };
 
-/// For as long as it lives, all signals wait to be looked at.
+/// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
+/// ignored.
 class SignalsHeld {
  public:
-  SignalsHeld() {
+  SignalsHeld() : child_before_(::signal(SIGCHLD, SIG_DFL)) {
     ::sigfillset(&all_);
     ::sigprocmask(SIG_SETMASK, &all_, &before_);
   }
@@ -163,7 +164,10 @@ class SignalsHeld {
   SignalsHeld(const SignalsHeld&) = delete;
   SignalsHeld& operator=(const SignalsHeld&) = delete;
 
-  void release() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  void release() const {
+    ::signal(SIGCHLD, child_before_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
   /// The next one, or nothing if none comes for a while.
   [[nodiscard]] std::optional<::siginfo_t> wait() const {
     const ::timespec pause{.tv_sec = 0, .tv_nsec = kLookEveryNanoseconds};
@@ -173,6 +177,7 @@ class SignalsHeld {
   }
 
  private:
+  void (*child_before_)(int);
   ::sigset_t all_{};
   ::sigset_t before_{};
 };

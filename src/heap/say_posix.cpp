@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
-#include <cstring>
+#include <cerrno>
 
 #include "heap/say.h"
 
@@ -9,8 +9,36 @@ namespace etstream::heap {
 
 // strerror() would allocate where it has to translate.
 const char* reason_of(int code) noexcept {
-  const char* const reason = ::strerrordesc_np(code);
-  return reason == nullptr ? "unknown error" : reason;
+  switch (code) {
+    case ENOSPC:
+      return "No space left on device";
+    case EDQUOT:
+      return "Disk quota exceeded";
+    case EFBIG:
+      return "File too large";
+    case EIO:
+      return "Input/output error";
+    case ENOMEM:
+      return "Cannot allocate memory";
+    case ENOENT:
+      return "No such file or directory";
+    case ENOTDIR:
+      return "Not a directory";
+    case EACCES:
+      return "Permission denied";
+    case EPERM:
+      return "Operation not permitted";
+    case EROFS:
+      return "Read-only file system";
+    case EMFILE:
+      return "Too many open files";
+    case ENFILE:
+      return "Too many open files in system";
+    case EOPNOTSUPP:
+      return "Operation not supported";
+    default:
+      return "an error of the operating system";
+  }
 }
 
 void write_line(std::string_view line) noexcept {

@@ -202,7 +202,7 @@ void run_many() {
   std::vector<Block> blocks(100'000);
   Chance chance(1);
   for (Block& block : blocks) {
-    block = {nullptr, (64 << 10) + chance.below(8 << 10), chance.number()};
+    block = {nullptr, 64 << 10, chance.number()};
     block.bytes = static_cast<unsigned char*>(std::malloc(block.size));
     if (block.bytes == nullptr) fail("no room");
     if (block.number % 10 == 0) block.write(0);

@@ -137,6 +137,10 @@ print(second[-1], third[-1])
             self.assertEqual(self.run_with(options, "/no/such/program").returncode, 127)
             self.assertEqual(self.run_with(options, self.spill).returncode, 126)
 
+    def test_a_command_ends_where_the_ends_of_children_are_ignored(self) -> None:
+        ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)}
+        self.assertEqual(self.run_with(["--report"], "true", **ignoring).returncode, 0)
+
     def test_signals_are_passed_on(self) -> None:
         script = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); print(1, flush=True); signal.pause()"
         for options in ([], ["--report"]):

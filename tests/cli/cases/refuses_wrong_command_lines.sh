@@ -6,3 +6,6 @@ try etstream bundle model.pte --cases cases.json
 try etstream bundle model.pte --cases cases.json -o - --json
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
 try etstream bundle model.pte --cases cases.json -o out.bpte --fast
+try etstream run
+try etstream run echo without the mark
+try etstream run --limit much -- echo
