@@ -19,9 +19,9 @@ namespace {
 /// Where the address space begins, so that any block may ask to begin at a multiple of less.
 constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
 constexpr std::uint64_t kLargestSpan = 1ULL << 40;
-/// What is kept of freed blocks: their size, each and together.
-constexpr std::uint64_t kKeptPages = (128 << 20) / kPage;
-constexpr std::uint64_t kLargestKeptPages = (32 << 20) / kPage;
+/// Freed blocks are kept up to this size together; under a limit, up to a part of it.
+constexpr std::uint64_t kMostKeptBytes = 512 << 20;
+constexpr std::uint64_t kKeptPartOfLimit = 8;
 
 std::uint32_t pages_for(std::size_t size) { return static_cast<std::uint32_t>((size + kPage - 1) / kPage); }
 
@@ -265,9 +265,15 @@ Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
   return found;
 }
 
+std::uint64_t Heap::most_kept_pages() const noexcept {
+  const std::uint64_t most =
+      options_.limit == 0 ? kMostKeptBytes : std::min(kMostKeptBytes, options_.limit / kKeptPartOfLimit);
+  return most / kPage;
+}
+
 bool Heap::keep(Kept freed) noexcept {
   const Locked locked(*this);
-  if (kept_count_ == kMostKept || kept_pages_ + freed.pages > kKeptPages) return false;
+  if (kept_count_ == kMostKept || kept_pages_ + freed.pages > most_kept_pages()) return false;
   kept_[kept_count_++] = freed;
   kept_pages_ += freed.pages;
   return true;
@@ -309,7 +315,7 @@ void Heap::release(void* block) noexcept {
     pages = table_.pages(range.first);
   }
   use_->remove(pages * kPage);
-  if (is_shared(range) && pages <= kLargestKeptPages) {
+  if (is_shared(range) && pages <= most_kept_pages()) {
     while (!keep({range.first, pages})) static_cast<void>(drop_one_kept());
     return;
   }

@@ -104,6 +104,7 @@ class Heap {
   [[nodiscard]] int back(Range range, std::uint32_t from_page, std::uint32_t to_page) noexcept;
   void empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept;
   [[nodiscard]] Kept take_kept(std::uint32_t pages) noexcept;
+  [[nodiscard]] std::uint64_t most_kept_pages() const noexcept;
   [[nodiscard]] bool keep(Kept freed) noexcept;
   /// False if there is none.
   bool drop_one_kept() noexcept;

@@ -54,6 +54,10 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
     return Error{ErrorCode::kInvalidArgument,
                  text("there is no ", quote(options.library), ", which serves the blocks"), errno};
   }
+  if (options.library.find_first_of(" :") != std::string::npos) {
+    return make_error(ErrorCode::kInvalidArgument, "the path of ", quote(options.library),
+                      " has a space or a colon, which LD_PRELOAD can't have");
+  }
   const char* const before = std::getenv(kPreloadVariable);
   const std::string preloaded =
       before != nullptr && *before != '\0' ? text(options.library, ":", before) : options.library;
@@ -84,7 +88,7 @@ class SharedUse {
  public:
   static Result<SharedUse> make() {
     SharedUse made;
-    made.file_ = ::memfd_create("etstream-heap", 0);
+    made.file_ = ::memfd_create("etstream-heap", MFD_CLOEXEC);
     if (made.file_ < 0 || ::ftruncate(made.file_, sizeof(heap::TreeUse)) != 0) {
       return system_error("cannot share memory with the command");
     }
