@@ -54,12 +54,14 @@ MODELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def write_checkpoint(folder: Path, shape: dict[str, Any], dtype: str, *, sparse: bool) -> None:
+def write_checkpoint(
+    folder: Path, shape: dict[str, Any], dtype: str, *, sparse: bool = False, tied: bool = False
+) -> None:
     """Random weights, a tensor at a time; of a sparse one only a few at each tensor's start."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(dtype=dtype, tie_word_embeddings=not sparse, max_position_embeddings=2048, **shape)
+    config = LlamaConfig(dtype=dtype, tie_word_embeddings=tied, max_position_embeddings=2048, **shape)
     with torch.device("meta"):
         model = LlamaForCausalLM(config).to(getattr(torch, dtype))
     tensors = dict(model.named_parameters())
@@ -194,7 +196,7 @@ def compare(folder: Path, shape: str, target: str, limit: int | None) -> None:
         size = dict(MODELS[shape])
         if sparse and target == "xnnpack":
             size["num_hidden_layers"] //= 2
-        write_checkpoint(checkpoint, size, DTYPES[target], sparse=sparse)
+        write_checkpoint(checkpoint, size, DTYPES[target], sparse=sparse, tied=not sparse)
     weights = (checkpoint / "model.safetensors").stat()
     outputs = []
     for mode in ("low", "upstream"):

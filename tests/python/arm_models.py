@@ -12,7 +12,7 @@ _CNN = """
 torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.ReLU(),
 torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(16, 10),
 """
-_LINEARS = "*[torch.nn.Linear(4096, 4096) for _ in range(4)]"
+_LINEARS = "*[torch.nn.Linear({width}, {width}) for _ in range(4)]"
 
 
 def write_cnn(folder: Path) -> Path:
@@ -20,9 +20,9 @@ def write_cnn(folder: Path) -> Path:
     return _write(folder / "cnn.py", _CNN, "1, 3, 32, 32")
 
 
-def write_linears(folder: Path) -> Path:
-    """Of 256 MiB, 4 layers."""
-    return _write(folder / "linears.py", _LINEARS, "1, 4096")
+def write_linears(folder: Path, width: int = 4096) -> Path:
+    """4 layers, by default of 256 MiB."""
+    return _write(folder / "linears.py", _LINEARS.format(width=width), f"1, {width}")
 
 
 def cnn() -> tuple[Any, Any]:
