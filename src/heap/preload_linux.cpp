@@ -11,38 +11,25 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "heap/environment.h"
 #include "heap/heap_linux.h"
+#include "heap/malloc_rules.h"
 #include "heap/say.h"
 
 namespace etstream::heap {
 namespace {
 
-/// Those that come after this library.
-struct Next {
-  void* (*malloc)(std::size_t) = nullptr;
-  void* (*calloc)(std::size_t, std::size_t) = nullptr;
-  void* (*realloc)(void*, std::size_t) = nullptr;
-  void (*free)(void*) = nullptr;
-  void* (*memalign)(std::size_t, std::size_t) = nullptr;
-  std::size_t (*malloc_usable_size)(void*) = nullptr;
-};
-
 constinit Heap the_heap;
-constinit Next next;
+constinit MallocFunctions next;  // that come after this library
 // The smallest size that the heap serves. 0 until all is set up, so that the first call comes here whatever
 // its size.
 constinit std::atomic<std::size_t> from{0};
-constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kUsualAlignment = alignof(std::max_align_t);
 
 /// What is asked for while the next functions are looked up; never freed.
 struct FirstBlocks {
@@ -128,57 +115,35 @@ bool begin() {
   return true;
 }
 
-bool is_power_of_two(std::size_t number) { return number != 0 && (number & (number - 1)) == 0; }
-
 /// All but small blocks, and the first call of all.
-void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
-  if (from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
-  if (size >= from.load(std::memory_order_relaxed) && the_heap.serves(size, alignment)) {
-    return the_heap.allocate(size, alignment, zeroed);
+struct Blocks {
+  static const MallocFunctions& next() { return heap::next; }
+  static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
+
+  static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
+    if (from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
+    if (size >= from.load(std::memory_order_relaxed) && the_heap.serves(size, alignment)) {
+      return the_heap.allocate(size, alignment, zeroed);
+    }
+    if (zeroed) return heap::next.calloc(1, size);
+    return alignment > kUsualAlignment ? heap::next.memalign(alignment, size) : heap::next.malloc(size);
   }
-  if (zeroed) return next.calloc(1, size);
-  return alignment > kUsualAlignment ? next.memalign(alignment, size) : next.malloc(size);
-}
 
-bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
-
-std::size_t usable_size(void* block) {
-  if (the_heap.owns(block)) return the_heap.usable_size(block);
-  if (first_blocks.owns(block)) {
+  static bool owns(const void* block) { return the_heap.owns(block) || first_blocks.owns(block); }
+  static bool resize(void* block, std::size_t size) {
+    return the_heap.owns(block) && is_large(size) && the_heap.resize(block, size);
+  }
+  static std::size_t usable_size(void* block) {
+    if (the_heap.owns(block)) return the_heap.usable_size(block);
     return static_cast<std::size_t>(first_blocks.bytes + sizeof(first_blocks.bytes) -
                                     static_cast<std::byte*>(block));
   }
-  return next.malloc_usable_size(block);
-}
-
-void release(void* block) {
-  if (the_heap.owns(block)) {
-    the_heap.release(block);
-  } else if (!first_blocks.owns(block)) {
-    next.free(block);
+  static void release(void* block) {
+    if (the_heap.owns(block)) the_heap.release(block);
   }
-}
+};
 
-void* reallocate(void* block, std::size_t size) {
-  if (block == nullptr) return is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
-  const bool is_ours = the_heap.owns(block);
-  if (!is_ours && !first_blocks.owns(block) && !is_large(size)) return next.realloc(block, size);
-  if (size == 0) {
-    release(block);
-    return nullptr;
-  }
-  if (is_ours && is_large(size) && the_heap.resize(block, size)) return block;
-  void* const moved = is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
-  if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, std::min(size, usable_size(block)));
-  release(block);
-  return moved;
-}
-
-void* aligned(std::size_t alignment, std::size_t size) {
-  if (!is_large(size) && from.load(std::memory_order_relaxed) != 0) return next.memalign(alignment, size);
-  return allocate(size, std::max(alignment, kUsualAlignment), false);
-}
+using Rules = MallocRules<Blocks>;
 
 constexpr std::size_t kPageSize = kPage;
 
@@ -189,65 +154,50 @@ constexpr std::size_t kPageSize = kPage;
 
 extern "C" {
 
-ETSTREAM_EXPORTED void* malloc(std::size_t size) noexcept {
-  using namespace etstream::heap;
-  return is_large(size) ? allocate(size, kUsualAlignment, false) : next.malloc(size);
-}
+ETSTREAM_EXPORTED void* malloc(std::size_t size) noexcept { return etstream::heap::Rules::malloc(size); }
 
-ETSTREAM_EXPORTED void free(void* block) noexcept { etstream::heap::release(block); }
+ETSTREAM_EXPORTED void free(void* block) noexcept { etstream::heap::Rules::free(block); }
 
 ETSTREAM_EXPORTED void* calloc(std::size_t count, std::size_t size) noexcept {
-  using namespace etstream::heap;
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return is_large(bytes) ? allocate(bytes, kUsualAlignment, true) : next.calloc(1, bytes);
+  return etstream::heap::Rules::calloc(count, size);
 }
 
 ETSTREAM_EXPORTED void* realloc(void* block, std::size_t size) noexcept {
-  return etstream::heap::reallocate(block, size);
+  return etstream::heap::Rules::realloc(block, size);
 }
 
 ETSTREAM_EXPORTED void* reallocarray(void* block, std::size_t count, std::size_t size) noexcept {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return etstream::heap::reallocate(block, bytes);
+  return etstream::heap::Rules::reallocarray(block, count, size);
 }
 
 ETSTREAM_EXPORTED void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  return etstream::heap::aligned(alignment, size);
+  return etstream::heap::Rules::memalign(alignment, size);
 }
 
 ETSTREAM_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  return etstream::heap::aligned(alignment, size);
+  return etstream::heap::Rules::memalign(alignment, size);
 }
 
 ETSTREAM_EXPORTED int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
-  using namespace etstream::heap;
-  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  const int before = errno;
-  void* const made = aligned(alignment, size);
-  errno = before;
-  if (made == nullptr) return ENOMEM;
-  *block = made;
-  return 0;
+  return etstream::heap::Rules::posix_memalign(block, alignment, size);
 }
 
 ETSTREAM_EXPORTED void* valloc(std::size_t size) noexcept {
-  return etstream::heap::aligned(etstream::heap::kPageSize, size);
+  return etstream::heap::Rules::memalign(etstream::heap::kPageSize, size);
 }
 
 ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
   using namespace etstream::heap;
-  return aligned(kPageSize, (size + kPageSize - 1) & ~(kPageSize - 1));
+  return Rules::memalign(kPageSize, (size + kPageSize - 1) & ~(kPageSize - 1));
 }
 
 ETSTREAM_EXPORTED std::size_t malloc_usable_size(void* block) noexcept {
-  return block == nullptr ? 0 : etstream::heap::usable_size(block);
+  return etstream::heap::Rules::malloc_usable_size(block);
+}
+
+/// For those that would have a heap in a process that has this one: whether it serves blocks.
+ETSTREAM_EXPORTED bool etstream_heap_serves() noexcept {
+  using namespace etstream::heap;
+  return from.load(std::memory_order_acquire) != kNever;
 }
 }
