@@ -45,6 +45,7 @@ BlockTable::Entry* reserve_entries(std::uint64_t granules) {
 
 SpillError Heap::open(const HeapOptions& options) noexcept {
   options_ = options;
+  limit_.store(options.limit);
   std::uint64_t span = kLargestSpan;
   void* reserved = reserve_addresses(span + kLargestAlignment);
   while (reserved == nullptr && span > kSmallestSpan) {
@@ -69,6 +70,23 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
   base_ = static_cast<std::byte*>(reserved) + (aligned - address);
   span_ = span;
+  return {};
+}
+
+SpillError Heap::reopen(const HeapOptions& options) noexcept {
+  SpillFile attempt;
+  const SpillError failed = attempt.open(options.folder, span_);
+  attempt.close();
+  if (failed) return failed;
+  const InUse alone(*this, true);
+  if (has_file()) freeze_blocks();
+  if (has_file()) {  // there was no block
+    file_.close();
+    ++mapping_;
+  }
+  // The next block makes the new file.
+  options_ = options;
+  limit_.store(options.limit);
   return {};
 }
 

@@ -45,6 +45,10 @@ class Heap {
   /// Reserves address space, and makes the file. Once.
   [[nodiscard]] SpillError open(const HeapOptions& options) noexcept;
 
+  /// Has new blocks go to a file in another folder, and keeps to another limit. The blocks that there are
+  /// become private copies, as at a fork. Nothing changes where the folder can't hold them.
+  [[nodiscard]] SpillError reopen(const HeapOptions& options) noexcept;
+
   /// Whether allocate() is to be asked for such a block. `alignment` is a power of two.
   [[nodiscard]] bool serves(std::size_t size, std::size_t alignment) const noexcept;
   /// Null, with errno set to ENOMEM, where there is no room. All zeros if `zeroed`.
@@ -119,6 +123,7 @@ class Heap {
   std::byte* base_ = nullptr;
   std::uint64_t span_ = 0;
   HeapOptions options_;
+  std::atomic<std::uint64_t> limit_{0};  // that of options_
   // Held shared by who uses the heap, and whole around a fork.
   pthread_rwlock_t uses_ = PTHREAD_RWLOCK_INITIALIZER;
   std::atomic<pthread_t> forking_{};

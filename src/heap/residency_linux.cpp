@@ -157,18 +157,20 @@ void Heap::keep_to_limit() noexcept {
   for (int looks = 1;; ++looks) {
     const ::timespec pause{.tv_sec = 0, .tv_nsec = kLookEveryNanoseconds};
     ::nanosleep(&pause, nullptr);
-    if (use_->live.load(std::memory_order_relaxed) <= options_.limit) continue;
+    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+    if (limit == 0 || use_->live.load(std::memory_order_relaxed) <= limit) continue;
     const std::uint64_t mapped = mapped_bytes();
-    if (mapped <= others + options_.limit && looks < kLooksUntilCounted) continue;
+    if (mapped <= others + limit && looks < kLooksUntilCounted) continue;
     looks = 0;
     const std::uint64_t resident = resident_bytes();
     others = mapped - std::min(mapped, resident);
-    if (resident > options_.limit) page_out(resident - options_.limit + options_.limit / 8);
+    if (resident > limit) page_out(resident - limit + limit / 8);
   }
 }
 
 void Heap::watch_limit() noexcept {
-  if (options_.limit == 0 || use_->live.load(std::memory_order_relaxed) <= options_.limit) return;
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  if (limit == 0 || use_->live.load(std::memory_order_relaxed) <= limit) return;
   if (is_watched_.exchange(true)) return;
   // All signals are blocked here, and so in the thread.
   constexpr std::size_t kStack = 256 << 10;
