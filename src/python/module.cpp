@@ -8,6 +8,7 @@
 #include "python/checkpoints.h"
 #include "python/file_bytes_posix.h"
 #include "python/flatbuffer_texts.h"
+#include "python/heap.h"
 #include "python/layouts.h"
 #include "python/program_files.h"
 #include "python/programs.h"
@@ -33,4 +34,7 @@ NB_MODULE(_core, module) {
   bind_test_cases(module);
   bind_file_bytes(module);
   bind_writer_versions(module);
+#ifdef __linux__
+  bind_heap(module);
+#endif
 }

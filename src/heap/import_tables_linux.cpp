@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "heap/import_tables_linux.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+namespace etstream::heap {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kCall = R_X86_64_JUMP_SLOT;
+constexpr std::uint32_t kAddress = R_X86_64_GLOB_DAT;
+constexpr std::uint32_t kAddressInData = R_X86_64_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kCall = R_AARCH64_JUMP_SLOT;
+constexpr std::uint32_t kAddress = R_AARCH64_GLOB_DAT;
+constexpr std::uint32_t kAddressInData = R_AARCH64_ABS64;
+#else
+#error "the relocations of this processor are not known here"
+#endif
+
+using Address = std::uintptr_t;
+
+struct AddressRange {
+  Address begin = 0;
+  Address end = 0;
+
+  [[nodiscard]] bool has(Address address) const { return address - begin < end - begin; }
+};
+
+AddressRange pages_of(AddressRange range) {
+  static const auto page = static_cast<Address>(::sysconf(_SC_PAGESIZE));
+  return {range.begin & ~(page - 1), (range.end + page - 1) & ~(page - 1)};
+}
+
+/// What an object's tables are, in memory.
+struct Tables {
+  template <class Entry>
+  struct Table {
+    const Entry* entries = nullptr;
+    std::size_t bytes = 0;
+    std::size_t without_names = 0;  // so many at the beginning
+
+    [[nodiscard]] std::span<const Entry> with_names() const {
+      const std::size_t count = entries == nullptr ? 0 : bytes / sizeof(Entry);
+      return {entries + std::min(without_names, count), entries + count};
+    }
+  };
+
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  Table<ElfW(Rela)> with_addends;
+  Table<ElfW(Rel)> others;
+  Address calls = 0;  // a table of one of both kinds
+  std::size_t call_bytes = 0;
+  bool calls_have_addends = true;
+
+  Tables(const ElfW(Dyn) * entry, Address base) {
+    // The loader has made most of them addresses; not those of objects that it did not load.
+    const auto address = [&](Address value) { return value < base ? base + value : value; };
+    const auto set = [&](auto& pointer) {
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(address(entry->d_un.d_ptr));
+    };
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      switch (entry->d_tag) {
+        case DT_SYMTAB:
+          set(symbols);
+          break;
+        case DT_STRTAB:
+          set(names);
+          break;
+        case DT_RELA:
+          set(with_addends.entries);
+          break;
+        case DT_RELASZ:
+          with_addends.bytes = entry->d_un.d_val;
+          break;
+        case DT_RELACOUNT:
+          with_addends.without_names = entry->d_un.d_val;
+          break;
+        case DT_REL:
+          set(others.entries);
+          break;
+        case DT_RELSZ:
+          others.bytes = entry->d_un.d_val;
+          break;
+        case DT_RELCOUNT:
+          others.without_names = entry->d_un.d_val;
+          break;
+        case DT_JMPREL:
+          calls = address(entry->d_un.d_ptr);
+          break;
+        case DT_PLTRELSZ:
+          call_bytes = entry->d_un.d_val;
+          break;
+        case DT_PLTREL:
+          calls_have_addends = entry->d_un.d_val == DT_RELA;
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  /// Calls `look(relocation)` for all that may name a symbol.
+  template <class Look>
+  void for_each_relocation(Look look) const {
+    if (symbols == nullptr || names == nullptr) return;
+    for (const auto& each : with_addends.with_names()) look(each);
+    for (const auto& each : others.with_names()) look(each);
+    if (calls_have_addends) {
+      const Table<ElfW(Rela)> table{reinterpret_cast<const ElfW(Rela)*>(calls), call_bytes, 0};
+      for (const auto& each : table.with_names()) look(each);
+    } else {
+      const Table<ElfW(Rel)> table{reinterpret_cast<const ElfW(Rel)*>(calls), call_bytes, 0};
+      for (const auto& each : table.with_names()) look(each);
+    }
+  }
+};
+
+const Import* named(std::span<const Import> imports, const char* name) {
+  for (const Import& import : imports) {
+    // Hardly any begins with the same letter.
+    if (*name == *import.name && std::strcmp(name, import.name) == 0) return &import;
+  }
+  return nullptr;
+}
+
+bool has_addend(const ElfW(Rela) & relocation) { return relocation.r_addend != 0; }
+bool has_addend(const ElfW(Rel) & /*relocation*/) { return false; }
+
+/// One object, as the loader describes it.
+class Object {
+ public:
+  explicit Object(const ::dl_phdr_info& info) : base_(info.dlpi_addr) {
+    headers_ = {info.dlpi_phdr, info.dlpi_phnum};
+    for (const auto& header : headers_) {
+      const AddressRange range = in_memory(header);
+      if (header.p_type == PT_DYNAMIC) dynamic_ = reinterpret_cast<const ElfW(Dyn)*>(range.begin);
+      if (header.p_type == PT_GNU_RELRO) read_only_ = range;
+      if (header.p_type != PT_LOAD) continue;
+      whole_.begin = std::min(whole_.begin, range.begin);
+      whole_.end = std::max(whole_.end, range.end);
+    }
+    // As the loader has it: a page at the end that also has what is written to stays writable.
+    read_only_ = {pages_of(read_only_).begin, pages_of({read_only_.end, read_only_.end}).begin};
+  }
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  ~Object() { protect(); }
+
+  /// 0, or errno's value.
+  int point(std::span<const Import> imports, LeadTo to) {
+    if (dynamic_ == nullptr || is_the_loader() || is_the_kernels()) return 0;
+    const Tables tables(dynamic_, base_);
+    int failed = 0;
+    for (const bool last : {false, true}) {
+      tables.for_each_relocation([&](const auto& relocation) {
+        const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
+        if (type != kCall && type != kAddress && type != kAddressInData) return;
+        const ElfW(Sym)& symbol = tables.symbols[ELF64_R_SYM(relocation.r_info)];
+        const Import* const import = named(imports, tables.names + symbol.st_name);
+        if (import == nullptr || import->last != last || has_addend(relocation)) return;
+        const int error = point(base_ + relocation.r_offset, type == kCall, symbol, *import, to);
+        if (failed == 0) failed = error;
+      });
+    }
+    return failed;
+  }
+
+ private:
+  [[nodiscard]] AddressRange in_memory(const ElfW(Phdr) & header) const {
+    return {base_ + header.p_vaddr, base_ + header.p_vaddr + header.p_memsz};
+  }
+  [[nodiscard]] bool is_the_loader() const { return base_ == ::getauxval(AT_BASE) && base_ != 0; }
+  [[nodiscard]] bool is_the_kernels() const { return whole_.has(::getauxval(AT_SYSINFO_EHDR)); }
+
+  int point(Address at, bool is_call, const ElfW(Sym) & symbol, const Import& import, LeadTo to) {
+    if (at % alignof(void*) != 0 || !whole_.has(at)) return 0;
+    std::atomic_ref<void*> entry(*reinterpret_cast<void**>(at));
+    void* const now = entry.load(std::memory_order_relaxed);
+    void* then = import.stand_in;
+    if (to == LeadTo::kFunction) {
+      if (now != import.stand_in) return 0;
+      then = is_call ? import.function : import.address;
+    } else {
+      // Before its first call an entry leads back into the object, to where the loader is asked.
+      const bool is_unknown =
+          is_call && symbol.st_shndx == SHN_UNDEF && whole_.has(reinterpret_cast<Address>(now));
+      if (now != import.function && now != import.address && !is_unknown) return 0;
+    }
+    if (const int failed = unprotect(at)) return failed;
+    entry.store(then, std::memory_order_release);
+    return 0;
+  }
+
+  int unprotect(Address at) {
+    if (opened_.has(at)) return 0;
+    protect();
+    AddressRange pages = read_only_;
+    int before = PROT_READ;
+    if (!pages.has(at)) {
+      pages = pages_of({at, at + sizeof(void*)});
+      before = protection_of(at);
+      if ((before & PROT_WRITE) != 0) return 0;
+    }
+    if (::mprotect(reinterpret_cast<void*>(pages.begin), pages.end - pages.begin, before | PROT_WRITE) != 0) {
+      return errno;
+    }
+    opened_ = pages;
+    opened_was_ = before;
+    return 0;
+  }
+
+  void protect() {
+    if (opened_.begin == opened_.end) return;
+    ::mprotect(reinterpret_cast<void*>(opened_.begin), opened_.end - opened_.begin, opened_was_);
+    opened_ = {};
+  }
+
+  [[nodiscard]] int protection_of(Address at) const {
+    for (const auto& header : headers_) {
+      if (header.p_type != PT_LOAD || !in_memory(header).has(at)) continue;
+      return ((header.p_flags & PF_R) != 0 ? PROT_READ : 0) |
+             ((header.p_flags & PF_W) != 0 ? PROT_WRITE : 0) | ((header.p_flags & PF_X) != 0 ? PROT_EXEC : 0);
+    }
+    return PROT_READ;
+  }
+
+  Address base_;
+  std::span<const ElfW(Phdr)> headers_;
+  AddressRange whole_{~Address{0}, 0};
+  AddressRange read_only_;
+  const ElfW(Dyn) * dynamic_ = nullptr;
+  AddressRange opened_;
+  int opened_was_ = 0;
+};
+
+/// Which objects there are: how often one was loaded or unloaded so far, and how many are left.
+struct Loaded {
+  unsigned long long loads = 0;
+  unsigned long long unloads = 0;
+  std::size_t objects = 0;
+};
+
+// Only for who looks at objects, which the loader lets one thread do at a time.
+constinit Loaded known;
+
+struct Pass {
+  std::span<const Import> imports;
+  LeadTo to;
+  bool only_new;
+  unsigned long long loads;  // of objects that are whole by now
+  std::size_t at = 0;
+  bool is_outdated = false;
+  int failed = 0;
+
+  static int look(::dl_phdr_info* info, std::size_t /*size*/, void* pass) {
+    return static_cast<Pass*>(pass)->look_at(*info);
+  }
+
+ private:
+  int look_at(const ::dl_phdr_info& info) {
+    if (at == 0) {
+      // One that is being loaded may still be changed by the loader.
+      if (info.dlpi_adds != loads) {
+        is_outdated = true;
+        return 1;
+      }
+      only_new = only_new && info.dlpi_subs == known.unloads;
+      if (only_new && info.dlpi_adds == known.loads) return 1;
+    }
+    if (!only_new || at >= known.objects) {
+      const int error = Object(info).point(imports, to);
+      if (failed == 0) failed = error;
+    }
+    // New ones come last.
+    ++at;
+    if (to == LeadTo::kStandIn && (!only_new || at > known.objects)) {
+      known = {info.dlpi_adds, info.dlpi_subs, at};
+    }
+    return 0;
+  }
+};
+
+unsigned long long loads_so_far() {
+  unsigned long long loads = 0;
+  ::dl_iterate_phdr(
+      [](::dl_phdr_info* info, std::size_t, void* found) {
+        *static_cast<unsigned long long*>(found) = info->dlpi_adds;
+        return 1;
+      },
+      &loads);
+  return loads;
+}
+
+/// Returns when no other thread is loading an object that loads_so_far() had counted before.
+void wait_for_loads() {
+  // The loader looks nothing up while it loads. dlopen() itself may lead here.
+  static_cast<void>(::dlsym(RTLD_DEFAULT, "malloc"));
+}
+
+int point_imports_of(std::span<const Import> imports, LeadTo to, bool only_new) noexcept {
+  for (;;) {
+    Pass pass{imports, to, only_new, loads_so_far()};
+    wait_for_loads();
+    ::dl_iterate_phdr(Pass::look, &pass);
+    if (!pass.is_outdated) return pass.failed;
+  }
+}
+
+}  // namespace
+
+bool find(Import& import) noexcept {
+  import.address = ::dlsym(RTLD_DEFAULT, import.name);
+  import.function = import.address;
+  ::Dl_info found{};
+  void* symbol = nullptr;
+  if (import.address == nullptr || ::dladdr1(import.address, &found, &symbol, RTLD_DL_SYMENT) == 0 ||
+      symbol == nullptr || static_cast<const ElfW(Sym)*>(symbol)->st_shndx != SHN_UNDEF) {
+    return import.address != nullptr;
+  }
+  // It is the main program's way to the function.
+  void* const library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  import.function = ::dlsym(library, import.name);
+  ::dlclose(library);
+  return import.function != nullptr;
+}
+
+int point_imports(std::span<const Import> imports, LeadTo to) noexcept {
+  return point_imports_of(imports, to, false);
+}
+
+int point_new_imports(std::span<const Import> imports) noexcept {
+  return point_imports_of(imports, LeadTo::kStandIn, true);
+}
+
+}  // namespace etstream::heap
