@@ -10,10 +10,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <optional>
+#include <type_traits>
 
 namespace etstream::heap {
 namespace {
@@ -40,8 +41,8 @@ struct AddressRange {
 };
 
 AddressRange pages_of(AddressRange range) {
-  static const auto page = static_cast<Address>(::sysconf(_SC_PAGESIZE));
-  return {range.begin & ~(page - 1), (range.end + page - 1) & ~(page - 1)};
+  const auto within = static_cast<Address>(::sysconf(_SC_PAGESIZE)) - 1;
+  return {range.begin & ~within, (range.end + within) & ~within};
 }
 
 /// What an object's tables are, in memory.
@@ -70,7 +71,7 @@ struct Tables {
     // The loader has made most of them addresses; not those of objects that it did not load.
     const auto address = [&](Address value) { return value < base ? base + value : value; };
     const auto set = [&](auto& pointer) {
-      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(address(entry->d_un.d_ptr));
+      pointer = std::bit_cast<std::remove_reference_t<decltype(pointer)>>(address(entry->d_un.d_ptr));
     };
     for (; entry->d_tag != DT_NULL; ++entry) {
       switch (entry->d_tag) {
@@ -120,10 +121,10 @@ struct Tables {
     for (const auto& each : with_addends.with_names()) look(each);
     for (const auto& each : others.with_names()) look(each);
     if (calls_have_addends) {
-      const Table<ElfW(Rela)> table{reinterpret_cast<const ElfW(Rela)*>(calls), call_bytes, 0};
+      const Table<ElfW(Rela)> table{std::bit_cast<const ElfW(Rela)*>(calls), call_bytes, 0};
       for (const auto& each : table.with_names()) look(each);
     } else {
-      const Table<ElfW(Rel)> table{reinterpret_cast<const ElfW(Rel)*>(calls), call_bytes, 0};
+      const Table<ElfW(Rel)> table{std::bit_cast<const ElfW(Rel)*>(calls), call_bytes, 0};
       for (const auto& each : table.with_names()) look(each);
     }
   }
@@ -147,7 +148,7 @@ class Object {
     headers_ = {info.dlpi_phdr, info.dlpi_phnum};
     for (const auto& header : headers_) {
       const AddressRange range = in_memory(header);
-      if (header.p_type == PT_DYNAMIC) dynamic_ = reinterpret_cast<const ElfW(Dyn)*>(range.begin);
+      if (header.p_type == PT_DYNAMIC) dynamic_ = std::bit_cast<const ElfW(Dyn)*>(range.begin);
       if (header.p_type == PT_GNU_RELRO) read_only_ = range;
       if (header.p_type != PT_LOAD) continue;
       whole_.begin = std::min(whole_.begin, range.begin);
@@ -188,7 +189,7 @@ class Object {
 
   int point(Address at, bool is_call, const ElfW(Sym) & symbol, const Import& import, LeadTo to) {
     if (at % alignof(void*) != 0 || !whole_.has(at)) return 0;
-    std::atomic_ref<void*> entry(*reinterpret_cast<void**>(at));
+    std::atomic_ref<void*> entry(*std::bit_cast<void**>(at));
     void* const now = entry.load(std::memory_order_relaxed);
     void* then = import.stand_in;
     if (to == LeadTo::kFunction) {
@@ -215,7 +216,7 @@ class Object {
       before = protection_of(at);
       if ((before & PROT_WRITE) != 0) return 0;
     }
-    if (::mprotect(reinterpret_cast<void*>(pages.begin), pages.end - pages.begin, before | PROT_WRITE) != 0) {
+    if (::mprotect(std::bit_cast<void*>(pages.begin), pages.end - pages.begin, before | PROT_WRITE) != 0) {
       return errno;
     }
     opened_ = pages;
@@ -225,7 +226,7 @@ class Object {
 
   void protect() {
     if (opened_.begin == opened_.end) return;
-    ::mprotect(reinterpret_cast<void*>(opened_.begin), opened_.end - opened_.begin, opened_was_);
+    ::mprotect(std::bit_cast<void*>(opened_.begin), opened_.end - opened_.begin, opened_was_);
     opened_ = {};
   }
 

@@ -34,7 +34,7 @@ NB_MODULE(_core, module) {
   bind_test_cases(module);
   bind_file_bytes(module);
   bind_writer_versions(module);
-#ifdef __linux__
+#ifdef ETSTREAM_HAS_HEAP
   bind_heap(module);
 #endif
 }
