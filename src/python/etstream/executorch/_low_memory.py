@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
+from etstream import InvalidArgumentError, _core
 
 from ._cords import FileBackedData, LazyData, cord_patches
 from ._mapped_files import (
@@ -48,9 +49,9 @@ class _InHand(threading.local):
 class _Export:
     """What one use of `low_memory_export` knows while it lasts."""
 
-    def __init__(self, spill_folder: str | os.PathLike[str]) -> None:
+    def __init__(self, spill: str | os.PathLike[str]) -> None:
         self._files = MappedFiles()
-        self._spill = SpillFile(spill_folder)
+        self._spill = SpillFile(spill)
         self._in_hand = _InHand()
 
     @contextlib.contextmanager
@@ -122,13 +123,21 @@ _current: ContextVar[_Export | None] = ContextVar("etstream_low_memory_export", 
 
 @contextlib.contextmanager
 def low_memory_export(
-    spill_folder: str | os.PathLike[str] | None = None,
+    spill: str | os.PathLike[str] | None = None, *, limit: int | None = None
 ) -> Iterator[None]:
-    """Within it, an export keeps references to its constants instead of copies of them.
+    """Within it, large blocks of memory lie in a file, and an export refers to its constants.
 
-        with etstream.executorch.low_memory_export():
+        with etstream.executorch.low_memory_export(spill="/data", limit=4 << 30):
             program = to_edge(torch.export.export(model, inputs)).to_executorch()
         etstream.executorch.save_program(program, "model.pte")
+
+    Blocks of 1 MiB and more that anything in the process allocates (torch, numpy, Python, other
+    libraries) come from a file without a name in the folder `spill`, which has to be on a disk
+    with room for them (default: /var/tmp, since /tmp is often in memory; better beside the
+    output). They are the page cache's then, not memory of the process. Of them `limit` bytes stay
+    in memory, looked at every 20 ms; without a limit, as many as the system leaves there. Where
+    the disk is full, allocating fails, with a MemoryError or what a library makes of it.
+    Blocks last as long as they are used, also after the end, and may be freed and resized then.
 
     The files are the same, byte for byte. What the program's constants become:
 
@@ -139,33 +148,58 @@ def low_memory_export(
       program is saved;
     - what backends store under names, such as XNNPACK's weights and Vulkan's: ranges of the
       checkpoint where XNNPACK leaves the bytes as they are, or a backend stores the tensor
-      itself; otherwise of a temporary file without a name in `spill_folder`, which takes as much
-      room as they do (default: /var/tmp, since /tmp is often in memory; better beside the output).
+      itself; otherwise of another temporary file in `spill`, which takes as much room as they do.
 
     Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
     any step maps in are let go of again while it goes on. What partitioners note of which node
     depends on which is kept in bits instead of sets. Python's collector leaves what is there at
     its beginning alone (gc.freeze(), unless the caller did that) and so finds dropped graphs soon.
 
-    It acts on the thread that enters it, may be nested, and leaves nothing behind at its end, also
-    after an error. The program that comes out of it may be used and saved after it.
+    It may be nested, and entered by several threads at once. For blocks it acts on the whole
+    process, all its threads, while any thread is within; the folder and the limit of the one that
+    entered first hold until all have left. For all else it acts on the thread that enters it. At
+    its end, also after an error, all is as before, but that memory is freed, and libraries are
+    loaded, by way of etstream from then on. The program that comes out of it may be used and saved
+    after it. Blocks that are there when the process forks, or when a later use names another folder
+    or limit, become memory of the process as they are written to.
+
+    A library may not free a large block from within with an address of free() that it looked up at
+    run time (dlsym, ctypes), or keeps from before: the process would end. Under `etstream run` the
+    heap is there already, with the folder and the limit of the command, and `limit` is not looked
+    at.
 
     With ExecuTorch before 1.5 all of it, to_executorch() too, is to be within.
 
     Raises:
         ImportError: what this ExecuTorch or this torch does not have of what is replaced meanwhile.
-        OSError: the spill folder is not there, or full.
+        etstream.NotFoundError, etstream.IoError: the folder is not there, or can't be written to.
+        etstream.InvalidArgumentError: it is in memory itself (tmpfs), its file system can't reserve
+            room, or the limit is not positive.
+        OSError: the folder is full.
         etstream.Error: when the program is saved, if a checkpoint has changed or gone meanwhile.
     """
-    if spill_folder is None:
-        spill_folder = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    if spill is None:
+        spill = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
+    if limit is not None and limit <= 0:
+        raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
     with _in_place:
-        token = _current.set(_Export(spill_folder))
+        token = _current.set(_Export(spill))
         try:
-            with _garbage_found_soon(), _resident_pages_bounded():
+            with _large_blocks_in(spill, limit), _garbage_found_soon(), _resident_pages_bounded():
                 yield
         finally:
             _current.reset(token)
+
+
+@contextlib.contextmanager
+def _large_blocks_in(folder: str | os.PathLike[str], limit: int | None) -> Iterator[None]:
+    """Has the large blocks of the whole process lie there, of which so many bytes stay in memory."""
+    is_ours = _core.start_heap(folder, limit or 0)
+    try:
+        yield
+    finally:
+        if is_ours:
+            _core.stop_heap()
 
 
 @contextlib.contextmanager
