@@ -284,8 +284,8 @@ Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
 }
 
 std::uint64_t Heap::most_kept_pages() const noexcept {
-  const std::uint64_t most =
-      options_.limit == 0 ? kMostKeptBytes : std::min(kMostKeptBytes, options_.limit / kKeptPartOfLimit);
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  const std::uint64_t most = limit == 0 ? kMostKeptBytes : std::min(kMostKeptBytes, limit / kKeptPartOfLimit);
   return most / kPage;
 }
 
