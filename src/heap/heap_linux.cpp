@@ -316,8 +316,8 @@ void Heap::give_back(Range range, std::uint32_t pages) noexcept {
     empty(range.first, 0, pages);
   } else {
     // A copy of before a fork: pages that were written to are memory of the process, to be dropped.
-    ::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    static_cast<void>(::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
     range.mapping = 0;
   }
   const Locked locked(*this);

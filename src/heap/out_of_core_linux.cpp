@@ -77,6 +77,7 @@ Error cannot_run(const std::vector<std::string>& command, int failed) {
 /// Returns only if that fails.
 Error become(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
