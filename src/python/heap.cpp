@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/heap.h"
 
-#include <nanobind/stl/filesystem.h>
-
 #include "heap/in_process_linux.h"
 #include "python/errors.h"
+#include "python/sources.h"
 
 namespace etstream::python {
 
 void bind_heap(nb::module_& module) {
   module.def(
       "start_heap",
-      [](const std::filesystem::path& folder, std::uint64_t limit) {
-        const heap::Served served = without_gil([&] { return heap::start(folder.string(), limit); });
+      [](nb::handle folder, std::uint64_t limit) {
+        const heap::Served served =
+            without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
         return served == heap::Served::kHere;
       },
       nb::arg("folder"), nb::arg("limit"),
+      nb::sig("def start_heap(folder: str | os.PathLike[str], limit: int) -> bool"),
       "Has large blocks of this process lie in a file in a folder, up to `limit` bytes of them in memory (0: "
-      "as "
+      "as\n"
       "the system likes). False if they do already, under `etstream run`.");
   module.def(
       "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),
