@@ -123,13 +123,14 @@ def main() -> int:
     parser.add_argument("--wide", type=int, default=1, metavar="N")
     parser.add_argument("--only", action="append", metavar="GLOB", help="exports whose name matches")
     parser.add_argument("--way", action="append", choices=WAYS)
+    parser.add_argument("--from", dest="smallest", default="1M", metavar="SIZE", help="as `etstream run` has it")
     parser.add_argument("--most", type=float, default=10, metavar="GIB")
     options = parser.parse_args()
-    folder = options.folder / "export-paths"
+    folder = options.folder.resolve() / "export-paths"
     folder.mkdir(parents=True)
     try:
         write_inputs(folder, SHAPES[options.shape], options.wide)
-        Table(folder, options.way or WAYS, int(options.most * (1 << 30))).show(
+        Table(folder, options.way or WAYS, int(options.most * (1 << 30)), options.smallest).show(
             [one for one in EXPORTS if any(fnmatch.fnmatch(one.name, glob) for glob in options.only or "*")],
             f"{options.shape}, {options.wide} times as wide" if options.wide > 1 else options.shape,
         )
@@ -177,10 +178,11 @@ def meta_name(name: str) -> str:
 class Table:
     """What was measured, as it is found."""
 
-    def __init__(self, folder: Path, ways: Sequence[str], most: int) -> None:
+    def __init__(self, folder: Path, ways: Sequence[str], most: int, smallest: str) -> None:
         self._folder = folder
         self._ways = ways
         self._most = most
+        self._run_command = [ETSTREAM, "run", "--spill", str(folder), "--from", smallest, "--report", "--"]
         self._imported: dict[tuple[str, ...], int] = {}
 
     def show(self, exports: Sequence[Export], title: str) -> None:
@@ -216,7 +218,7 @@ class Table:
         return digest
 
     def _prefix(self, way: str) -> list[str]:
-        return [ETSTREAM, "run", "--spill", str(self._folder), "--report", "--"] if way == "run" else []
+        return self._run_command if way == "run" else []
 
     def _after_imports(self, export: Export, way: str) -> int:
         """Anonymous bytes of a process that has imported what the export needs."""
