@@ -284,6 +284,7 @@ Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
 }
 
 std::uint64_t Heap::most_kept_pages() const noexcept {
+  if (!keeps_freed_.load(std::memory_order_relaxed)) return 0;
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
   const std::uint64_t most = limit == 0 ? kMostKeptBytes : std::min(kMostKeptBytes, limit / kKeptPartOfLimit);
   return most / kPage;
@@ -338,6 +339,13 @@ void Heap::release(void* block) noexcept {
     return;
   }
   give_back(range, pages);
+}
+
+void Heap::keep_freed(bool keeps) noexcept {
+  keeps_freed_.store(keeps);
+  const InUse use(*this);
+  while (!keeps && drop_one_kept()) {
+  }
 }
 
 void Heap::freeze_blocks() noexcept {

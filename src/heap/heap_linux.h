@@ -64,6 +64,10 @@ class Heap {
   /// Ends the process with a word if it is none.
   void release(void* block) noexcept;
 
+  /// Whether freed blocks are kept for the next ones, as they are at first; otherwise those that were are
+  /// given back.
+  void keep_freed(bool keeps) noexcept;
+
   /// The three handlers of a fork.
   void before_fork() noexcept;
   void after_fork_in_parent() noexcept;
@@ -138,6 +142,7 @@ class Heap {
   std::uint32_t mapping_ = 1;  // the number of what is mapped of file_
   std::int32_t process_ = 0;
 
+  std::atomic<bool> keeps_freed_{true};
   std::atomic<bool> has_refused_{false};
   std::atomic<bool> is_watched_{false};
   std::uint32_t hand_ = 1;  // the block whose pages are let go of next begins there or after

@@ -206,6 +206,7 @@ Result<Served> start(const std::string& folder, std::uint64_t limit, std::size_t
       static_cast<void>(point_imports(allocating(), LeadTo::kFunction));
       return system_error(failed, "cannot have large blocks lie in", folder);
     }
+    the_heap.keep_freed(true);
     served_from.store(std::max<std::size_t>(from, kGranule));
   }
   ++uses;
@@ -218,6 +219,8 @@ void stop() noexcept {
   served_from.store(kNever);
   // What can't be put back allocates as if it were.
   static_cast<void>(point_imports(allocating(), LeadTo::kFunction));
+  // Nobody asks for another.
+  the_heap.keep_freed(false);
 }
 
 }  // namespace etstream::heap
