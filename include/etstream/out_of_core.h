@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -58,12 +59,13 @@ struct CommandEnd {
 
 /// The calling process becomes the command. Returns only the reason why it can't: kInvalidArgument (the
 /// folder, the library), kNotFound (the command), kIo (it can't be run), kOutOfMemory.
-[[nodiscard]] Error become_out_of_core(const std::vector<std::string>& command,
-                                       const OutOfCoreOptions& options);
+[[nodiscard]] ETSTREAM_EXPORT Error become_out_of_core(const std::vector<std::string>& command,
+                                                       const OutOfCoreOptions& options);
 
 /// Runs the command and waits for it, passing on the signals that are sent to this process; one thread only.
 /// Its use is known however it ends.
-[[nodiscard]] Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command,
-                                                 const OutOfCoreOptions& options, OutOfCoreUse& use);
+[[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command,
+                                                                 const OutOfCoreOptions& options,
+                                                                 OutOfCoreUse& use);
 
 }  // namespace etstream
