@@ -66,7 +66,7 @@ Range BlockTable::take_any(std::uint32_t granules) noexcept {
   if (!found) {
     if (granules > end_ - top_) return {};
     found = {top_, granules, 0};
-    top_ += granules;
+    raise_top(granules);
   } else if (found.granules > granules) {
     link({found.first + granules, found.granules - granules, found.mapping});
     found.granules = granules;
@@ -121,7 +121,7 @@ Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
   Range added{behind, missing, 0};
   if (behind == top_) {
     if (missing > end_ - top_) return {};
-    top_ += missing;
+    raise_top(missing);
   } else {
     if (!is_free(behind) || granules_at(behind) < missing) return {};
     const Range free = unlink(behind);

@@ -65,6 +65,9 @@ class BlockTable {
     }
   }
 
+  /// One over the highest granule that was ever in use.
+  [[nodiscard]] std::uint32_t highest() const noexcept { return highest_; }
+
   void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
   /// What the caller keeps with a block: how many pages of it are in use.
   void set_pages(std::uint32_t first, std::uint32_t pages) noexcept { entries_[first].next = pages; }
@@ -92,10 +95,15 @@ class BlockTable {
   [[nodiscard]] Range find_free(std::uint32_t granules) noexcept;
   [[nodiscard]] Range take_any(std::uint32_t granules) noexcept;
   void free_range(Range range) noexcept;
+  void raise_top(std::uint32_t granules) noexcept {
+    top_ += granules;
+    if (highest_ < top_) highest_ = top_;
+  }
 
   Entry* entries_ = nullptr;
   std::uint32_t end_ = 0;  // the number of entries
   std::uint32_t top_ = 1;  // nothing from here on was ever in use, or is since it was given back
+  std::uint32_t highest_ = 1;
   std::array<std::uint32_t, kBins> bins_{};
 };
 

@@ -44,6 +44,9 @@ BlockTable::Entry* reserve_entries(std::uint64_t granules) {
 }  // namespace
 
 SpillError Heap::open(const HeapOptions& options) noexcept {
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(kPage)) {
+    return {EOPNOTSUPP, "pages of this system are not of 4 KiB"};
+  }
   options_ = options;
   limit_.store(options.limit);
   std::uint64_t span = kLargestSpan;
@@ -99,8 +102,13 @@ std::uint32_t Heap::granule_of(const void* block) const noexcept {
 
 Range Heap::block_at(const void* block) noexcept {
   const std::uint32_t first = granule_of(block);
-  const Locked locked(*this);
-  const Range found = table_.block(first);
+  Range found;
+  {
+    const Locked locked(*this);
+    found = table_.block(first);
+    // Of a freed one that is kept no page is in use.
+    if (found && table_.pages(first) == 0) found = {};
+  }
   if (!found || address_of(first) != block) {
     say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
     ::abort();
@@ -119,31 +127,17 @@ bool Heap::is_shared(Range block) const noexcept {
 
 bool Heap::has_file() const noexcept { return process_ == ::getpid() && file_.is_intact(); }
 
-/// Makes the first file after a fork, or instead of one whose descriptor was closed, or that is another
-/// process's, which came to be without the handlers of a fork.
-SpillError Heap::renew_file() noexcept {
-  const InUse alone(*this, true);
-  if (has_file()) return {};
-  if (file_.is_open()) {
-    // Without the file they can't become private copies. A child that touches them is to crash, not to share
-    // them.
-    table_.for_each_block([&](Range block) {
-      if (block.mapping == mapping_) {
-        ::madvise(address_of(block.first), block.granules * kGranule, MADV_DONTFORK);
-      }
-    });
-    file_.close();
-  }
-  ++mapping_;
-  process_ = ::getpid();
-  return file_.open(options_.folder, span_);
-}
-
 void Heap::refuse(int reason, std::size_t size) noexcept {
   use_->refused.fetch_add(1, std::memory_order_relaxed);
   if (!has_refused_.exchange(true)) {
     say("no room for a block of ", size, " bytes in ", options_.folder, ": ", reason_of(reason));
   }
+}
+
+/// Has nothing behind a range.
+void Heap::unmap(Range range) const noexcept {
+  static_cast<void>(::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 /// Has room behind pages of a block.
@@ -163,9 +157,13 @@ int Heap::back(Range range, std::uint32_t from_page, std::uint32_t to_page) noex
 
 /// Gives back what pages of a block have on the disk and in memory; they are zeros then.
 void Heap::empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept {
-  if (to_page > from_page) {
-    ::madvise(address_of(granule) + from_page * kPage, (to_page - from_page) * kPage, MADV_REMOVE);
-  }
+  if (to_page <= from_page) return;
+  std::byte* const begin = address_of(granule) + from_page * kPage;
+  const std::uint64_t size = (to_page - from_page) * kPage;
+  if (::madvise(begin, size, MADV_REMOVE) == 0) return;
+  // It is locked in memory (mlock).
+  ::munlock(begin, size);
+  if (::madvise(begin, size, MADV_REMOVE) != 0) std::memset(begin, 0, size);
 }
 
 void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
@@ -180,6 +178,7 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
       }
     }
     if (const SpillError failed = renew_file()) {
+      const InUse use(*this);
       refuse(failed.code, size);
       break;
     }
@@ -197,6 +196,7 @@ Heap::Allocated Heap::allocate_in_file(std::size_t size, std::size_t alignment, 
       std::byte* const address = address_of(kept.first);
       if (zeroed) std::memset(address, 0, size);
       use_->add(kept.pages * kPage);
+      watch_limit();
       return {address, 0};
     }
   }
@@ -257,13 +257,16 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   const bool is_mapped = failed == 0;
   if (is_mapped) failed = back(range, before, pages);
   if (is_mapped && failed != 0) empty(range.first, before, pages);
-  const Locked locked(*this);
-  if (failed != 0) {
-    table_.shrink(range.first, range.granules, is_mapped ? mapping_ : 0);
-    return false;
+  {
+    const Locked locked(*this);
+    if (failed != 0) {
+      table_.shrink(range.first, range.granules, is_mapped ? mapping_ : 0);
+      return false;
+    }
+    table_.set_pages(range.first, pages);
   }
-  table_.set_pages(range.first, pages);
   use_->grow((pages - before) * kPage);
+  watch_limit();
   return true;
 }
 
@@ -277,6 +280,7 @@ Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
   }
   if (best == kept_count_) return {};
   const Kept found = kept_[best];
+  table_.set_pages(found.first, found.pages);
   std::copy(kept_.begin() + best + 1, kept_.begin() + kept_count_, kept_.begin() + best);
   --kept_count_;
   kept_pages_ -= found.pages;
@@ -295,20 +299,23 @@ bool Heap::keep(Kept freed) noexcept {
   if (kept_count_ == kMostKept || kept_pages_ + freed.pages > most_kept_pages()) return false;
   kept_[kept_count_++] = freed;
   kept_pages_ += freed.pages;
+  table_.set_pages(freed.first, 0);
   return true;
 }
 
 bool Heap::drop_one_kept() noexcept {
   Kept oldest;
+  Range block;
   {
     const Locked locked(*this);
     if (kept_count_ == 0) return false;
     oldest = kept_.front();
+    block = table_.block(oldest.first);
     std::copy(kept_.begin() + 1, kept_.begin() + kept_count_, kept_.begin());
     --kept_count_;
     kept_pages_ -= oldest.pages;
   }
-  give_back({oldest.first, granules_for(oldest.pages), mapping_}, oldest.pages);
+  give_back(block, oldest.pages);
   return true;
 }
 
@@ -317,8 +324,7 @@ void Heap::give_back(Range range, std::uint32_t pages) noexcept {
     empty(range.first, 0, pages);
   } else {
     // A copy of before a fork: pages that were written to are memory of the process, to be dropped.
-    static_cast<void>(::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+    unmap(range);
     range.mapping = 0;
   }
   const Locked locked(*this);
@@ -335,8 +341,9 @@ void Heap::release(void* block) noexcept {
   }
   use_->remove(pages * kPage);
   if (is_shared(range) && pages <= most_kept_pages()) {
-    while (!keep({range.first, pages})) static_cast<void>(drop_one_kept());
-    return;
+    do {
+      if (keep({range.first, pages})) return;
+    } while (drop_one_kept());
   }
   give_back(range, pages);
 }
@@ -348,60 +355,10 @@ void Heap::keep_freed(bool keeps) noexcept {
   }
 }
 
-void Heap::freeze_blocks() noexcept {
-  while (drop_one_kept()) {
-  }
-  Range run;
-  const auto freeze = [&] {
-    const std::uint64_t size = run.granules * kGranule;
-    if (run && file_.map(address_of(run.first), run.first * kGranule, size, false) != 0) {
-      ::madvise(address_of(run.first), size, MADV_DONTFORK);
-    }
-  };
-  table_.for_each_block([&](Range block) {
-    if (block.mapping != mapping_) return;
-    if (run && run.first + run.granules == block.first) {
-      run.granules += block.granules;
-      return;
-    }
-    freeze();
-    run = block;
-  });
-  freeze();
-  if (!run) return;
-  file_.close();
-  ++mapping_;
-}
-
-void Heap::before_fork() noexcept {
-  if (span_ == 0) return;
-  const SignalsBlocked signals;
-  ::pthread_rwlock_wrlock(&uses_);
-  forking_.store(::pthread_self());
-  if (has_file()) freeze_blocks();
-}
-
-void Heap::after_fork_in_parent() noexcept {
-  if (span_ == 0) return;
-  const SignalsBlocked signals;
-  forking_.store({});
-  ::pthread_rwlock_unlock(&uses_);
-}
-
-void Heap::after_fork_in_child() noexcept {
-  if (span_ == 0) return;
-  // The parent goes on with its file, and with what is mapped of it where no block is.
-  file_.close();
-  ++mapping_;
-  process_ = ::getpid();
-  is_watched_.store(false);
-  // Its thread has another number than the one that locked this.
-  ::pthread_rwlock_init(&uses_, nullptr);
-  forking_.store({});
-}
-
 void Heap::report_to(ProcessUse& use) noexcept {
+  const InUse alone(*this, true);
   use.live.store(use_->live.load());
+  use.peak.store(std::max(use.peak.load(), use.live.load()));
   use_ = &use;
 }
 

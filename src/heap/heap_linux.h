@@ -117,6 +117,9 @@ class Heap {
   /// False if there is none.
   bool drop_one_kept() noexcept;
   void give_back(Range range, std::uint32_t pages) noexcept;
+  void unmap(Range range) const noexcept;
+  void abandon_file() noexcept;
+  void unmap_free_ranges() noexcept;
   void freeze_blocks() noexcept;
   void refuse(int reason, std::size_t size) noexcept;
   [[nodiscard]] std::size_t shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept;
@@ -141,6 +144,7 @@ class Heap {
   SpillFile file_;
   std::uint32_t mapping_ = 1;  // the number of what is mapped of file_
   std::int32_t process_ = 0;
+  std::uint64_t live_at_fork_ = 0;
 
   std::atomic<bool> keeps_freed_{true};
   std::atomic<bool> has_refused_{false};

@@ -139,7 +139,7 @@ void stay_loaded() {
   }
 }
 
-// For what follows, and kept by a thread that forks.
+// For what follows.
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::size_t uses = 0;
 constinit char* the_folder = nullptr;
@@ -153,19 +153,14 @@ class Locked {
   Locked& operator=(const Locked&) = delete;
 };
 
-void before_fork() {
-  ::pthread_mutex_lock(&lock);
-  the_heap.before_fork();
-}
+void before_fork() { the_heap.before_fork(); }
 
-void after_fork_in_parent() {
-  the_heap.after_fork_in_parent();
-  ::pthread_mutex_unlock(&lock);
-}
+void after_fork_in_parent() { the_heap.after_fork_in_parent(); }
 
 void after_fork_in_child() {
   the_heap.after_fork_in_child();
-  ::pthread_mutex_unlock(&lock);
+  // Another thread may have held it, while it waited for the loader or the loader for it.
+  ::pthread_mutex_init(&lock, nullptr);
 }
 
 Result<void> use_folder(const std::string& folder, std::uint64_t limit) {

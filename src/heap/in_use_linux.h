@@ -12,7 +12,8 @@
 
 namespace etstream::heap {
 
-/// Keeps signal handlers, which may allocate, out of what must not be entered twice.
+/// Keeps signal handlers, which may allocate, out of what must not be entered twice, and the thread from
+/// being cancelled in the middle of it.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -22,13 +23,18 @@ class SignalsBlocked {
       ::sigdelset(&all, of_the_thread);
     }
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before_);
   }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~SignalsBlocked() {
+    ::pthread_setcancelstate(cancel_before_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   ::sigset_t before_{};
+  int cancel_before_ = 0;
 };
 
 /// Uses the heap, with errno as it was in the end. `alone` waits until nobody else does.

@@ -193,6 +193,8 @@ std::optional<CommandEnd> end_of(::pid_t child) {
   while (::waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
     if (WIFEXITED(status)) return CommandEnd{WEXITSTATUS(status), 0};
     if (WIFSIGNALED(status)) return CommandEnd{0, WTERMSIG(status)};
+    // Whoever stops the command alone goes on with it alone.
+    if (WSTOPSIG(status) == SIGSTOP) continue;
     ::raise(SIGSTOP);
     ::kill(child, SIGCONT);
   }
@@ -203,8 +205,8 @@ std::optional<CommandEnd> end_of(::pid_t child) {
 Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld& signals) {
   std::array<int, 2> failure{};
   if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
-    return Error{ErrorCode::kIo, text("cannot start a process: ", std::generic_category().message(errno)),
-                 errno};
+    return Error{ErrorCode::kOutOfMemory,
+                 text("cannot start a process: ", std::generic_category().message(errno)), errno};
   }
   const ::pid_t child = ::fork();
   if (child == 0) {
@@ -219,6 +221,10 @@ Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld
   if (child > 0 && ::read(failure[0], &failed, sizeof(failed)) > 0) ::waitpid(child, nullptr, 0);
   ::close(failure[0]);
   if (failed == 0) return child;
+  if (child < 0) {
+    return Error{ErrorCode::kOutOfMemory,
+                 text("cannot start a process: ", std::generic_category().message(failed)), failed};
+  }
   return cannot_run(command, failed);
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 
 #include "heap/environment.h"
 #include "heap/heap_linux.h"
+#include "heap/in_use_linux.h"
 #include "heap/malloc_rules.h"
 #include "heap/say.h"
 
@@ -103,6 +105,7 @@ bool begin() {
     }
     return true;
   }
+  const SignalsBlocked signals;
   beginner.store(::pthread_self());
   find_next(next.malloc, "malloc");
   find_next(next.calloc, "calloc");
@@ -188,6 +191,10 @@ ETSTREAM_EXPORTED void* valloc(std::size_t size) noexcept {
 
 ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
   using namespace etstream::heap;
+  if (size > kNever - kPageSize) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   return Rules::memalign(kPageSize, (size + kPageSize - 1) & ~(kPageSize - 1));
 }
 

@@ -28,7 +28,8 @@ constexpr std::size_t kBatch = 64;
 /// A file of /proc, open for as long as it is looked at: the process may close what it finds.
 class ProcessFile {
  public:
-  explicit ProcessFile(const char* path) noexcept : descriptor_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+  explicit ProcessFile(const char* path) noexcept
+      : descriptor_(move_up(::open(path, O_RDONLY | O_CLOEXEC))) {}
   ~ProcessFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -135,15 +136,17 @@ std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
   std::array<Range, kBatch> blocks;
   std::uint64_t done = 0;
   const std::uint32_t began_at = hand_;
-  for (bool is_second_part = false; done < bytes;) {
+  bool is_second_part = false;
+  for (bool is_round = false; done < bytes && !is_round;) {
     const std::size_t count = shared_blocks_from(hand_, blocks);
-    for (std::size_t at = 0; at < count && done < bytes; ++at) {
-      if (is_second_part && blocks[at].first >= began_at) return done;
+    for (std::size_t at = 0; at < count && done < bytes && !is_round; ++at) {
+      is_round = is_second_part && blocks[at].first >= began_at;
+      if (is_round) break;
       if (blocks[at].granules != 0) done += let_go_of(blocks[at]);
       hand_ = blocks[at].first + 1;
     }
     if (count == 0) {
-      if (is_second_part) break;
+      is_round = is_second_part;
       is_second_part = true;
       hand_ = 1;
     }

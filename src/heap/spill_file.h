@@ -16,6 +16,9 @@ struct SpillError {
   explicit operator bool() const noexcept { return code != 0; }
 };
 
+/// The same open file under a number above those that shells and programs choose themselves, if there is one.
+[[nodiscard]] int move_up(int descriptor) noexcept;
+
 /// One thread at a time, but for reserve().
 class SpillFile {
  public:

@@ -19,9 +19,6 @@
 namespace etstream::heap {
 namespace {
 
-/// Above the numbers that shells and programs use for descriptors of their own choice.
-constexpr int kLowestDescriptor = 500;
-
 int make_unnamed(const char* folder) {
   const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
@@ -51,13 +48,6 @@ void write_in_place(int descriptor) {
   static_cast<void>(::ioctl(descriptor, FS_IOC_SETFLAGS, &flags));
 }
 
-int move_up(int descriptor) {
-  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (moved < 0) return descriptor;
-  ::close(descriptor);
-  return moved;
-}
-
 int reserve_in(int descriptor, std::uint64_t offset, std::uint64_t size) {
   for (;;) {
     if (::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size)) ==
@@ -83,6 +73,14 @@ SpillError prepare(int descriptor, std::uint64_t size) {
 }
 
 }  // namespace
+
+int move_up(int descriptor) noexcept {
+  constexpr int kLowestDescriptor = 500;
+  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (moved < 0) return descriptor;
+  ::close(descriptor);
+  return moved;
+}
 
 SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
   const int made = make_unnamed(folder);

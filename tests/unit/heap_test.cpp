@@ -2,10 +2,12 @@
 //
 // The out-of-core heap, and the table of its blocks against a shadow of them.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -219,6 +221,40 @@ TEST_CASE("a child that came to be without the handlers of a fork has a file of 
   CHECK(block[8 * kMiB - 1] == 1);
   unsigned char* const more = allocate(*heap, 40 * kMiB, true);
   CHECK(more[40 * kMiB - 1] == 0);
+  heap->release(more);
+  heap->release(block);
+}
+
+TEST_CASE("zeros are zeros where a freed block was locked in memory") {
+  const auto heap = open_heap();
+  heap->keep_freed(false);
+  unsigned char* const block = allocate(*heap, kMiB);
+  std::memset(block, 1, kMiB);
+  REQUIRE(::mlock(block, 16 << 10) == 0);
+  heap->release(block);
+  unsigned char* const zeros = allocate(*heap, 2 * kMiB, true);
+  CHECK(zeros == block);
+  CHECK(std::all_of(zeros, zeros + 2 * kMiB, [](unsigned char byte) { return byte == 0; }));
+  heap->release(zeros);
+}
+
+TEST_CASE("a file whose descriptor was closed is not gone on with, and forks do not share its blocks") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  heap->release(allocate(*heap, 4 * kMiB));  // and kept
+  for (int descriptor = 500; descriptor < 600; ++descriptor) ::close(descriptor);
+  unsigned char* const more = allocate(*heap, 4 * kMiB);
+  std::memset(more, 7, 4 * kMiB);
+  block[0] = 1;
+  CHECK(in_child(*heap, [&] { return more[0] == 7 ? 0 : 1; }) == 0);
+  CHECK(more[4 * kMiB - 1] == 7);
+  const int exit_code = in_child(*heap, [&] {
+    std::signal(SIGSEGV, SIG_DFL);
+    block[0] = 2;  // which it has not
+    return 0;
+  });
+  CHECK(exit_code != 0);
+  CHECK(block[0] == 1);
   heap->release(more);
   heap->release(block);
 }
