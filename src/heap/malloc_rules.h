@@ -27,11 +27,12 @@ struct MallocFunctions {
 };
 
 /// `Blocks` has, as static functions:
-///   next()                              a MallocFunctions, not yet set where is_large() is true of every
-///   size is_large(size)                      whether allocate() is asked for a new block allocate(size,
-///   alignment, zeroed)   null, with errno set, where there is no room owns(block) whether the following are
-///   asked, not next() resize(block, size)                 whether the block is of that size now, where it is
-///   usable_size(block), release(block)
+/// - next(): a MallocFunctions, which need not be set while is_large() is true of every size
+/// - is_large(size): whether allocate() is asked for a new block
+/// - allocate(size, alignment, zeroed): null, with errno set, where there is no room
+/// - owns(block): whether the following are asked, not next()
+/// - resize(block, size): whether the block is of that size now, where it is
+/// - usable_size(block), release(block)
 template <class Blocks>
 struct MallocRules {
   static void* malloc(std::size_t size) noexcept {

@@ -5,7 +5,8 @@
 
 Public headers belong to the folder that has a source file of the same name, or, header-only, to src/base.
 They name no third-party and no operating-system header. Operating-system headers are named only in files
-called *_posix.* or *_linux.*; src/cli and src/executorch include no header of the library but the public ones and src/base.
+called *_posix.* or *_linux.*; src/cli and src/executorch include no header of the library but the public ones
+and src/base.
 ExecuTorch's headers are named in src/executorch and its public headers, include/etstream/executorch, alone.
 """
 
@@ -28,7 +29,8 @@ def owner_of(root: Path, header: str) -> str:
     if Path(header).parent.name == "executorch":
         return "executorch"
     stem = Path(header).stem
-    owners = [f for f in FOLDERS for s in (root / "src" / f).glob("*.cpp") if s.stem in (stem, stem + "_posix", stem + "_linux")]
+    stems = {stem, *(stem + system for system in SYSTEM_FILES)}
+    owners = [f for f in FOLDERS for s in (root / "src" / f).glob("*.cpp") if s.stem in stems]
     return owners[0] if owners else "base"
 
 
