@@ -15,8 +15,8 @@ constexpr std::size_t bin_of(std::uint32_t granules) {
 
 }  // namespace
 
-void BlockTable::tag(std::uint32_t first, std::uint32_t granules, bool block) noexcept {
-  const std::uint32_t tag = granules << 2 | (block ? kBlock : 0);
+void BlockTable::tag(std::uint32_t first, std::uint32_t granules, std::uint32_t flags) noexcept {
+  const std::uint32_t tag = granules << kFlagBits | flags;
   entries_[first + granules - 1].tag = tag;
   entries_[first].tag = tag | kFirst;
 }
@@ -27,48 +27,66 @@ void BlockTable::untag(std::uint32_t first) noexcept {
 }
 
 void BlockTable::link(Range free) noexcept {
-  tag(free.first, free.granules, false);
-  std::uint32_t& head = bins_[bin_of(free.granules)];
-  entries_[free.first].mapping = free.mapping;
-  entries_[free.first].next = head;
+  tag(free.first, free.granules, free.is_ready ? kReady : 0);
+  Bin& bin = (free.is_ready ? ready_bins_ : bins_)[bin_of(free.granules)];
+  entries_[free.first].mapping = free.is_ready ? ++times_readied_ : free.mapping;
+  entries_[free.first].next = bin.newest;
   entries_[free.first].previous = 0;
-  if (head != 0) entries_[head].previous = free.first;
-  head = free.first;
+  (bin.newest != 0 ? entries_[bin.newest].previous : bin.oldest) = free.first;
+  bin.newest = free.first;
+  if (free.is_ready) ready_ += free.granules;
+}
+
+/// As it was before a part was cut off.
+void BlockTable::link_oldest_ready(Range ready, std::uint32_t since) noexcept {
+  tag(ready.first, ready.granules, kReady);
+  Bin& bin = ready_bins_[bin_of(ready.granules)];
+  entries_[ready.first].mapping = since;
+  entries_[ready.first].next = 0;
+  entries_[ready.first].previous = bin.oldest;
+  (bin.oldest != 0 ? entries_[bin.oldest].next : bin.newest) = ready.first;
+  bin.oldest = ready.first;
+  ready_ += ready.granules;
 }
 
 Range BlockTable::unlink(std::uint32_t first) noexcept {
   const Entry entry = entries_[first];
-  const Range range{first, granules_at(first), entry.mapping};
-  if (entry.next != 0) entries_[entry.next].previous = entry.previous;
-  if (entry.previous != 0) {
-    entries_[entry.previous].next = entry.next;
-  } else {
-    bins_[bin_of(range.granules)] = entry.next;
+  Range range{first, granules_at(first), entry.mapping, (entry.tag & kReady) != 0};
+  Bin& bin = (range.is_ready ? ready_bins_ : bins_)[bin_of(range.granules)];
+  (entry.next != 0 ? entries_[entry.next].previous : bin.oldest) = entry.previous;
+  (entry.previous != 0 ? entries_[entry.previous].next : bin.newest) = entry.next;
+  if (range.is_ready) {
+    ready_ -= range.granules;
+    range.mapping = 0;
   }
   untag(first);
   return range;
 }
 
-Range BlockTable::find_free(std::uint32_t granules) noexcept {
+Range BlockTable::find_free(const Bins& bins, std::uint32_t granules) noexcept {
   const std::size_t bin = bin_of(granules);
   std::uint32_t best = 0;
   int tries = 0;
-  for (std::uint32_t at = bins_[bin]; at != 0 && tries < kMostTries; at = entries_[at].next, ++tries) {
+  for (std::uint32_t at = bins[bin].newest; at != 0 && tries < kMostTries; at = entries_[at].next, ++tries) {
     if (granules_at(at) >= granules && (best == 0 || granules_at(at) < granules_at(best))) best = at;
   }
-  for (std::size_t larger = bin + 1; best == 0 && larger < kBins; ++larger) best = bins_[larger];
+  for (std::size_t larger = bin + 1; best == 0 && larger < kBins; ++larger) best = bins[larger].newest;
   return best == 0 ? Range{} : unlink(best);
 }
 
 /// A range that is neither free nor a block.
 Range BlockTable::take_any(std::uint32_t granules) noexcept {
-  Range found = find_free(granules);
+  Range found = find_free(ready_bins_, granules);
+  if (!found) found = find_free(bins_, granules);
   if (!found) {
     if (granules > end_ - top_) return {};
-    found = {top_, granules, 0};
+    found = {top_, granules};
     raise_top(granules);
   } else if (found.granules > granules) {
-    link({found.first + granules, found.granules - granules, found.mapping});
+    Range rest = found;
+    rest.first += granules;
+    rest.granules -= granules;
+    link(rest);
     found.granules = granules;
   }
   return found;
@@ -76,15 +94,17 @@ Range BlockTable::take_any(std::uint32_t granules) noexcept {
 
 Range BlockTable::take(std::uint32_t granules, std::uint32_t alignment) noexcept {
   if (granules == 0 || granules >= end_ || alignment > end_ - granules) return {};
-  Range found = take_any(granules + alignment - 1);
+  const Range found = take_any(granules + alignment - 1);
   if (!found) return {};
   const std::uint32_t before = (alignment - found.first % alignment) % alignment;
   const std::uint32_t after = found.granules - before - granules;
-  const Range block{found.first + before, granules, found.mapping};
-  tag(block.first, granules, true);
+  Range block = found;
+  block.first += before;
+  block.granules = granules;
+  tag(block.first, granules, kBlock);
   entries_[block.first].mapping = block.mapping;
-  if (before != 0) free_range({found.first, before, found.mapping});
-  if (after != 0) free_range({block.first + granules, after, found.mapping});
+  if (before != 0) free_range({found.first, before, found.mapping, found.is_ready});
+  if (after != 0) free_range({block.first + granules, after, found.mapping, found.is_ready});
   return block;
 }
 
@@ -94,13 +114,13 @@ void BlockTable::free_range(Range range) noexcept {
     range.granules += other.granules;
   };
   const std::uint32_t behind = range.first + range.granules;
-  if (behind < top_ && is_free(behind)) join(unlink(behind));
-  if (range.first > 1 && is_free(range.first - 1)) {
+  if (behind < top_ && is_free(behind, range.is_ready)) join(unlink(behind));
+  if (range.first > 1 && is_free(range.first - 1, range.is_ready)) {
     const Range before = unlink(range.first - granules_at(range.first - 1));
     join(before);
     range.first = before.first;
   }
-  if (range.first + range.granules == top_) {
+  if (range.first + range.granules == top_ && !range.is_ready) {
     // What is mapped there stays so; whoever takes it maps it anew.
     top_ = range.first;
   } else {
@@ -108,37 +128,58 @@ void BlockTable::free_range(Range range) noexcept {
   }
 }
 
-void BlockTable::give_back(std::uint32_t first, std::uint32_t mapping) noexcept {
-  const Range range{first, granules_at(first), mapping};
+void BlockTable::give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept {
+  const Range range{first, granules_at(first), mapping, is_ready};
   untag(first);
   free_range(range);
 }
 
 Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
   const std::uint32_t now = granules_at(first);
-  const std::uint32_t behind = first + now;
-  const std::uint32_t missing = granules - now;
-  Range added{behind, missing, 0};
-  if (behind == top_) {
-    if (missing > end_ - top_) return {};
-    raise_top(missing);
+  Range added{first + now, granules};
+  if (added.first == top_) {
+    if (granules > end_ - top_) return {};
+    raise_top(granules);
   } else {
-    if (!is_free(behind) || granules_at(behind) < missing) return {};
-    const Range free = unlink(behind);
-    added.mapping = free.mapping;
-    if (free.granules > missing) link({behind + missing, free.granules - missing, free.mapping});
+    if (is_block(added.first)) return {};
+    const Range free = unlink(added.first);
+    added = free;
+    if (free.granules > granules) {
+      added.granules = granules;
+      link({free.first + granules, free.granules - granules, free.mapping, free.is_ready});
+    }
   }
   untag(first);
-  tag(first, granules, true);
+  tag(first, now + added.granules, kBlock);
   return added;
 }
 
-void BlockTable::shrink(std::uint32_t first, std::uint32_t granules, std::uint32_t mapping) noexcept {
-  const std::uint32_t now = granules_at(first);
-  if (granules == now) return;
+Range BlockTable::split(std::uint32_t first, std::uint32_t granules) noexcept {
+  const Range second{first + granules, granules_at(first) - granules, entries_[first].mapping};
   untag(first);
-  tag(first, granules, true);
-  free_range({first + granules, now - granules, mapping});
+  tag(first, granules, kBlock);
+  tag(second.first, second.granules, kBlock);
+  entries_[second.first].mapping = second.mapping;
+  return second;
+}
+
+Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
+  std::uint32_t oldest = 0;
+  for (const Bin& bin : ready_bins_) {
+    // The numbers may have begun anew.
+    const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].mapping; };
+    if (bin.oldest != 0 && (oldest == 0 || age(bin.oldest) > age(oldest))) oldest = bin.oldest;
+  }
+  if (oldest == 0) return {};
+  const std::uint32_t since = entries_[oldest].mapping;
+  Range range = unlink(oldest);
+  if (range.granules > most) {
+    link_oldest_ready({range.first + most, range.granules - most, 0, true}, since);
+    range.granules = most;
+  }
+  tag(range.first, range.granules, kBlock);
+  entries_[range.first].mapping = 0;
+  return range;
 }
 
 Range BlockTable::block(std::uint32_t first) const noexcept {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which parts of the heap's address space are blocks and which are free: best fit by powers of two,
-// neighbours joined by tags at both ends of each range. It knows numbers of granules alone, calls nothing and
-// allocates nothing, so that it can serve malloc.
+// neighbours joined by tags at both ends of each range. Free ranges are ready or not: ready ones have kept
+// their room on the disk since they were freed, and are taken first. It knows numbers of granules alone,
+// calls nothing and allocates nothing, so that it can serve malloc.
 #pragma once
 
 #include <array>
@@ -16,9 +17,11 @@ namespace etstream::heap {
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t granules = 0;
-  /// What is mapped there: a number of the caller's; 0 where that differs within the range, or where nothing
-  /// is.
+  /// What is mapped there: a number of the caller's; 0 where that differs within the range, where nothing
+  /// is, or where the range is ready.
   std::uint32_t mapping = 0;
+  /// Whether it was given back so.
+  bool is_ready = false;
 
   explicit operator bool() const noexcept { return first != 0; }
 };
@@ -29,8 +32,8 @@ class BlockTable {
   /// What is known of a granule; zeros at first.
   struct Entry {
     std::uint32_t tag = 0;      // of a range's first and last granule: see tag()
-    std::uint32_t mapping = 0;  // this and the rest: of the first granule alone
-    std::uint32_t next = 0;     // a block: its pages; free: the next free range of about the size
+    std::uint32_t mapping = 0;  // this and the rest: of the first granule alone; if ready: when it became so
+    std::uint32_t next = 0;     // free ranges of about the size, the one that came last first
     std::uint32_t previous = 0;
   };
 
@@ -42,13 +45,20 @@ class BlockTable {
   /// where there is no room.
   [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
 
-  /// Makes the block that begins there free; `mapping` is what is mapped in it by now.
-  void give_back(std::uint32_t first, std::uint32_t mapping) noexcept;
+  /// Makes the block that begins there free. `mapping` is what is mapped in it by now, 0 if it is ready.
+  void give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept;
 
-  /// Makes a block longer where the range behind it is free. The part that was added, or an empty range.
+  /// Makes a block longer, by as many granules or as many as are free in the range behind it. The part that
+  /// was added, or an empty range.
   [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
-  /// Makes a block shorter, or leaves it as it is; what is cut off is free, with `mapping` in it.
-  void shrink(std::uint32_t first, std::uint32_t granules, std::uint32_t mapping) noexcept;
+  /// Makes a block two, the first of that many granules, less than it has. The second one.
+  [[nodiscard]] Range split(std::uint32_t first, std::uint32_t granules) noexcept;
+
+  /// Of the free granules, how many are ready.
+  [[nodiscard]] std::uint32_t ready() const noexcept { return ready_; }
+  /// Makes the range that has been ready for longest a block, or so many granules of it. An empty range if
+  /// there is none.
+  [[nodiscard]] Range take_oldest_ready(std::uint32_t most) noexcept;
 
   /// The block that begins there, or an empty range.
   [[nodiscard]] Range block(std::uint32_t first) const noexcept;
@@ -69,30 +79,38 @@ class BlockTable {
   [[nodiscard]] std::uint32_t highest() const noexcept { return highest_; }
 
   void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
-  /// What the caller keeps with a block: how many pages of it are in use.
-  void set_pages(std::uint32_t first, std::uint32_t pages) noexcept { entries_[first].next = pages; }
-  [[nodiscard]] std::uint32_t pages(std::uint32_t first) const noexcept { return entries_[first].next; }
 
  private:
   static constexpr std::size_t kBins = 32;
 
+  /// Free ranges of about the same size.
+  struct Bin {
+    std::uint32_t newest = 0;
+    std::uint32_t oldest = 0;
+  };
+  using Bins = std::array<Bin, kBins>;
+
   static constexpr std::uint32_t kBlock = 1;
   static constexpr std::uint32_t kFirst = 2;
+  static constexpr std::uint32_t kReady = 4;
+  static constexpr std::uint32_t kFlagBits = 3;
 
   [[nodiscard]] bool is_block(std::uint32_t tagged) const noexcept {
     return (entries_[tagged].tag & kBlock) != 0;
   }
-  [[nodiscard]] bool is_free(std::uint32_t tagged) const noexcept {
-    return entries_[tagged].tag != 0 && !is_block(tagged);
+  [[nodiscard]] bool is_free(std::uint32_t tagged, bool ready) const noexcept {
+    const std::uint32_t tag = entries_[tagged].tag;
+    return tag != 0 && (tag & (kBlock | kReady)) == (ready ? kReady : 0);
   }
   [[nodiscard]] std::uint32_t granules_at(std::uint32_t tagged) const noexcept {
-    return entries_[tagged].tag >> 2;
+    return entries_[tagged].tag >> kFlagBits;
   }
-  void tag(std::uint32_t first, std::uint32_t granules, bool block) noexcept;
+  void tag(std::uint32_t first, std::uint32_t granules, std::uint32_t flags) noexcept;
   void untag(std::uint32_t first) noexcept;
   void link(Range free) noexcept;
+  void link_oldest_ready(Range ready, std::uint32_t since) noexcept;
   Range unlink(std::uint32_t first) noexcept;
-  [[nodiscard]] Range find_free(std::uint32_t granules) noexcept;
+  [[nodiscard]] Range find_free(const Bins& bins, std::uint32_t granules) noexcept;
   [[nodiscard]] Range take_any(std::uint32_t granules) noexcept;
   void free_range(Range range) noexcept;
   void raise_top(std::uint32_t granules) noexcept {
@@ -104,7 +122,10 @@ class BlockTable {
   std::uint32_t end_ = 0;  // the number of entries
   std::uint32_t top_ = 1;  // nothing from here on was ever in use, or is since it was given back
   std::uint32_t highest_ = 1;
-  std::array<std::uint32_t, kBins> bins_{};
+  std::uint32_t ready_ = 0;
+  std::uint32_t times_readied_ = 0;
+  Bins bins_{};
+  Bins ready_bins_{};
 };
 
 }  // namespace etstream::heap

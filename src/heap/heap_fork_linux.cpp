@@ -13,6 +13,8 @@ namespace etstream::heap {
 /// Without the file blocks can't become private copies: a child that touches them is to crash, not to share
 /// them.
 void Heap::abandon_file() noexcept {
+  while (empty_oldest_ready()) {
+  }
   if (file_.is_open()) {
     table_.for_each_block([&](Range block) {
       if (block.mapping == mapping_) {
@@ -23,9 +25,6 @@ void Heap::abandon_file() noexcept {
   }
   ++mapping_;
   process_ = ::getpid();
-  // They are of the file that was.
-  while (drop_one_kept()) {
-  }
 }
 
 /// Makes the first file after a fork, or instead of one whose descriptor was closed, or that is another
@@ -51,7 +50,7 @@ void Heap::unmap_free_ranges() noexcept {
 }
 
 void Heap::freeze_blocks() noexcept {
-  while (drop_one_kept()) {
+  while (empty_oldest_ready()) {
   }
   Range run;
   const auto freeze = [&] {

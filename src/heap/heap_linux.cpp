@@ -19,15 +19,12 @@ namespace {
 /// Where the address space begins, so that any block may ask to begin at a multiple of less.
 constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
 constexpr std::uint64_t kLargestSpan = 1ULL << 40;
-/// Freed blocks are kept up to this size together; under a limit, up to a part of it.
-constexpr std::uint64_t kMostKeptBytes = 512 << 20;
-constexpr std::uint64_t kKeptPartOfLimit = 8;
+/// Freed blocks keep their room up to this size together; under a limit, up to a part of it.
+constexpr std::uint64_t kMostReadyBytes = 512 << 20;
+constexpr std::uint64_t kReadyPartOfLimit = 8;
 
-std::uint32_t pages_for(std::size_t size) { return static_cast<std::uint32_t>((size + kPage - 1) / kPage); }
-
-std::uint32_t granules_for(std::uint32_t pages) {
-  constexpr std::uint64_t kPages = kGranule / kPage;
-  return static_cast<std::uint32_t>((pages + kPages - 1) / kPages);
+std::uint32_t granules_for(std::size_t size) {
+  return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
 }
 
 void* reserve_addresses(std::uint64_t size) {
@@ -106,8 +103,6 @@ Range Heap::block_at(const void* block) noexcept {
   {
     const Locked locked(*this);
     found = table_.block(first);
-    // Of a freed one that is kept no page is in use.
-    if (found && table_.pages(first) == 0) found = {};
   }
   if (!found || address_of(first) != block) {
     say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
@@ -140,26 +135,26 @@ void Heap::unmap(Range range) const noexcept {
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
-/// Has room behind pages of a block.
-int Heap::back(Range range, std::uint32_t from_page, std::uint32_t to_page) noexcept {
+int Heap::back(Range& range) noexcept {
   const std::uint64_t offset = range.first * kGranule;
+  const std::uint64_t size = range.granules * kGranule;
   if (range.mapping != mapping_) {
-    const int failed = file_.map(address_of(range.first), offset, range.granules * kGranule, true);
+    const int failed = file_.map(address_of(range.first), offset, size, true);
     if (failed != 0) return failed;
+    range.mapping = mapping_;
   }
-  if (to_page <= from_page) return 0;
   int failed = 0;
   do {
-    failed = file_.reserve(offset + from_page * kPage, (to_page - from_page) * kPage);
-  } while ((failed == ENOSPC || failed == EDQUOT) && drop_one_kept());
+    failed = file_.reserve(offset, size);
+  } while ((failed == ENOSPC || failed == EDQUOT) && empty_oldest_ready());
+  if (failed != 0) empty(range);  // a part of it may have been reserved
   return failed;
 }
 
-/// Gives back what pages of a block have on the disk and in memory; they are zeros then.
-void Heap::empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept {
-  if (to_page <= from_page) return;
-  std::byte* const begin = address_of(granule) + from_page * kPage;
-  const std::uint64_t size = (to_page - from_page) * kPage;
+/// Gives back what a range has on the disk and in memory; it is zeros then.
+void Heap::empty(Range range) noexcept {
+  std::byte* const begin = address_of(range.first);
+  const std::uint64_t size = range.granules * kGranule;
   if (::madvise(begin, size, MADV_REMOVE) == 0) return;
   // It is locked in memory (mlock).
   ::munlock(begin, size);
@@ -167,14 +162,21 @@ void Heap::empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t t
 }
 
 void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
+  const std::uint32_t granules = granules_for(size);
+  const auto aligned = static_cast<std::uint32_t>(std::max<std::uint64_t>(alignment, kGranule) / kGranule);
   for (;;) {
     {
       const InUse use(*this);
       if (has_file()) {
-        const Allocated done = allocate_in_file(size, alignment, zeroed);
-        if (done.block != nullptr) return done.block;
-        refuse(done.failed, size);
-        break;
+        const Allocated done = allocate_in_file(granules, aligned);
+        if (done.block == nullptr) {
+          refuse(done.failed, size);
+          break;
+        }
+        if (zeroed && done.is_used) std::memset(done.block, 0, size);
+        use_->add(granules * kGranule);
+        watch_limit();
+        return done.block;
       }
     }
     if (const SpillError failed = renew_file()) {
@@ -187,171 +189,130 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
   return nullptr;
 }
 
-Heap::Allocated Heap::allocate_in_file(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
-  const std::uint32_t pages = pages_for(size);
-  const auto aligned_granules =
-      static_cast<std::uint32_t>(std::max<std::uint64_t>(alignment, kGranule) / kGranule);
-  if (aligned_granules == 1) {
-    if (const Kept kept = take_kept(pages); kept.first != 0) {
-      std::byte* const address = address_of(kept.first);
-      if (zeroed) std::memset(address, 0, size);
-      use_->add(kept.pages * kPage);
-      watch_limit();
-      return {address, 0};
-    }
-  }
+Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept {
   Range range;
   {
     const Locked locked(*this);
-    range = table_.take(granules_for(pages), aligned_granules);
+    range = table_.take(granules, alignment);
+    if (range.is_ready) table_.set_mapping(range.first, mapping_);
   }
-  if (!range) return {nullptr, ENOMEM};
-  const int failed = back(range, 0, pages);
-  if (failed != 0) empty(range.first, 0, pages);
-  {
-    const Locked locked(*this);
-    if (failed != 0) {
-      table_.give_back(range.first, 0);
-      return {nullptr, failed};
+  if (!range) return {.failed = ENOMEM};
+  if (!range.is_ready) {
+    if (const int failed = back(range); failed != 0) {
+      give_back_empty(range);
+      return {.failed = failed};
     }
+    const Locked locked(*this);
     table_.set_mapping(range.first, mapping_);
-    table_.set_pages(range.first, pages);
   }
-  use_->add(pages * kPage);
-  watch_limit();
-  return {address_of(range.first), 0};
+  return {.block = address_of(range.first), .is_used = range.is_ready};
 }
 
 std::size_t Heap::usable_size(const void* block) noexcept {
   const InUse use(*this);
-  const Range range = block_at(block);
-  const Locked locked(*this);
-  return table_.pages(range.first) * kPage;
+  return block_at(block).granules * kGranule;
 }
 
 bool Heap::resize(void* block, std::size_t size) noexcept {
-  const std::uint32_t pages = pages_for(size);
+  const std::uint32_t granules = granules_for(size);
   const InUse use(*this);
   const Range range = block_at(block);
   if (size > span_ / 2 || !has_file() || !is_shared(range)) return false;
-  const std::uint32_t granules = granules_for(pages);
-  std::uint32_t before = 0;
-  Range added;
-  {
-    const Locked locked(*this);
-    before = table_.pages(range.first);
-    if (granules > range.granules) {
-      added = table_.extend(range.first, granules);
-      if (!added) return false;
+  const auto cut_to = [&](std::uint32_t first_ones) {
+    Range rest;
+    {
+      const Locked locked(*this);
+      rest = table_.split(range.first, first_ones);
     }
-  }
-  if (pages <= before) {
-    empty(range.first, pages, before);
-    const Locked locked(*this);
-    table_.shrink(range.first, granules, mapping_);
-    table_.set_pages(range.first, pages);
-    use_->remove((before - pages) * kPage);
+    give_back(rest);
+  };
+  if (granules < range.granules) {
+    use_->remove((range.granules - granules) * kGranule);
+    cut_to(granules);
     return true;
   }
-  int failed = added ? back(added, 0, 0) : 0;
-  const bool is_mapped = failed == 0;
-  if (is_mapped) failed = back(range, before, pages);
-  if (is_mapped && failed != 0) empty(range.first, before, pages);
-  {
-    const Locked locked(*this);
-    if (failed != 0) {
-      table_.shrink(range.first, range.granules, is_mapped ? mapping_ : 0);
+  for (std::uint32_t now = range.granules; now < granules;) {
+    Range added;
+    {
+      const Locked locked(*this);
+      added = table_.extend(range.first, granules - now);
+    }
+    if (!added || (!added.is_ready && back(added) != 0)) {
+      if (added) {
+        const Locked locked(*this);
+        static_cast<void>(table_.split(range.first, now));
+        table_.give_back(added.first, added.mapping, false);
+      }
+      if (now > range.granules) cut_to(range.granules);
       return false;
     }
-    table_.set_pages(range.first, pages);
+    now += added.granules;
   }
-  use_->grow((pages - before) * kPage);
+  use_->grow((granules - range.granules) * kGranule);
   watch_limit();
   return true;
 }
 
-Heap::Kept Heap::take_kept(std::uint32_t pages) noexcept {
-  const Locked locked(*this);
-  std::size_t best = kept_count_;
-  for (std::size_t at = 0; at < kept_count_; ++at) {
-    const std::uint32_t kept = kept_[at].pages;
-    const bool fits = kept >= pages && kept - pages <= pages / 4;
-    if (fits && (best == kept_count_ || kept < kept_[best].pages)) best = at;
-  }
-  if (best == kept_count_) return {};
-  const Kept found = kept_[best];
-  table_.set_pages(found.first, found.pages);
-  std::copy(kept_.begin() + best + 1, kept_.begin() + kept_count_, kept_.begin() + best);
-  --kept_count_;
-  kept_pages_ -= found.pages;
-  return found;
-}
-
-std::uint64_t Heap::most_kept_pages() const noexcept {
+/// In granules.
+std::uint32_t Heap::most_ready() const noexcept {
   if (!keeps_freed_.load(std::memory_order_relaxed)) return 0;
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
-  const std::uint64_t most = limit == 0 ? kMostKeptBytes : std::min(kMostKeptBytes, limit / kKeptPartOfLimit);
-  return most / kPage;
+  const std::uint64_t bytes =
+      limit == 0 ? kMostReadyBytes : std::min(kMostReadyBytes, limit / kReadyPartOfLimit);
+  return static_cast<std::uint32_t>(bytes / kGranule);
 }
 
-bool Heap::keep(Kept freed) noexcept {
-  const Locked locked(*this);
-  if (kept_count_ == kMostKept || kept_pages_ + freed.pages > most_kept_pages()) return false;
-  kept_[kept_count_++] = freed;
-  kept_pages_ += freed.pages;
-  table_.set_pages(freed.first, 0);
-  return true;
-}
-
-bool Heap::drop_one_kept() noexcept {
-  Kept oldest;
-  Range block;
+bool Heap::empty_oldest_ready(std::uint32_t most_left) noexcept {
+  Range oldest;
   {
     const Locked locked(*this);
-    if (kept_count_ == 0) return false;
-    oldest = kept_.front();
-    block = table_.block(oldest.first);
-    std::copy(kept_.begin() + 1, kept_.begin() + kept_count_, kept_.begin());
-    --kept_count_;
-    kept_pages_ -= oldest.pages;
+    if (table_.ready() <= most_left) return false;
+    oldest = table_.take_oldest_ready(table_.ready() - most_left);
   }
-  give_back(block, oldest.pages);
+  oldest.mapping = mapping_;
+  give_back_empty(oldest);
   return true;
 }
 
-void Heap::give_back(Range range, std::uint32_t pages) noexcept {
+/// Has a block be free, and lose its room.
+void Heap::give_back_empty(Range range) noexcept {
   if (is_shared(range)) {
-    empty(range.first, 0, pages);
+    empty(range);
   } else {
     // A copy of before a fork: pages that were written to are memory of the process, to be dropped.
     unmap(range);
     range.mapping = 0;
   }
   const Locked locked(*this);
-  table_.give_back(range.first, range.mapping);
+  table_.give_back(range.first, range.mapping, false);
+}
+
+/// Has a block be free, and keep its room if it may.
+void Heap::give_back(Range range) noexcept {
+  const std::uint32_t most = most_ready();
+  if (range.granules > most || !is_shared(range)) {
+    give_back_empty(range);
+    return;
+  }
+  {
+    const Locked locked(*this);
+    table_.give_back(range.first, 0, true);
+  }
+  while (empty_oldest_ready(most)) {
+  }
 }
 
 void Heap::release(void* block) noexcept {
   const InUse use(*this);
   const Range range = block_at(block);
-  std::uint32_t pages = 0;
-  {
-    const Locked locked(*this);
-    pages = table_.pages(range.first);
-  }
-  use_->remove(pages * kPage);
-  if (is_shared(range) && pages <= most_kept_pages()) {
-    do {
-      if (keep({range.first, pages})) return;
-    } while (drop_one_kept());
-  }
-  give_back(range, pages);
+  use_->remove(range.granules * kGranule);
+  give_back(range);
 }
 
 void Heap::keep_freed(bool keeps) noexcept {
   keeps_freed_.store(keeps);
   const InUse use(*this);
-  while (!keeps && drop_one_kept()) {
+  while (!keeps && empty_oldest_ready()) {
   }
 }
 

@@ -14,7 +14,6 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,8 +63,8 @@ class Heap {
   /// Ends the process with a word if it is none.
   void release(void* block) noexcept;
 
-  /// Whether freed blocks are kept for the next ones, as they are at first; otherwise those that were are
-  /// given back.
+  /// Whether freed blocks keep their room for the next ones, as they do at first; otherwise those that did
+  /// lose it.
   void keep_freed(bool keeps) noexcept;
 
   /// The three handlers of a fork.
@@ -84,16 +83,10 @@ class Heap {
   std::uint64_t page_out(std::uint64_t bytes) noexcept;
 
  private:
-  /// A freed block that keeps its pages for the next one of about its size.
-  struct Kept {
-    std::uint32_t first = 0;
-    std::uint32_t pages = 0;
-  };
-  static constexpr std::size_t kMostKept = 16;
-
   /// A block, or errno's value.
   struct Allocated {
     void* block = nullptr;
+    bool is_used = false;  // by somebody before, whose bytes are in it
     int failed = 0;
   };
 
@@ -108,15 +101,16 @@ class Heap {
   [[nodiscard]] SpillError renew_file() noexcept;
   /// Whether a block is mapped shared, from this process's file.
   [[nodiscard]] bool is_shared(Range block) const noexcept;
-  [[nodiscard]] Allocated allocate_in_file(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
-  [[nodiscard]] int back(Range range, std::uint32_t from_page, std::uint32_t to_page) noexcept;
-  void empty(std::uint32_t granule, std::uint32_t from_page, std::uint32_t to_page) noexcept;
-  [[nodiscard]] Kept take_kept(std::uint32_t pages) noexcept;
-  [[nodiscard]] std::uint64_t most_kept_pages() const noexcept;
-  [[nodiscard]] bool keep(Kept freed) noexcept;
-  /// False if there is none.
-  bool drop_one_kept() noexcept;
-  void give_back(Range range, std::uint32_t pages) noexcept;
+  [[nodiscard]] Allocated allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept;
+  /// Has room behind all of a range; what is mapped there may change if it fails.
+  [[nodiscard]] int back(Range& range) noexcept;
+  void empty(Range range) noexcept;
+  [[nodiscard]] std::uint32_t most_ready() const noexcept;
+  /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready
+  /// than `most_left`. False if there are not.
+  bool empty_oldest_ready(std::uint32_t most_left = 0) noexcept;
+  void give_back(Range range) noexcept;
+  void give_back_empty(Range range) noexcept;
   void unmap(Range range) const noexcept;
   void abandon_file() noexcept;
   void unmap_free_ranges() noexcept;
@@ -137,9 +131,6 @@ class Heap {
   // For what follows.
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   BlockTable table_;
-  std::array<Kept, kMostKept> kept_{};  // the oldest first
-  std::size_t kept_count_ = 0;
-  std::uint64_t kept_pages_ = 0;
   // Change only while nobody else uses the heap.
   SpillFile file_;
   std::uint32_t mapping_ = 1;  // the number of what is mapped of file_

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -22,11 +23,13 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-TEST_CASE("blocks of a table never overlap, and are joined again when they are free") {
+TEST_CASE(
+    "blocks of a table never overlap, are joined again when they are free, and ready where all of them was") {
   constexpr std::uint32_t kGranules = 4096;
   std::vector<BlockTable::Entry> entries(kGranules);
   BlockTable table(entries.data(), kGranules);
   std::map<std::uint32_t, std::uint32_t> shadow;  // the granules of the block that begins there
+  std::vector<bool> ready(kGranules);             // of each granule, whether it is free and ready
   std::mt19937 engine(1);
   const auto chance = [&](std::size_t end) { return static_cast<std::uint32_t>(engine() % end); };
   const auto any = [&] { return std::next(shadow.begin(), chance(shadow.size())); };
@@ -35,42 +38,82 @@ TEST_CASE("blocks of a table never overlap, and are joined again when they are f
     if (after != shadow.end() && after->first < first + granules) return false;
     return after == shadow.begin() || std::prev(after)->first + std::prev(after)->second <= first;
   };
+  const auto take = [&](Range taken) {
+    REQUIRE(taken.first + taken.granules <= kGranules);
+    REQUIRE(is_free(taken.first, taken.granules));
+    const auto begin = ready.begin() + taken.first;
+    REQUIRE(std::count(begin, begin + taken.granules, true) == (taken.is_ready ? taken.granules : 0));
+    std::fill_n(begin, taken.granules, false);
+  };
+  const auto give_back = [&](std::uint32_t first, std::uint32_t granules) {
+    const bool is_ready = chance(2) == 0;
+    table.give_back(first, is_ready ? 0 : 1, is_ready);
+    std::fill_n(ready.begin() + first, granules, is_ready);
+  };
   for (int step = 0; step < 200'000; ++step) {
     const std::uint32_t granules = 1 + chance(chance(8) == 0 ? 500 : 20);
-    const std::uint32_t what = chance(8);
+    const std::uint32_t what = chance(9);
     if (what < 3) {
       const std::uint32_t alignment = 1U << chance(5);
       const Range taken = table.take(granules, alignment);
       if (!taken) continue;
       REQUIRE(taken.granules == granules);
       REQUIRE(taken.first % alignment == 0);
-      REQUIRE(taken.first + granules <= kGranules);
-      REQUIRE(is_free(taken.first, granules));
+      take(taken);
       shadow[taken.first] = granules;
-    } else if (!shadow.empty() && what < 6) {
+    } else if (what == 3) {
+      const Range oldest = table.take_oldest_ready(granules);
+      REQUIRE(static_cast<bool>(oldest) == (std::count(ready.begin(), ready.end(), true) > 0));
+      if (!oldest) continue;
+      REQUIRE(oldest.granules <= granules);
+      take(oldest);
+      table.give_back(oldest.first, 1, false);
+    } else if (!shadow.empty() && what < 7) {
       const auto block = any();
       REQUIRE(table.block(block->first).granules == block->second);
       if (block->second > 1) REQUIRE_FALSE(table.block(block->first + 1));
-      table.give_back(block->first, 1);
+      give_back(block->first, block->second);
       REQUIRE_FALSE(table.block(block->first));
       shadow.erase(block);
-    } else if (!shadow.empty() && what == 6) {
+    } else if (!shadow.empty() && what == 7) {
       const auto block = any();
-      if (table.extend(block->first, block->second + granules)) {
-        REQUIRE(is_free(block->first + block->second, granules));
-        block->second += granules;
+      if (const Range added = table.extend(block->first, granules)) {
+        REQUIRE(added.first == block->first + block->second);
+        REQUIRE(added.granules <= granules);
+        take(added);
+        block->second += added.granules;
       }
     } else if (!shadow.empty()) {
       const auto block = any();
-      block->second = std::max<std::uint32_t>(1, block->second / 2);
-      table.shrink(block->first, block->second, 1);
+      if (block->second == 1) continue;
+      const std::uint32_t left = block->second / 2;
+      const Range rest = table.split(block->first, left);
+      REQUIRE(rest.first == block->first + left);
+      REQUIRE(rest.granules == block->second - left);
+      give_back(rest.first, rest.granules);
+      block->second = left;
     }
   }
   std::map<std::uint32_t, std::uint32_t> found;
   table.for_each_block([&](Range block) { found[block.first] = block.granules; });
   CHECK(found == shadow);
-  for (const auto& [first, granules] : shadow) table.give_back(first, 1);
+  CHECK(table.ready() == static_cast<std::uint32_t>(std::count(ready.begin(), ready.end(), true)));
+  for (const auto& [first, granules] : shadow) table.give_back(first, 1, false);
+  while (const Range oldest = table.take_oldest_ready(7)) table.give_back(oldest.first, 1, false);
   CHECK(table.take(kGranules - 1, 1).first == 1);
+}
+
+TEST_CASE("what has been ready for longest is told first") {
+  std::vector<BlockTable::Entry> entries(64);
+  BlockTable table(entries.data(), 64);
+  std::array<Range, 6> blocks;
+  for (Range& block : blocks) block = table.take(4, 1);
+  for (const std::size_t at : {2U, 0U, 4U}) table.give_back(blocks.at(at).first, 0, true);
+  CHECK(table.take(4, 1).first == blocks[4].first);
+  CHECK(table.take_oldest_ready(3).first == blocks[2].first);
+  CHECK(table.take_oldest_ready(3).granules == 1);
+  CHECK(table.take_oldest_ready(4).first == blocks[0].first);
+  CHECK_FALSE(table.take_oldest_ready(4));
 }
 
 TEST_CASE("what is mapped in a range is known until ranges with other mappings are joined") {
@@ -80,10 +123,10 @@ TEST_CASE("what is mapped in a range is known until ranges with other mappings a
   const Range second = table.take(4, 1);
   const Range last = table.take(4, 1);
   CHECK(first.mapping == 0);
-  table.give_back(first.first, 7);
+  table.give_back(first.first, 7, false);
   CHECK(table.take(4, 1).mapping == 7);
-  table.give_back(first.first, 7);
-  table.give_back(second.first, 8);
+  table.give_back(first.first, 7, false);
+  table.give_back(second.first, 8, false);
   CHECK(table.take(8, 1).mapping == 0);
   CHECK(table.block(last.first).granules == 4);
 }
@@ -118,16 +161,42 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
   CHECK(heap->use().blocks.load() == 8);
 }
 
-TEST_CASE("freed blocks are kept for the next ones, unless that is not wanted") {
+/// Whether most pages behind it are in memory. A few may be in any case: the kernel has them in groups.
+bool is_in_memory(unsigned char* block, std::size_t size) {
+  std::vector<unsigned char> pages(size / kPage);
+  REQUIRE(::mincore(block, size, pages.data()) == 0);
+  const auto count =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  return static_cast<std::size_t>(count) > pages.size() / 2;
+}
+
+TEST_CASE("freed blocks keep their room for the next ones, unless that is not wanted") {
   const auto heap = open_heap();
   unsigned char* const block = allocate(*heap, 8 * kMiB);
   std::memset(block, 1, 8 * kMiB);
   heap->release(block);
-  CHECK(heap->resident_bytes() > 7 * kMiB);  // the kernel may take some at any time
-  CHECK(allocate(*heap, 7 * kMiB) == block);
-  heap->release(block);
+  unsigned char* const part = allocate(*heap, 3 * kMiB);
+  CHECK(part == block);
+  CHECK(part[0] == 1);
+  unsigned char* const zeros = allocate(*heap, 5 * kMiB, true);
+  CHECK(zeros == block + 3 * kMiB);
+  CHECK(std::all_of(zeros, zeros + 5 * kMiB, [](unsigned char byte) { return byte == 0; }));
+  heap->release(part);
+  heap->release(zeros);
   heap->keep_freed(false);
-  CHECK(heap->resident_bytes() == 0);
+  CHECK_FALSE(is_in_memory(block, 8 * kMiB));
+}
+
+TEST_CASE("freed blocks keep an eighth of the limit and no more") {
+  const auto heap = open_heap(64 * kMiB);
+  std::vector<unsigned char*> blocks(8);
+  for (unsigned char*& block : blocks) std::memset(block = allocate(*heap, 4 * kMiB), 1, 4 * kMiB);
+  for (unsigned char* const block : blocks) heap->release(block);
+  const auto kept = std::count_if(blocks.begin(), blocks.end(),
+                                  [](unsigned char* block) { return is_in_memory(block, 4 * kMiB); });
+  CHECK(kept == 2);
+  // Others were freed after it.
+  CHECK_FALSE(is_in_memory(blocks.front(), 4 * kMiB));
 }
 
 TEST_CASE("a block that is resized keeps what it holds") {
@@ -140,10 +209,15 @@ TEST_CASE("a block that is resized keeps what it holds") {
   block[40 * kMiB - 1] = 2;
   unsigned char* const behind = allocate(*heap, kMiB);
   CHECK_FALSE(heap->resize(block, 80 * kMiB));
+  CHECK(heap->usable_size(block) == 40 * kMiB);
   REQUIRE(heap->resize(block, 2 * kMiB));
   CHECK(block[2 * kMiB - 1] == 1);
   CHECK(heap->use().live.load() == 3 * kMiB);
+  // Over what was freed ready behind it, and over what was never in use behind that.
   heap->release(behind);
+  REQUIRE(heap->resize(block, 60 * kMiB));
+  std::memset(block, 3, 60 * kMiB);
+  CHECK(heap->use().live.load() == 60 * kMiB);
   heap->release(block);
 }
 
