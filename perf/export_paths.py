@@ -3,6 +3,11 @@
 low_memory_export().
 
     ETSTREAM=PATH python export_paths.py SCRATCH_FOLDER [--shape NAME] [--wide N] [--only GLOB]... [--way NAME]...
+        [--limit SIZE] [--from SIZE] [--sparse]
+
+A model of 16 GB, which needs 80 GB on the disk, in 4 GiB:
+
+    ... --shape 8B --sparse --only "export_llama XNNPACK 8da4w" --way run --limit 4G
 
 Each export is a process of its own, one after the other. Prints a row for each:
 
@@ -12,8 +17,9 @@ Each export is a process of its own, one after the other. Prints a row for each:
 - disk: the most that the heap's file took, as `etstream run --report` says.
 - same: whether the output is byte for byte that of the way `plain`.
 
-Below, where the anonymous memory lay near the peak. Weights are random, and those of one shape the same. --wide
-makes each layer so many times as wide. An export that comes to --most GiB of anonymous memory is ended.
+Below, where the anonymous memory lay near the peak. Weights are random, and those of one shape the same; with --sparse
+only a few of each tensor, and the rest zeros that take no room on the disk. --wide makes each layer so many times as
+wide. An export that comes to --most GiB of anonymous memory is ended.
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import process_watch
-from export_llama import mapped_read_only, write_checkpoint
+from checkpoints import mapped_read_only, write_checkpoint
 from process_watch import MIB, Taken
 
 ROOT = Path(__file__).resolve().parent
@@ -61,6 +67,11 @@ SHAPES: dict[str, dict[str, Any]] = {
     "505M": {
         "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 16,
         "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 128256,
+    },
+    # Llama 3 8B.
+    "8B": {
+        "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
     },
 }  # fmt: skip
 WIDE = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
@@ -123,14 +134,18 @@ def main() -> int:
     parser.add_argument("--wide", type=int, default=1, metavar="N")
     parser.add_argument("--only", action="append", metavar="GLOB", help="exports whose name matches")
     parser.add_argument("--way", action="append", choices=WAYS)
-    parser.add_argument("--from", dest="smallest", default="1M", metavar="SIZE", help="as `etstream run` has it")
+    parser.add_argument("--from", dest="smallest", metavar="SIZE", help="as `etstream run` has it")
+    parser.add_argument("--limit", metavar="SIZE", help="as `etstream run` has it")
+    parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--most", type=float, default=10, metavar="GIB")
     options = parser.parse_args()
     folder = options.folder.resolve() / "export-paths"
     folder.mkdir(parents=True)
     try:
-        write_inputs(folder, SHAPES[options.shape], options.wide)
-        Table(folder, options.way or WAYS, int(options.most * (1 << 30)), options.smallest).show(
+        write_inputs(folder, SHAPES[options.shape], options.wide, options.sparse)
+        given = {"--from": options.smallest, "--limit": options.limit}
+        run_options = [word for name, value in given.items() if value for word in (name, value)]
+        Table(folder, options.way or WAYS, int(options.most * (1 << 30)), run_options).show(
             [one for one in EXPORTS if any(fnmatch.fnmatch(one.name, glob) for glob in options.only or "*")],
             f"{options.shape}, {options.wide} times as wide" if options.wide > 1 else options.shape,
         )
@@ -139,16 +154,18 @@ def main() -> int:
     return 0
 
 
-def write_inputs(folder: Path, shape: dict[str, Any], wide: int) -> None:
+def write_inputs(folder: Path, shape: dict[str, Any], wide: int, sparse: bool) -> None:
     """The checkpoint in bfloat16, both as Hugging Face has it and as Meta does, and linear layers for Arm."""
     import torch
 
     shape = {name: size * wide if name in WIDE else size for name, size in shape.items()}
-    write_checkpoint(folder / "checkpoint", shape, "bfloat16")
+    write_checkpoint(folder / "checkpoint", shape, "bfloat16", sparse=sparse)
     with warnings.catch_warnings(action="ignore"):  # The tensors can't be written to, and are not.
         tensors = mapped_read_only(folder / "checkpoint" / "model.safetensors")
     meta = {meta_name(name): tensor for name, tensor in tensors.items()}
     torch.save(meta, folder / "checkpoint" / "consolidated.00.pth")
+    if sparse:
+        subprocess.run(["fallocate", "--dig-holes", folder / "checkpoint" / "consolidated.00.pth"], check=True)
     names = {
         "dim": "hidden_size", "hidden_dim": "intermediate_size", "n_layers": "num_hidden_layers",
         "n_heads": "num_attention_heads", "n_kv_heads": "num_key_value_heads", "vocab_size": "vocab_size",
@@ -178,11 +195,11 @@ def meta_name(name: str) -> str:
 class Table:
     """What was measured, as it is found."""
 
-    def __init__(self, folder: Path, ways: Sequence[str], most: int, smallest: str) -> None:
+    def __init__(self, folder: Path, ways: Sequence[str], most: int, run_options: Sequence[str]) -> None:
         self._folder = folder
         self._ways = ways
         self._most = most
-        self._run_command = [ETSTREAM, "run", "--spill", str(folder), "--from", smallest, "--report", "--"]
+        self._run_command = [ETSTREAM, "run", "--spill", str(folder), *run_options, "--report", "--"]
         self._imported: dict[tuple[str, ...], int] = {}
 
     def show(self, exports: Sequence[Export], title: str) -> None:

@@ -3,7 +3,7 @@
 
     python export_in_phases.py low|upstream FOLDER
 
-Prints JSON: by phase, the peaks of anonymous and resident memory in bytes above those after the imports.
+Prints JSON: by phase, the peaks of memory in bytes above those after the imports.
 Reads FOLDER/stack.safetensors, and writes FOLDER/portable.pte, FOLDER/xnnpack.pte and FOLDER/vulkan.pte.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import time
 from pathlib import Path
 
 from etstream.memory import Phases
@@ -51,10 +50,6 @@ def main() -> None:
                 with (folder / f"{target}.pte").open("wb") as file:
                     program.write_to_file(file)
                 del graph, edge, program
-        with memory.phase("touch"):
-            for parameter in model.parameters():
-                parameter.sum()
-                time.sleep(0.02)
     after_imports = memory["imports"].peak
     found = {each.name: each.peak.above(after_imports) for each in memory.finished}
     print(json.dumps({name: vars(peak) for name, peak in found.items()}))

@@ -39,10 +39,9 @@ class LazyData(FileBackedData):
     ExecuTorch's cords take it only within low_memory_export().
     """
 
-    def __init__(self, source: Any, sha256: bytes | None = None) -> None:
-        """`sha256` is that of the bytes, where it is known."""
+    def __init__(self, source: Any) -> None:
         self.source = _core.Source(source)
-        self._sha256 = sha256
+        self._sha256: bytes | None = None
 
     def __len__(self) -> int:
         return len(self.source)

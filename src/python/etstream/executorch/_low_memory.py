@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An export that refers to its constants instead of copying them."""
+"""An export whose large blocks lie in a file, and that refers to its constants instead of copying them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import gc
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -18,107 +17,16 @@ from typing import Any
 import torch
 from etstream import InvalidArgumentError, _core
 
-from ._cords import FileBackedData, LazyData, cord_patches
-from ._mapped_files import (
-    MappedFiles,
-    give_back_freed_memory,
-    let_go_of_mapped_data,
-    resident_bytes,
-)
+from ._cords import LazyData, cord_patches
 from ._node_dependencies import NodeDependencies
 from ._patches import Patch, PatchSet, instead
-from ._spill import SpillFile
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
-# By how much what is resident may grow before pages are let go of, and how often that is looked at.
-_FILE_SLACK = 16 << 20
-_OWN_SLACK = 8 << 20
-_LOOK_EVERY_SECONDS = 0.005
 
-
-class _InHand(threading.local):
-    """What a thread is busy with."""
-
-    # The storage of the constant that is being emitted.
-    emitted: torch.UntypedStorage | None = None
-    # The memory that was asked for last, and what stands for it.
-    packed: tuple[Any, bytes | LazyData] = (None, b"")
-
-
-class _Export:
-    """What one use of `low_memory_export` knows while it lasts."""
-
-    def __init__(self, spill: str | os.PathLike[str]) -> None:
-        self._files = MappedFiles()
-        self._spill = SpillFile(spill)
-        self._in_hand = _InHand()
-
-    @contextlib.contextmanager
-    def emitting(self, storage: torch.UntypedStorage | None) -> Iterator[None]:
-        self._in_hand.emitted = storage
-        try:
-            yield
-        finally:
-            self._in_hand.emitted = None
-
-    def constant(self, array: ctypes.Array[Any]) -> bytes | LazyData:
-        """Stands for the bytes of the constant that is being emitted."""
-        held = self._file_range(ctypes.addressof(array), len(array))
-        storage = self._in_hand.emitted
-        if held is None and storage is not None and len(array) >= _COPIED_BELOW:
-            return LazyData(storage)
-        return bytes(array) if held is None else held
-
-    def packed(self, array: ctypes.Array[Any]) -> bytes | LazyData:
-        """Stands for the bytes of a tensor that was packed for a delegate and is dropped next."""
-        # They are asked for twice: for their hash, and to be stored.
-        if self._in_hand.packed[0] is not array:
-            held = self._file_range(ctypes.addressof(array), len(array))
-            if held is None and len(array) >= _COPIED_BELOW:
-                held = self._spill.hold(memoryview(array).cast("B"))
-            self._in_hand.packed = (array, bytes(array) if held is None else held)
-        return self._in_hand.packed[1]
-
-    def stored(self, data: bytes | FileBackedData) -> bytes | FileBackedData:
-        """Stands for data that a delegate's backend stores under a name."""
-        if isinstance(data, bytes) and len(data) >= _COPIED_BELOW:
-            return self._spill.hold(memoryview(data))
-        return data
-
-    def mapped(self, tensor: torch.Tensor) -> LazyData | None:
-        """Stands for a tensor that is stored so, if a file lies behind it."""
-        if tensor.device.type != "cpu" or not tensor.is_contiguous() or tensor.is_neg() or tensor.is_conj():
-            return None
-        return self._file_range(tensor.data_ptr(), tensor.nbytes)
-
-    def copied(
-        self, storage: torch.UntypedStorage, memo: dict[Any, Any]
-    ) -> torch.UntypedStorage | None:
-        """A copy of a storage that shares a file's pages until one of both is written to.
-
-        None if no file lies behind it. `memo` is deepcopy's; it carries the mappings of one copy.
-        """
-        if storage.device.type != "cpu" or storage.nbytes() < _COPIED_BELOW:
-            return None
-        part = self._files.part_behind(storage.data_ptr(), storage.nbytes())
-        if part is None:
-            return None
-        mappings = memo.setdefault("etstream", {})
-        if part.file not in mappings:
-            mappings[part.file] = part.file.map_copy_on_write()
-        return torch.frombuffer(
-            mappings[part.file], dtype=torch.uint8, count=part.size, offset=part.offset
-        ).untyped_storage()
-
-    def _file_range(self, address: int, size: int) -> LazyData | None:
-        if size < _COPIED_BELOW:
-            return None
-        part = self._files.part_behind(address, size)
-        return None if part is None else LazyData(part.source())
-
-
-_current: ContextVar[_Export | None] = ContextVar("etstream_low_memory_export", default=None)
+_is_exporting: ContextVar[bool] = ContextVar("etstream_is_exporting", default=False)
+_emitted: ContextVar[torch.UntypedStorage | None] = ContextVar("etstream_emitted", default=None)
+"""The storage of the constant that is being emitted."""
 
 
 @contextlib.contextmanager
@@ -139,21 +47,11 @@ def low_memory_export(
     the disk is full, allocating fails, with a MemoryError or what a library makes of it.
     Blocks last as long as they are used, also after the end, and may be freed and resized then.
 
-    The files are the same, byte for byte. What the program's constants become:
-
-    - tensors that are mapped from a file (a checkpoint loaded with safetensors, or with
-      `torch.load(mmap=True)`) and were not changed since: ranges of that file, which has to stay
-      where and as it is until the program is saved;
-    - other tensors of the program: views of their memory, which must not change before the
-      program is saved;
-    - what backends store under names, such as XNNPACK's weights and Vulkan's: ranges of the
-      checkpoint where XNNPACK leaves the bytes as they are, or a backend stores the tensor
-      itself; otherwise of another temporary file in `spill`, which takes as much room as they do.
-
-    Copies of the program that lowering makes share a mapped checkpoint's pages, and pages that
-    any step maps in are let go of again while it goes on. What partitioners note of which node
-    depends on which is kept in bits instead of sets. Python's collector leaves what is there at
-    its beginning alone (gc.freeze(), unless the caller did that) and so finds dropped graphs soon.
+    The program is the same, byte for byte. Its constants of 16 KiB and more are views of the
+    tensors' memory, not copies. They must not change before the program is saved; where they are
+    mapped from a checkpoint, neither may that file. What partitioners note of which node depends
+    on which is kept in bits instead of sets. Python's collector leaves what is there at the
+    beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs soon.
 
     It may be nested, and entered by several threads at once. For blocks it acts on the whole
     process, all its threads, while any thread is within; the folder and the limit of the one that
@@ -176,19 +74,18 @@ def low_memory_export(
         etstream.InvalidArgumentError: it is in memory itself (tmpfs), its file system can't reserve
             room, or the limit is not positive.
         OSError: the folder is full.
-        etstream.Error: when the program is saved, if a checkpoint has changed or gone meanwhile.
     """
     if spill is None:
         spill = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     if limit is not None and limit <= 0:
         raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
     with _in_place:
-        token = _current.set(_Export(spill))
+        token = _is_exporting.set(True)
         try:
-            with _large_blocks_in(spill, limit), _garbage_found_soon(), _resident_pages_bounded():
+            with _large_blocks_in(spill, limit), _garbage_found_soon():
                 yield
         finally:
-            _current.reset(token)
+            _is_exporting.reset(token)
 
 
 @contextlib.contextmanager
@@ -221,81 +118,26 @@ def _garbage_found_soon() -> Iterator[None]:
             gc.unfreeze()
 
 
-@contextlib.contextmanager
-def _resident_pages_bounded() -> Iterator[None]:
-    """Lets go of mapped data files' pages and of freed memory, from a thread, when there is more of them."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        own, of_files = resident_bytes()
-        while not ended.wait(_LOOK_EVERY_SECONDS):
-            now_own, now_of_files = resident_bytes()
-            if now_of_files > of_files + _FILE_SLACK:
-                let_go_of_mapped_data()
-                of_files = resident_bytes()[1]
-            if now_own > own + _OWN_SLACK:
-                give_back_freed_memory()
-                own = resident_bytes()[0]
-
-    watcher = threading.Thread(target=watch, name="etstream low_memory_export", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def _in_export(
-    method: Callable[[_Export], Callable[..., Any]],
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a replacement that asks the export of the calling thread, if it is in one."""
-
-    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            export = _current.get()
-            return (original if export is None else method(export))(*args, **kwargs)
-
-        return call
-
-    return replacement
-
-
 def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
     """Around the emitter's method for a tensor: says whose memory it is going to copy."""
 
     @functools.wraps(original)
     def emit(self: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
-        export = _current.get()
-        if export is None:
+        token = _emitted.set(spec.storage if _is_exporting.get() else None)
+        try:
             return original(self, spec, *args, **kwargs)
-        with export.emitting(spec.storage):
-            return original(self, spec, *args, **kwargs)
+        finally:
+            _emitted.reset(token)
 
     return emit
 
 
-def _store(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around the method of NamedDataStore that keeps data."""
-
-    @functools.wraps(original)
-    def store(self: Any, key: str, data: Any, *args: Any, **kwargs: Any) -> None:
-        export = _current.get()
-        original(self, key, data if export is None else export.stored(data), *args, **kwargs)
-
-    return store
-
-
-def _tensor_data(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around the function that gives NamedDataStore a tensor's bytes."""
-
-    @functools.wraps(original)
-    def data_of(tensor: torch.Tensor) -> Any:
-        export = _current.get()
-        mapped = None if export is None else export.mapped(tensor)
-        return original(tensor) if mapped is None else mapped
-
-    return data_of
+def _constant(array: ctypes.Array[Any]) -> bytes | LazyData:
+    """Takes the place of bytes() in the emitter."""
+    storage = _emitted.get()
+    if storage is None or len(array) < _COPIED_BELOW:
+        return bytes(array)
+    return LazyData(storage)
 
 
 class _Hashes:
@@ -319,68 +161,22 @@ class _KnownHash:
         return self.digest().hex()
 
 
-def _copy_storage(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
-        export = _current.get()
-        copies = memo.setdefault("torch", {})
-        if export is not None and self._cdata not in copies:
-            copied = export.copied(self, memo)
-            if copied is not None:
-                copies[self._cdata] = copied
-        return original(self, memo)
+def _dependencies(original: Callable[..., Any]) -> Callable[..., Any]:
+    def of(graph_module: torch.fx.GraphModule) -> Any:
+        return (NodeDependencies if _is_exporting.get() else original)(graph_module)
 
-    return deepcopy
-
-
-def _copy_parameter(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
-        export = _current.get()
-        if export is not None and id(self) not in memo and _owns_its_storage(self):
-            copied = export.copied(self.untyped_storage(), memo)
-            if copied is not None:
-                data = torch.empty(0, dtype=self.dtype).set_(copied, 0, self.shape, self.stride())
-                memo[id(self)] = torch.nn.Parameter(data, self.requires_grad)
-        return original(self, memo)
-
-    return deepcopy
-
-
-def _owns_its_storage(parameter: Any) -> bool:
-    """Whether it is an ordinary parameter and all of its storage, in order."""
-    return (
-        type(parameter) is torch.nn.Parameter
-        and type(parameter.data) is torch.Tensor
-        and parameter.layout == torch.strided
-        and parameter.device.type == "cpu"
-        and parameter.is_contiguous()
-        and parameter.nbytes == parameter.untyped_storage().nbytes()
-    )
+    return of
 
 
 def _patches() -> list[Patch]:
     emitter = "executorch.exir.emit._emitter"
-    node_visitor = "executorch.backends.xnnpack.operators.node_visitor"
-    named_data = "executorch.exir._serialize._named_data_store"
     group_partitioner = "executorch.exir.backend.canonical_partitioners.group_partitioner"
-    constant = _in_export(lambda export: export.constant)
-    packed = _in_export(lambda export: export.packed)
-    dependencies = _in_export(lambda _: NodeDependencies)
-    hashes = instead(_Hashes(hashlib))
     return [
-        Patch(emitter, "bytes", instead(constant(bytes)), only_there=True),
-        Patch(emitter, "hashlib", hashes, only_there=True),
+        Patch(emitter, "bytes", instead(_constant), only_there=True),
+        Patch(emitter, "hashlib", instead(_Hashes(hashlib)), only_there=True),
         Patch(f"{emitter}:_Emitter", "_tensor_spec_to_evalue", _emit_tensor),
-        Patch(node_visitor, "bytes", instead(packed(bytes)), only_there=True),
-        Patch(node_visitor, "hashlib", hashes, only_there=True),
-        Patch(named_data, "hashlib", hashes, only_there=True),
-        Patch(f"{named_data}:NamedDataStore", "_add_named_data_to_map", _store),
-        Patch(named_data, "_tensor_to_bytes", _tensor_data),
-        Patch("torch.fx.passes.infra.partitioner", "_DependencyViewer", dependencies),
-        Patch(group_partitioner, "_DependencyViewer", dependencies),
-        Patch("torch.storage:_StorageBase", "__deepcopy__", _copy_storage),
-        Patch("torch.nn:Parameter", "__deepcopy__", _copy_parameter),
+        Patch("torch.fx.passes.infra.partitioner", "_DependencyViewer", _dependencies),
+        Patch(group_partitioner, "_DependencyViewer", _dependencies),
         *cord_patches(),
     ]
 
