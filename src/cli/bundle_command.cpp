@@ -12,12 +12,12 @@
 #include "base/try.h"
 #include "cli/bundle_options.h"
 #include "cli/commands.h"
-#include "cli/json_report.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/writer_options.h"
 #include "etstream/bundled_program.h"
 #include "etstream/test_cases.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include "base/try.h"
 #include "cli/bundle_options.h"
 #include "cli/commands.h"
-#include "cli/json_report.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "etstream/bundled_program_file.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/diff_report.h"
-#include "cli/json_report.h"
 #include "etstream/diff.h"
+#include "report/diff_report.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

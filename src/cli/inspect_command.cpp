@@ -12,14 +12,14 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/graph_report.h"
-#include "cli/inspect_report.h"
-#include "cli/json_report.h"
-#include "cli/summary_report.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
+#include "report/graph_report.h"
+#include "report/inspect_report.h"
+#include "report/json_report.h"
+#include "report/summary_report.h"
 
 namespace etstream::cli {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/key_rules_file.h"
 #include "cli/output.h"
 #include "etstream/findings.h"
 #include "etstream/key_rules.h"
+#include "jobs/key_rules_file.h"
 
 namespace etstream::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/json_report.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

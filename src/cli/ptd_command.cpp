@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/json_report.h"
 #include "cli/key_rule_options.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
@@ -19,6 +18,7 @@
 #include "cli/writer_options.h"
 #include "etstream/checkpoint.h"
 #include "etstream/safetensors.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

@@ -13,15 +13,15 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/json_report.h"
 #include "cli/key_map.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
-#include "cli/program_input.h"
 #include "cli/writer_options.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
+#include "jobs/program_input.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

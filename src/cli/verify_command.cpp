@@ -11,12 +11,12 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/json_report.h"
 #include "cli/option_names.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_weights.h"
 #include "etstream/verify.h"
+#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {

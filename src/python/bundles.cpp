@@ -13,15 +13,15 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "bpte/bundled_program_schema.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/test_cases.h"
-#include "format/bundled_program_schema.h"
+#include "flatbuffer/schema_packer.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
 #include "python/writer_versions.h"
-#include "schema/schema_packer.h"
 
 namespace etstream::python {
 namespace {

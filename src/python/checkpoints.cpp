@@ -13,11 +13,11 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/key_rules_file.h"
 #include "etstream/bundled_program.h"
 #include "etstream/checkpoint.h"
 #include "etstream/key_rules.h"
 #include "etstream/safetensors.h"
+#include "jobs/key_rules_file.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
 #include "python/sources.h"
@@ -43,7 +43,7 @@ Checkpoint checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tens
 
 KeyRules rules_of(nb::handle rules) {
   if (nb::isinstance<nb::str>(rules) || nb::hasattr(rules, "__fspath__")) {
-    return without_gil([name = path_of(rules)] { return cli::open_key_rules(name); });
+    return without_gil([name = path_of(rules)] { return open_key_rules(name); });
   }
   return without_gil([json = source_of(rules)] { return KeyRules::read(json); });
 }

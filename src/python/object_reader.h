@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "schema/schema.h"
-#include "schema/value_reader.h"
+#include "flatbuffer/schema.h"
+#include "flatbuffer/value_reader.h"
 
 namespace etstream::python {
 

@@ -15,10 +15,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/program_input.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_weights.h"
+#include "jobs/program_input.h"
 #include "python/errors.h"
 #include "python/sources.h"
 #include "python/writer_versions.h"
@@ -101,7 +101,7 @@ nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
                        const std::optional<std::string>& described_flatbuffers) {
   const ByteSource file = source_of(program);
   const std::string schema_path = schema.is_none() ? "" : path_of(schema);
-  cli::ProgramInputOptions input;
+  ProgramInputOptions input;
   input.folder = path_of(folder);
   if (!segments_from.is_none()) input.segments_from = source_of(segments_from);
   input.described_vtables = vtables_of(described_flatbuffers).value_or(input.described_vtables);
@@ -115,7 +115,7 @@ nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
     if (!schema_path.empty()) {
       ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
     }
-    ETSTREAM_ASSIGN(cli::ProgramInput opened, cli::open_program_input(file, input, layout));
+    ETSTREAM_ASSIGN(ProgramInput opened, open_program_input(file, input, layout));
     Findings findings;
     ETSTREAM_TRY(opened.program.verify(findings));
     ETSTREAM_TRY(require_sound(file.name(), findings));

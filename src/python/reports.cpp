@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "base/try.h"
-#include "cli/diff_report.h"
-#include "cli/graph_report.h"
-#include "cli/inspect_report.h"
-#include "cli/json_report.h"
 #include "etstream/verify.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "report/diff_report.h"
+#include "report/graph_report.h"
+#include "report/inspect_report.h"
+#include "report/json_report.h"
 
 namespace etstream::python {
 namespace {
 
 /// As json.loads() has it.
 nb::object object_of(const nlohmann::ordered_json& report) {
-  return nb::module_::import_("json").attr("loads")(cli::json_text(report));
+  return nb::module_::import_("json").attr("loads")(json_text(report));
 }
 
 Findings verify_files(nb::handle file, const nb::handle& weights) {
@@ -35,9 +35,9 @@ Findings verify_files(nb::handle file, const nb::handle& weights) {
 nb::object inspected(nb::handle file, bool duplicates) {
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source); });
-  auto report = cli::inspection_to_json(source.name(), found);
+  auto report = inspection_to_json(source.name(), found);
   if (duplicates) {
-    report["duplicates"] = cli::duplicates_to_json(without_gil([&] { return find_duplicates(source); }));
+    report["duplicates"] = duplicates_to_json(without_gil([&] { return find_duplicates(source); }));
   }
   return object_of(report);
 }
@@ -53,8 +53,8 @@ nb::object differences(nb::handle a, nb::handle b, bool ignore_layout) {
   const ByteSource in_a = source_of(a);
   const ByteSource in_b = source_of(b);
   FileDiff found = without_gil([&] { return diff(in_a, in_b); });
-  if (ignore_layout) cli::ignore_layout(found);
-  return object_of(cli::differences_to_json(in_a.name(), in_b.name(), found));
+  if (ignore_layout) etstream::ignore_layout(found);
+  return object_of(differences_to_json(in_a.name(), in_b.name(), found));
 }
 
 }  // namespace
@@ -73,13 +73,13 @@ void bind_reports(nb::module_& module) {
   module.def(
       "graph",
       [](nb::handle file, const std::string& method) {
-        return object_of(cli::graph_to_json(read_graph(file, method)));
+        return object_of(graph_to_json(read_graph(file, method)));
       },
       nb::arg("file"), nb::arg("method"),
       nb::sig("def graph(file: object, method: str) -> dict[str, typing.Any]"));
   module.def(
       "graph_dot",
-      [](nb::handle file, const std::string& method) { return cli::graph_to_dot(read_graph(file, method)); },
+      [](nb::handle file, const std::string& method) { return graph_to_dot(read_graph(file, method)); },
       nb::arg("file"), nb::arg("method"), nb::sig("def graph_dot(file: object, method: str) -> str"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
              nb::sig("def diff(a: object, b: object, ignore_layout: bool) -> dict[str, typing.Any]"));

@@ -14,10 +14,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "bpte/test_case_check.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/compare.h"
 #include "etstream/dim_order.h"
-#include "format/test_case_check.h"
 #include "python/bundles.h"
 #include "python/errors.h"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "etstream/write.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/json_value_reader.h"
+#include "flatbuffer/json_writer.h"
+#include "flatbuffer/schema_packer.h"
 #include "program_bfbs_generated.h"
-#include "schema/flatbuffer_verifier.h"
-#include "schema/json_value_reader.h"
-#include "schema/json_writer.h"
-#include "schema/schema_packer.h"
 
 namespace {
 

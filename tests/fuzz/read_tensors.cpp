@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <span>
 
-#include "format/gguf.h"
-#include "format/npy.h"
-#include "format/safetensors.h"
+#include "tensor/npy.h"
+#include "weights/gguf.h"
+#include "weights/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = etstream::ByteSource::memory(std::as_bytes(std::span(data, size)));

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
 #include "random_tree.h"
-#include "schema/flatbuffer_value_reader.h"
-#include "schema/schema_packer.h"
 #include "written_layout.h"
 
 namespace etstream::testing::flatc_order_test {

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/text.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/json_value_reader.h"
+#include "flatbuffer/json_writer.h"
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
-#include "schema/flatbuffer_verifier.h"
-#include "schema/flatbuffer_view.h"
-#include "schema/json_value_reader.h"
-#include "schema/json_writer.h"
-#include "schema/schema_packer.h"
 #include "written_layout.h"
 
 namespace etstream::testing::json_reader_test {

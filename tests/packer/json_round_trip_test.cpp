@@ -9,12 +9,12 @@
 #include <string>
 
 #include "base/text.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/json_value_reader.h"
+#include "flatbuffer/json_writer.h"
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
 #include "random_tree.h"
-#include "schema/flatbuffer_view.h"
-#include "schema/json_value_reader.h"
-#include "schema/json_writer.h"
-#include "schema/schema_packer.h"
 #include "value_tree.h"
 #include "written_layout.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
-#include "schema/schema_packer.h"
 #include "written_layout.h"
 
 namespace etstream::testing::packer_errors_test {

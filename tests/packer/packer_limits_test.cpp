@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
-#include "schema/schema_packer.h"
 #include "written_layout.h"
 
 namespace etstream::testing::packer_limits_test {

@@ -10,12 +10,12 @@
 #include <string>
 
 #include "base/text.h"
+#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
 #include "random_tree.h"
 #include "reference_packer.h"
-#include "schema/flatbuffer_value_reader.h"
-#include "schema/flatbuffer_verifier.h"
-#include "schema/schema_packer.h"
 #include "written_layout.h"
 
 namespace etstream::testing::random_packer_test {

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "schema/value_reader.h"
+#include "flatbuffer/value_reader.h"
 
 namespace etstream::testing {
 

@@ -20,11 +20,11 @@
 #include "file_bytes.h"
 #include "flat_tensor_bfbs_generated.h"
 #include "flat_tensor_generated.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/schema.h"
 #include "program_bfbs_generated.h"
 #include "program_generated.h"
-#include "schema/flatbuffer_verifier.h"
-#include "schema/flatbuffer_view.h"
-#include "schema/schema.h"
 #include "test_errors.h"
 
 namespace etstream::dubious_files_test {

@@ -11,9 +11,9 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
-#include "schema/flatbuffer_verifier.h"
-#include "schema/flatbuffer_view.h"
-#include "schema/schema.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/schema.h"
 #include "test_errors.h"
 
 namespace etstream::hostile_shapes_test {

@@ -14,8 +14,8 @@
 #include "etstream/program_changes.h"
 #include "etstream/tensor_data.h"
 #include "file_bytes.h"
-#include "format/xnnpack_payload.h"
 #include "program_generated.h"
+#include "pte/xnnpack_payload.h"
 #include "test_errors.h"
 
 namespace etstream::program_weights_test {

@@ -8,12 +8,12 @@
 
 #include "base/content_hash.h"
 #include "base/text.h"
+#include "bpte/segmented_bundle_directory.h"
 #include "bundled_program_generated.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
-#include "format/segmented_bundle_directory.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What keeps test cases from running: the rules one by one on a method made here, and files that were bundled
-// by others. tests/unit/bundled_program_check_test.cpp has what check() and plan() refuse.
-#include "format/test_case_check.h"
+// by others. tests/unit/bpte/bundled_program_check_test.cpp has what check() and plan() refuse.
+#include "bpte/test_case_check.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which bytes of a flatbuffer belong to an object, by FlatBuffers' reflection: a judge that shares no code
-// with src/schema.
+// with src/flatbuffer.
 #pragma once
 
 #include <string>

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/bundled_program.h"
+
+#include <numeric>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "bpte/bundled_program_bindings.h"
+#include "bpte/bundled_program_schema.h"
+#include "bpte/segmented_bundle.h"
+#include "bpte/test_case_check.h"
+#include "etstream/program.h"
+#include "flatbuffer/schema_packer.h"
+#include "flatbuffer/struct_reader.h"
+
+namespace etstream {
+namespace {
+
+/// "method 'forward': ...; and 3 more": the first error, as the one that is returned.
+Error first_error(const Findings& findings) {
+  const std::size_t more = findings.errors.size() - 1;
+  return make_error(ErrorCode::kInvalidArgument, findings.errors.front(),
+                    more == 0 ? "" : text("; and ", counted(more, "more error")));
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions) {
+  std::vector<std::uint8_t> order(dimensions);
+  std::iota(order.begin(), order.end(), std::uint8_t{0});
+  return order;
+}
+
+Result<Findings> check(const BundledProgram& bundle) {
+  return without_exceptions([&]() -> Result<Findings> {
+    Findings findings;
+    ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(bundle.program));
+    ETSTREAM_TRY(program.verify(findings));
+    ETSTREAM_ASSIGN(const auto methods, program.methods());
+    for (const MethodTestSuite& suite : bundle.method_test_suites) {
+      const MethodInfo* method = find_method(methods, suite.method_name, findings);
+      for (std::size_t i = 0; method && i < suite.test_cases.size(); ++i) {
+        check_test_case(*method, suite.test_cases[i], i, findings);
+      }
+    }
+    return findings;
+  });
+}
+
+Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& options) {
+  return without_exceptions([&]() -> Result<Layout> {
+    if (!options.unchecked) {
+      ETSTREAM_ASSIGN(const Findings findings, check(bundle));
+      if (!findings.ok()) return first_error(findings);
+    }
+    if (options.format == BundleFormat::kSegmented) {
+      return plan_segmented_bundle(bundle,
+                                   {.hash = options.hash, .program_alignment = options.program_alignment});
+    }
+    ETSTREAM_ASSIGN(const Schema* compiled, bundled_program_schema());
+    Schema schema = *compiled;
+    ETSTREAM_TRY(schema.set_alignment("BundledProgram", "program", options.program_alignment));
+    ETSTREAM_ASSIGN(auto bound, bind_fields(schema, bundled_program_bindings()));
+    StructReader reader(std::move(bound), &bundle);
+    auto layout = pack(schema, reader, bundle_pack_options(options.writer));
+    if (!layout && layout.error().code == ErrorCode::kTooLarge) {
+      layout.error().message += text(" (BP08 bundle of a program of ", bundle.program.size(),
+                                     " bytes); a segmented bundle can be of any size");
+    }
+    return layout;
+  });
+}
+
+Result<void> write_file(const BundledProgram& bundle, const std::string& path,
+                        const BundledProgramFileOptions& options) {
+  ETSTREAM_ASSIGN(const Layout layout, plan(bundle, options));
+  ETSTREAM_ASSIGN(const auto sink, open_file_sink(path, options.file));
+  return write(layout, *sink, options.progress);
+}
+
+}  // namespace etstream

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bpte/cases/tensor_files.h"
+
+#include <limits>
+#include <span>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "tensor/npy.h"
+
+namespace etstream {
+namespace {
+
+Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) {
+  std::vector<std::int32_t> sizes;
+  for (const std::int64_t size : shape) {
+    if (size < 0 || size > std::numeric_limits<std::int32_t>::max()) {
+      return make_error(ErrorCode::kInvalidArgument, "a dimension has size ", size,
+                        ", expected 0 to 2147483647");
+    }
+    sizes.push_back(static_cast<std::int32_t>(size));
+  }
+  return sizes;
+}
+
+Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& given,
+                                               std::size_t dimensions) {
+  std::vector<bool> seen(dimensions);
+  std::vector<std::uint8_t> order;
+  for (const std::int64_t dimension : given) {
+    if (!std::in_range<std::uint8_t>(dimension) || std::cmp_greater_equal(dimension, dimensions) ||
+        seen[static_cast<std::size_t>(dimension)]) {
+      break;
+    }
+    seen[static_cast<std::size_t>(dimension)] = true;
+    order.push_back(static_cast<std::uint8_t>(dimension));
+  }
+  if (order.size() == dimensions && given.size() == dimensions) return order;
+  return make_error(ErrorCode::kInvalidArgument, "dim_order is not a permutation of the tensor's ",
+                    dimensions, " dimensions");
+}
+
+}  // namespace
+
+Result<Tensor> TensorFiles::open(const TensorReference& reference) {
+  ETSTREAM_ASSIGN(Tensor tensor, open_from_file(reference));
+  if (tensor.sizes.size() > kMostDimensions) {
+    return make_error(ErrorCode::kInvalidArgument, "a tensor has ", tensor.sizes.size(),
+                      " dimensions, ExecuTorch's have at most ", kMostDimensions);
+  }
+  tensor.dim_order = contiguous_dim_order(tensor.sizes.size());
+  if (reference.dim_order) {
+    ETSTREAM_ASSIGN(tensor.dim_order, dim_order_of(*reference.dim_order, tensor.sizes.size()));
+  }
+  return tensor;
+}
+
+Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
+  const int kinds = reference.npy.has_value() + reference.safetensors.has_value() + reference.raw.has_value();
+  if (kinds != 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "a tensor is given by one of npy, safetensors and raw, not by ",
+                      kinds == 0 ? "none" : "several");
+  }
+  if (reference.safetensors.has_value() != reference.name.has_value()) {
+    return make_error(ErrorCode::kInvalidArgument, "safetensors and name go together");
+  }
+  if (reference.raw.has_value() != reference.dtype.has_value() ||
+      reference.raw.has_value() != reference.shape.has_value()) {
+    return make_error(ErrorCode::kInvalidArgument, "raw, dtype and shape go together");
+  }
+  if (reference.raw) return open_raw(reference);
+  if (reference.safetensors) return open_from_safetensors(*reference.safetensors, *reference.name);
+  ETSTREAM_ASSIGN(const ByteSource file, open_file(*reference.npy));
+  return open_npy(file);
+}
+
+Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const std::string& name) {
+  auto file_tensors = safetensors_.find(path);
+  if (file_tensors == safetensors_.end()) {
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
+    ETSTREAM_ASSIGN(auto opened, open_safetensors(file));
+    file_tensors = safetensors_.try_emplace(path).first;
+    for (CheckpointTensor& tensor : opened) {
+      std::string key = tensor.name;
+      file_tensors->second.emplace(std::move(key), std::move(tensor));
+    }
+  }
+  const auto found = file_tensors->second.find(name);
+  if (found == file_tensors->second.end()) {
+    return make_error(ErrorCode::kNotFound, path, ": there is no tensor ", quote(name), " among its ",
+                      file_tensors->second.size());
+  }
+  const CheckpointTensor& tensor = found->second;
+  if (!tensor.layout) {
+    return make_error(ErrorCode::kUnsupported, path, ": tensor ", quote(name), " is of type ",
+                      quote(tensor.type), ", which ExecuTorch has no tensors of");
+  }
+  return Tensor{tensor.layout->scalar_type, tensor.layout->sizes, {}, tensor.data};
+}
+
+Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {
+  const auto type = find_scalar_type(*reference.dtype);
+  if (!type) {
+    return make_error(ErrorCode::kInvalidArgument, "unknown dtype ", quote(*reference.dtype),
+                      "; expected a name that torch uses, such as float32 or int64");
+  }
+  ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(*reference.shape)));
+  ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(*type, sizes));
+  ETSTREAM_ASSIGN(ByteSource file, open_file(*reference.raw));
+  if (file.size() != expected) {
+    return make_error(ErrorCode::kInvalidArgument, file.name(), ": is ", file.size(), " bytes, expected ",
+                      expected, " for the shape and dtype given");
+  }
+  return Tensor{*type, std::move(sizes), {}, std::move(file)};
+}
+
+Result<ByteSource> TensorFiles::open_file(const std::string& path) {
+  if (const auto opened = files_.find(path); opened != files_.end()) return opened->second;
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(path.starts_with('/') ? path : folder_ + path));
+  files_.emplace(path, file);
+  return file;
+}
+
+}  // namespace etstream

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The segments behind a flatbuffer, which programs and files of named data list alike.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/findings.h"
+#include "etstream/program.h"
+#include "flatbuffer/table_reader.h"
+
+namespace etstream {
+
+/// Those that `root` lists, inside `file`, with no use. `base_offset` is that of the header. Errors:
+/// kCorrupt, kIo.
+[[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
+                                                             std::uint64_t base_offset);
+
+/// Those in a table SubsegmentOffsets, however many they are. Errors: kCorrupt, kIo.
+[[nodiscard]] Result<std::vector<std::uint64_t>> read_offsets(const TableReader& subsegments);
+
+/// Where segments may be.
+struct SegmentRoom {
+  std::string_view whole;  // what messages call all of it: "the program"
+  std::uint64_t metadata_end = 0;
+  std::uint64_t base_offset = 0;
+  std::uint64_t data_size = 0;      // as the header says
+  std::uint64_t size_position = 0;  // where it says so
+};
+
+/// Adds errors for segments in the metadata, and warnings for those that lie on each other or unaligned, for
+/// what is not zero between them, and for a data size that ends too early. Error: kIo.
+[[nodiscard]] Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
+                                          const std::vector<SegmentInfo>& segments, const SegmentRoom& room,
+                                          Findings& findings);
+
+}  // namespace etstream

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "container/file_kind.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+
+Result<FileKind> file_kind(const ByteSource& file) {
+  constexpr std::size_t kOffset = 4;
+  constexpr std::string_view kSafetensors("\0\0\0\0{", 5);
+  std::array<char, 9> bytes{};
+  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
+  if (there < kOffset + 4) {
+    return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
+                      " long, expected a .pte, .ptd or .bpte file");
+  }
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
+  const std::string_view begin(bytes.data(), bytes.size());
+  if (begin.starts_with("GGUF")) return FileKind::kGguf;
+  if (begin.substr(kOffset) == kSafetensors) return FileKind::kSafetensors;
+  const std::string_view identifier = begin.substr(kOffset, 4);
+  if (identifier == "ET12") return FileKind::kProgram;
+  if (identifier == "BP08") return FileKind::kBundledProgram;
+  if (identifier == "BPS1") return FileKind::kSegmentedBundle;
+  if (identifier == "FT01") return FileKind::kTensorData;
+  return make_error(
+      ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
+      ": expected the identifier of a program (ET12), of a bundle (BP08, BPS1) or of named data ",
+      "(FT01), found ", quote(identifier));
+}
+
+}  // namespace etstream

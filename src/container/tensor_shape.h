@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tables that say a tensor's element type, sizes and dim_order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "etstream/findings.h"
+#include "etstream/tensor_layout.h"
+#include "flatbuffer/table_reader.h"
+
+namespace etstream {
+
+/// What such a table says. Errors: those of FlatbufferView.
+[[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor);
+
+/// Adds to `findings` what is wrong with the shape of a table with scalar_type, sizes and dim_order, and
+/// gives the bytes that its data takes; none where they can't be told.
+[[nodiscard]] Result<std::optional<std::uint64_t>> check_shape(const FlatbufferView& view,
+                                                               const TableReader& tensor, Findings& findings);
+
+}  // namespace etstream

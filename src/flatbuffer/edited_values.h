@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// EditedValues: a flatbuffer's values for the packer, with some of its fields replaced and tables added.
+//
+//   EditedValues values(view, root);
+//   values.set(plan, "Chain", "stacktrace", AbsentValue{});
+//   values.set(values.root(), "Program", "segments", values.tables({values.add_table()}));
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/value_reader.h"
+
+namespace etstream {
+
+/// A node is a table of the flatbuffer, by its position (node_at), or one that was added. What no edit
+/// names is as it is in the flatbuffer, absent in a table that was added. Values that set() takes live as
+/// long as the reader: those of tables(), scalars(), bytes() and string() do. Memory: about 100 bytes an
+/// edit. May be packed any number of times. The view outlives it.
+class EditedValues final : public ValueReader {
+ public:
+  EditedValues(const FlatbufferView& view, const TableView& root)
+      : view_(&view), root_(root), read_(view, root), edited_(view.schema().tables().size()) {}
+
+  [[nodiscard]] static ValueNode node_at(std::uint64_t position) { return {nullptr, position}; }
+  [[nodiscard]] ValueNode add_table() { return {nullptr, kFirstAdded + added_++}; }
+  /// `type` and `field` are names of the schema; others end the program: names are constants.
+  void set(ValueNode table, std::string_view type, std::string_view field, FieldValue value);
+
+  [[nodiscard]] FieldValue tables(std::vector<ValueNode> elements);
+  template <class T>
+  [[nodiscard]] FieldValue scalars(const std::vector<T>& elements) {
+    return bytes(std::as_bytes(std::span(elements)));
+  }
+  [[nodiscard]] FieldValue string(std::string_view characters);
+
+  ValueNode root() override { return read_.root(); }
+  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
+  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
+
+ private:
+  /// Behind every position in a flatbuffer.
+  static constexpr std::uint64_t kFirstAdded = std::uint64_t{1} << 32;
+  struct Place {
+    std::uint64_t node = 0;
+    std::size_t table = 0;
+    std::size_t field = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct PlaceHash {
+    std::size_t operator()(const Place& place) const noexcept;
+  };
+
+  FieldValue bytes(std::span<const std::byte> bytes);
+
+  const FlatbufferView* view_;
+  TableView root_;
+  FlatbufferValueReader read_;
+  std::uint64_t added_ = 0;
+  std::unordered_map<Place, FieldValue, PlaceHash> edits_;
+  std::vector<std::uint64_t> edited_;  // by table type: the fields that some edit names, a bit each
+  std::deque<std::vector<ValueNode>> vectors_;
+  std::deque<std::vector<std::byte>> bytes_;
+  std::deque<std::string> strings_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/flatbuffer_view.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <tuple>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kIdentifierPosition = 4;
+constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;
+
+bool is_inline(FieldKind kind) {
+  return kind == FieldKind::kScalar || kind == FieldKind::kStruct || kind == FieldKind::kUnionType;
+}
+
+}  // namespace
+
+Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource file, std::string name) {
+  FlatbufferView view(schema, std::move(file), std::move(name));
+  std::array<char, 4> found{};
+  const std::uint64_t size = view.file().size();
+  if (size < kIdentifierPosition + found.size()) {
+    return view.corrupt(
+        0,
+        schema.identifier().empty() ? "a flatbuffer" : text("a file with identifier ", schema.identifier()),
+        counted(size, "byte"));
+  }
+  ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(found))));
+  if (!schema.identifier().empty() && std::string_view(found.data(), found.size()) != schema.identifier()) {
+    return view.corrupt(kIdentifierPosition, text("identifier ", quote(schema.identifier())),
+                        quote({found.data(), found.size()}));
+  }
+  ETSTREAM_TRY(view.root());
+  return view;
+}
+
+Result<TableView> FlatbufferView::root() const {
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(0));
+  ETSTREAM_ASSIGN(const std::uint64_t position, follow(offset));
+  return table(position);
+}
+
+Result<TableView> FlatbufferView::table(std::uint64_t position) const {
+  TableView out;
+  out.position = position;
+  const std::uint64_t rest = position < file().size() ? file().size() - position : 0;
+  ETSTREAM_TRY(
+      read(position,
+           std::span(out.content).first(std::clamp<std::uint64_t>(rest, kOffsetSize, out.content.size()))));
+  std::int32_t distance = 0;
+  std::memcpy(&distance, out.content.data(), sizeof(distance));
+  // The vtable lies that much before the table; behind it where the number is negative.
+  const std::int64_t vtable = static_cast<std::int64_t>(position) - distance;
+  const auto out_of_place = [&](std::string_view expected) {
+    return corrupt(position, text("the distance to a vtable ", expected), text(distance));
+  };
+  if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
+  out.vtable = static_cast<std::uint64_t>(vtable);
+  if (!range_fits(out.vtable, sizeof(out.vtable_size), file().size())) return out_of_place("inside the file");
+  // Its size, the table's, and then the fields' offsets.
+  std::array<std::uint16_t, 2 + std::tuple_size_v<decltype(out.offsets)>> entries{};
+  const std::span entry_bytes = std::as_writable_bytes(std::span(entries));
+  const std::uint64_t behind = file().size() - out.vtable;
+  ETSTREAM_TRY(read(out.vtable, entry_bytes.first(std::min<std::uint64_t>(behind, entry_bytes.size()))));
+  out.vtable_size = entries[0];
+  if (out.vtable_size % 2 != 0 || !range_fits(out.vtable, out.vtable_size, file().size())) {
+    return corrupt(out.vtable, "an even vtable size, inside the file", text(out.vtable_size));
+  }
+  std::copy(entries.begin() + 2, entries.end(), out.offsets.begin());
+  return out;
+}
+
+Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table,
+                                                          const FieldType& field) const {
+  const std::uint64_t slot = kVtableHeader + 2 * std::uint64_t{field.id};
+  if (slot + 2 > table.vtable_size) return std::optional<std::uint64_t>();
+  std::uint64_t offset = 0;
+  if (field.id < table.offsets.size()) {
+    offset = table.offsets[field.id];
+  } else {
+    ETSTREAM_ASSIGN(offset, read_bits(table.vtable + slot, 2));
+  }
+  if (offset == 0) return std::optional<std::uint64_t>();
+  const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
+  const std::uint64_t alignment = is_inline(field.kind) ? field.natural_alignment : kOffsetSize;
+  const std::uint64_t position = table.position + offset;
+  if (!range_fits(position, width, file().size()) || position % alignment != 0) {
+    return corrupt(table.vtable + slot,
+                   text("the offset of ", field.name, " in the table at ", table.position,
+                        ", aligned and inside the file"),
+                   text(offset));
+  }
+  return std::optional(position);
+}
+
+Result<std::uint64_t> FlatbufferView::extent(const TableView& table, const TableType& declared) const {
+  std::uint64_t end = kOffsetSize;
+  for (const FieldType& field : declared.fields) {
+    ETSTREAM_ASSIGN(const auto position, find(table, field));
+    if (!position) continue;
+    const std::uint64_t width = is_inline(field.kind) ? field.width : kOffsetSize;
+    end = std::max(end, *position + width - table.position);
+  }
+  return end;
+}
+
+Result<std::uint64_t> FlatbufferView::scalar(const TableView& table, const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return field.default_bits.value_or(0);
+  return bits_in(table, *position, field.width);
+}
+
+Result<std::optional<TableView>> FlatbufferView::child(const TableView& table, const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return std::optional<TableView>();
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
+  ETSTREAM_ASSIGN(const TableView found, this->table(target));
+  return std::optional(found);
+}
+
+Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
+                                                         const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return std::optional<VectorView>();
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
+  const auto checked = [&]() -> Result<VectorView> {
+    switch (field.kind) {
+      case FieldKind::kString:
+        return string_object(target);
+      case FieldKind::kInlineVector:
+        return vector_at(target, field.width);
+      case FieldKind::kUnionTypeVector:
+        return vector_at(target, 1);
+      default:
+        return vector_at(target, kOffsetSize);
+    }
+  };
+  ETSTREAM_ASSIGN(const VectorView found, checked());
+  return std::optional(found);
+}
+
+Result<std::optional<std::string>> FlatbufferView::string(const TableView& table,
+                                                          const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto found, vector(table, field));
+  if (!found) return std::optional<std::string>();
+  ETSTREAM_ASSIGN(std::string out, characters(*found));
+  return std::optional(std::move(out));
+}
+
+Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table, const TableType& declared,
+                                                         const FieldType& field) const {
+  const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+  ETSTREAM_ASSIGN(const std::uint64_t type, scalar(table, type_field));
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position && type == 0) return std::optional<MemberView>();
+  if (!position) {
+    return corrupt(table.position, text("a value of the union ", declared.name, ".", field.name), "nothing");
+  }
+  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
+  if (type == 0) {
+    // What NONE leads to is nobody's, but must be there for FlatBuffers' verifier.
+    ETSTREAM_TRY(follow(offset, 1, 1));
+    return std::optional<MemberView>();
+  }
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, offset));
+  return std::optional(found);
+}
+
+Result<MemberView> FlatbufferView::member_of(const TableType& declared, const FieldType& field,
+                                             std::uint64_t type, std::uint64_t type_position,
+                                             const Offset& offset) const {
+  const UnionMember* member = schema_->unions()[field.type].member(type);
+  if (!member) {
+    return corrupt(type_position, text("a known type of the union ", declared.name, ".", field.name),
+                   text(type));
+  }
+  const bool is_struct = member->kind == FieldKind::kStruct;
+  ETSTREAM_ASSIGN(const std::uint64_t target,
+                  is_struct ? follow(offset, member->width, member->natural_alignment) : follow(offset));
+  return MemberView{member, target};
+}
+
+Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const std::uint64_t target, element_at(vector, i));
+  return table(target);
+}
+
+Result<VectorView> FlatbufferView::string_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const std::uint64_t target, element_at(vector, i));
+  return string_object(target);
+}
+
+Result<std::optional<MemberView>> FlatbufferView::member_at(const TableType& declared, const FieldType& field,
+                                                            const VectorView& types, const VectorView& vector,
+                                                            std::uint64_t i) const {
+  if (types.count != vector.count) {
+    return corrupt(types.position, text("a type for each of the ", vector.count, " unions in ", field.name),
+                   text(types.count));
+  }
+  ETSTREAM_ASSIGN(const std::uint64_t type, read_bits(types.elements() + i, 1));
+  if (type == 0) return std::optional<MemberView>();
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, types.elements() + i, offset));
+  return std::optional(found);
+}
+
+Result<ByteSource> FlatbufferView::bytes(const VectorView& vector, const FieldType& field) const {
+  return file().slice(vector.elements(), std::uint64_t{vector.count} * field.width);
+}
+
+Result<std::string> FlatbufferView::characters(const VectorView& string) const {
+  ETSTREAM_TRY(check_small(string, 1));
+  std::string out(string.count, '\0');
+  ETSTREAM_TRY(read(string.elements(), std::as_writable_bytes(std::span(out))));
+  return out;
+}
+
+Result<std::uint64_t> FlatbufferView::read_bits(std::uint64_t position, unsigned width) const {
+  std::uint64_t bits = 0;
+  ETSTREAM_TRY(read(position, std::as_writable_bytes(std::span(&bits, 1)).first(width)));
+  return bits;
+}
+
+Result<void> FlatbufferView::read(std::uint64_t position, std::span<std::byte> out) const {
+  return reader_->read(position, out);
+}
+
+Error FlatbufferView::corrupt(std::uint64_t position, std::string_view expected,
+                              std::string_view found) const {
+  return make_error(ErrorCode::kCorrupt, name(), ": offset ", position, ": expected ", expected, ", found ",
+                    found);
+}
+
+Result<std::uint64_t> FlatbufferView::bits_in(const TableView& table, std::uint64_t position,
+                                              unsigned width) const {
+  const std::uint64_t from = position - table.position;
+  if (!range_fits(from, width, table.content.size())) return read_bits(position, width);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, table.content.data() + from, width);
+  return bits;
+}
+
+Result<FlatbufferView::Offset> FlatbufferView::offset_at(std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const std::uint64_t distance, read_bits(position, kOffsetSize));
+  return Offset{position, distance};
+}
+
+Result<FlatbufferView::Offset> FlatbufferView::offset_in(const TableView& table,
+                                                         std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const std::uint64_t distance, bits_in(table, position, kOffsetSize));
+  return Offset{position, distance};
+}
+
+Result<std::uint64_t> FlatbufferView::element_at(const VectorView& vector, std::uint64_t i) const {
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
+  // FlatBuffers takes an element that leads to itself.
+  return offset.distance == 0 ? Result<std::uint64_t>(offset.position) : follow(offset);
+}
+
+Result<std::uint64_t> FlatbufferView::follow(const Offset& offset, std::uint64_t size,
+                                             std::uint64_t alignment) const {
+  const std::uint64_t target = offset.position + offset.distance;
+  if (offset.distance == 0 || target % alignment != 0 || !range_fits(target, size, file().size())) {
+    return corrupt(offset.position,
+                   text("an offset to a multiple of ", alignment, " further on inside the file"),
+                   text(offset.distance));
+  }
+  return target;
+}
+
+Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64_t element_size) const {
+  ETSTREAM_ASSIGN(const std::uint64_t count, read_bits(position, kOffsetSize));
+  const VectorView found{position, static_cast<std::uint32_t>(count)};
+  if (!range_fits(found.elements(), count * element_size, file().size())) {
+    return corrupt(position,
+                   text("the length of a vector of elements of ", counted(element_size, "byte"),
+                        " that is inside the file"),
+                   text(count));
+  }
+  return found;
+}
+
+Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
+  ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1));
+  const std::uint64_t end = found.elements() + found.count;
+  ETSTREAM_ASSIGN(const std::uint64_t last, read_bits(end, 1));
+  if (last != 0) return corrupt(end, "the zero that ends a string", text(last));
+  return found;
+}
+
+Result<void> FlatbufferView::check_small(const VectorView& vector, std::uint64_t element_size) const {
+  if (vector.count * element_size <= kMostBytesInMemory) return {};
+  return make_error(ErrorCode::kTooLarge, name(), ": offset ", vector.position, ": a string or list of ",
+                    vector.count * element_size, " bytes, expected at most ", kMostBytesInMemory);
+}
+
+}  // namespace etstream

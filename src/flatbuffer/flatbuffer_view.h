@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// FlatbufferView: reads a flatbuffer of any schema where it lies, out of core. Every offset, length and
+// vtable is checked against the file's bounds when it is used, so a hostile file gives an error at worst.
+//
+//   ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, file));
+//   ETSTREAM_ASSIGN(const auto root, view.root());
+//   ETSTREAM_ASSIGN(const auto suites, view.vector(root, suites_field));
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "flatbuffer/schema.h"
+#include "io/paged_reader.h"
+
+namespace etstream {
+
+inline constexpr std::uint64_t kOffsetSize = 4;
+/// Of a vtable: its size and the table's, before the fields' offsets.
+inline constexpr std::uint64_t kVtableHeader = 4;
+
+/// A table whose vtable lies in the file. Positions are offsets in the file. FlatBuffers' Python builder
+/// before 25.12.19 shares one vtable between tables of different sizes: the size that it declares for them is
+/// no bound for anything, and is not read.
+struct TableView {
+  std::uint64_t position = 0;
+  std::uint64_t vtable = 0;
+  std::uint16_t vtable_size = 0;
+  // At hand, so that most fields take no read of their own:
+  std::array<std::uint16_t, 12> offsets{};  // the vtable's first entries: where fields are, 0 if absent
+  std::array<std::byte, 36> content{};  // the bytes from the table's position on, as far as the file has them
+};
+
+/// A vector, or a string, whose elements lie in the file.
+struct VectorView {
+  std::uint64_t position = 0;  // of the length; the elements follow it
+  std::uint32_t count = 0;
+
+  [[nodiscard]] std::uint64_t elements() const noexcept { return position + 4; }
+};
+
+/// What a union holds.
+struct MemberView {
+  const UnionMember* type = nullptr;
+  std::uint64_t position = 0;  // of its table or string, which is checked when it is read, or of its struct
+};
+
+/// May be used by several threads at once. Errors: kCorrupt, which name the file, the offset, what was
+/// expected and what was found; those of the source.
+class FlatbufferView {
+ public:
+  /// Checks the header: identifier and root. `schema` outlives the view. `name` is what messages call the
+  /// file.
+  [[nodiscard]] static Result<FlatbufferView> open(const Schema& schema, ByteSource file, std::string name);
+
+  [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
+  [[nodiscard]] const ByteSource& file() const noexcept { return reader_->source(); }
+  [[nodiscard]] const std::string& name() const noexcept { return reader_->name(); }
+
+  [[nodiscard]] Result<TableView> root() const;
+  /// The table at `position`, which an offset led to.
+  [[nodiscard]] Result<TableView> table(std::uint64_t position) const;
+
+  /// Where the field's inline part is; none if it is absent.
+  [[nodiscard]] Result<std::optional<std::uint64_t>> find(const TableView& table,
+                                                          const FieldType& field) const;
+  /// The bytes that a table, which is one of `declared`, takes up to the end of its last known field.
+  [[nodiscard]] Result<std::uint64_t> extent(const TableView& table, const TableType& declared) const;
+  /// A scalar's bits, zero-extended; those of the default if it is absent, 0 if it has none.
+  [[nodiscard]] Result<std::uint64_t> scalar(const TableView& table, const FieldType& field) const;
+  [[nodiscard]] Result<std::optional<TableView>> child(const TableView& table, const FieldType& field) const;
+  /// A vector, or a string: its elements are inside the file. They may lie unaligned, as FlatBuffers takes
+  /// them.
+  [[nodiscard]] Result<std::optional<VectorView>> vector(const TableView& table,
+                                                         const FieldType& field) const;
+  [[nodiscard]] Result<std::optional<std::string>> string(const TableView& table,
+                                                          const FieldType& field) const;
+
+  /// What the union in `field` of `table`, which is one of `declared`, holds; none if its type is NONE.
+  /// Error also: kCorrupt for a member that the schema lacks, or a type without its object.
+  [[nodiscard]] Result<std::optional<MemberView>> member(const TableView& table, const TableType& declared,
+                                                         const FieldType& field) const;
+
+  /// Element `i`, which is below the vector's count, of a vector of tables, strings, or unions: of those in
+  /// `field` of a table of type `declared`, their `types` being in the field before.
+  [[nodiscard]] Result<TableView> table_at(const VectorView& vector, std::uint64_t i) const;
+  [[nodiscard]] Result<VectorView> string_at(const VectorView& vector, std::uint64_t i) const;
+  [[nodiscard]] Result<std::optional<MemberView>> member_at(const TableType& declared, const FieldType& field,
+                                                            const VectorView& types, const VectorView& vector,
+                                                            std::uint64_t i) const;
+  /// The string at `position`, which an offset led to.
+  [[nodiscard]] Result<VectorView> string_object(std::uint64_t position) const;
+
+  /// The elements of an inline vector as bytes that stay in the file.
+  [[nodiscard]] Result<ByteSource> bytes(const VectorView& vector, const FieldType& field) const;
+  /// A string's characters. Error also: kTooLarge over 1 MiB.
+  [[nodiscard]] Result<std::string> characters(const VectorView& string) const;
+  /// The elements of a vector of scalars of the width of `T`. Error also: kTooLarge over 1 MiB.
+  template <class T>
+  [[nodiscard]] Result<std::vector<T>> values(const VectorView& vector) const;
+
+  [[nodiscard]] Result<std::uint64_t> read_bits(std::uint64_t position, unsigned width) const;
+  [[nodiscard]] Result<void> read(std::uint64_t position, std::span<std::byte> out) const;
+  /// "FILE: offset POSITION: expected EXPECTED, found FOUND".
+  [[nodiscard]] Error corrupt(std::uint64_t position, std::string_view expected,
+                              std::string_view found) const;
+
+ private:
+  FlatbufferView(const Schema& schema, ByteSource file, std::string name)
+      : schema_(&schema), reader_(std::make_unique<PagedReader>(std::move(file), std::move(name))) {}
+
+  /// An offset, and where in the file it is.
+  struct Offset {
+    std::uint64_t position = 0;
+    std::uint64_t distance = 0;
+  };
+  Result<Offset> offset_at(std::uint64_t position) const;
+  /// The bits at `position`, which is behind the table's.
+  Result<std::uint64_t> bits_in(const TableView& table, std::uint64_t position, unsigned width) const;
+  Result<Offset> offset_in(const TableView& table, std::uint64_t position) const;
+  /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
+  Result<std::uint64_t> follow(const Offset& offset, std::uint64_t size = 4,
+                               std::uint64_t alignment = 4) const;
+  /// Where element `i` of a vector of tables or strings leads.
+  Result<std::uint64_t> element_at(const VectorView& vector, std::uint64_t i) const;
+  /// Member number `type`, which is said at `type_position`, behind an offset.
+  Result<MemberView> member_of(const TableType& declared, const FieldType& field, std::uint64_t type,
+                               std::uint64_t type_position, const Offset& offset) const;
+  Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size) const;
+  Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
+
+  const Schema* schema_;
+  std::unique_ptr<PagedReader> reader_;
+};
+
+template <class T>
+Result<std::vector<T>> FlatbufferView::values(const VectorView& vector) const {
+  if (auto small = check_small(vector, sizeof(T)); !small) return std::move(small).error();
+  std::vector<T> out(vector.count);
+  auto done = read(vector.elements(), std::as_writable_bytes(std::span(out)));
+  if (!done) return std::move(done).error();
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/json_scalar.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "flatbuffer/json_text.h"
+
+namespace etstream {
+namespace {
+
+using TapeKind = JsonTape::Kind;
+
+std::uint64_t highest(const InlineType& type) {
+  return std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * type.width + (type.is_signed ? 1 : 0));
+}
+
+std::int64_t as_signed(std::uint64_t bits, const InlineType& type) {
+  const unsigned unused = 64 - 8 * type.width;
+  return static_cast<std::int64_t>(bits << unused) >> unused;
+}
+
+std::optional<std::uint64_t> integer_bits(const InlineType& type, const JsonTape::Value& value) {
+  const std::uint64_t mask = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * type.width);
+  if (value.kind == TapeKind::kUnsigned)
+    return value.large <= highest(type) ? std::optional(value.large) : std::nullopt;
+  if (value.kind != TapeKind::kInteger) return std::nullopt;
+  const auto bits = static_cast<std::uint64_t>(value.integer);
+  if (value.integer >= 0) return bits <= highest(type) ? std::optional(bits) : std::nullopt;
+  if (!type.is_signed || ~bits > highest(type)) return std::nullopt;
+  return bits & mask;
+}
+
+template <class Float, class Bits>
+std::optional<std::uint64_t> float_bits(const JsonTape::Value& value) {
+  Float out = 0;
+  if (value.kind == TapeKind::kDouble) {
+    out = static_cast<Float>(value.number);
+  } else if (value.kind == TapeKind::kInteger) {
+    out = static_cast<Float>(value.integer);
+  } else if (value.kind == TapeKind::kUnsigned) {
+    out = static_cast<Float>(value.large);
+  } else {
+    return std::nullopt;
+  }
+  if (std::isinf(out)) return std::nullopt;
+  return std::bit_cast<Bits>(out);
+}
+
+std::optional<std::uint64_t> enum_bits(const EnumType& type, std::string_view names) {
+  if (!type.is_flags) {
+    const EnumValue* value = type.find(names);
+    return value ? std::optional(value->bits) : std::nullopt;
+  }
+  std::uint64_t bits = 0;
+  while (true) {
+    const std::size_t space = names.find(' ');
+    const EnumValue* value = type.find(names.substr(0, space));
+    if (!value) return std::nullopt;
+    bits |= value->bits;
+    if (space == std::string_view::npos) return bits;
+    names.remove_prefix(space + 1);
+  }
+}
+
+/// None where a bit has no name.
+std::optional<std::string> flag_names(const EnumType& type, std::uint64_t bits) {
+  std::string out;
+  for (const EnumValue& value : type.values) {
+    if (value.bits == 0 || (bits & value.bits) != value.bits) continue;
+    out += (out.empty() ? "" : " ") + value.name;
+    bits &= ~value.bits;
+  }
+  if (bits != 0 || out.empty()) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> scalar_bits(const Schema& schema, const InlineType& type,
+                                         const JsonTape::Value& value) {
+  if (type.is_float) {
+    if (value.kind == TapeKind::kString) return parse_special_float(value.string, type.width);
+    return type.width == sizeof(float) ? float_bits<float, std::uint32_t>(value)
+                                       : float_bits<double, std::uint64_t>(value);
+  }
+  if (type.is_bool && value.kind == TapeKind::kBool) return value.boolean ? 1 : 0;
+  if (type.enumeration && value.kind == TapeKind::kString) {
+    return enum_bits(schema.enums()[*type.enumeration], value.string);
+  }
+  return integer_bits(type, value);
+}
+
+std::string expected_scalar(const Schema& schema, const InlineType& type) {
+  if (type.is_float) return text("a number in the range of ", type.width, " bytes, 'nan', 'inf' or '-inf'");
+  if (type.is_bool) return "true or false";
+  const std::uint64_t most = highest(type);
+  const std::string range =
+      text(" from ", type.is_signed ? text(-1 - static_cast<std::int64_t>(most)) : "0", " to ", most);
+  if (!type.enumeration) return text("an integer", range);
+  return text("a name in enum ", schema.enums()[*type.enumeration].name, ", or an integer", range);
+}
+
+std::string shown(const JsonTape::Value& value) {
+  switch (value.kind) {
+    case TapeKind::kNull:
+      return "null";
+    case TapeKind::kBool:
+      return value.boolean ? "true" : "false";
+    case TapeKind::kInteger:
+      return text(value.integer);
+    case TapeKind::kUnsigned:
+      return text(value.large);
+    case TapeKind::kDouble:
+      return json_number(value.number);
+    case TapeKind::kString:
+      return quote(value.string);
+    case TapeKind::kObject:
+      return "an object";
+    case TapeKind::kArray:
+      return "an array";
+  }
+  return "a value";
+}
+
+std::string json_scalar(const Schema& schema, const InlineType& type, std::uint64_t bits) {
+  if (type.is_float) return json_float(bits, type.width);
+  if (type.is_bool && bits <= 1) return bits == 1 ? "true" : "false";
+  if (type.enumeration) {
+    const EnumType& declared = schema.enums()[*type.enumeration];
+    if (const EnumValue* value = declared.find(bits)) return text("\"", value->name, "\"");
+    if (const auto names = flag_names(declared, bits); declared.is_flags && names) {
+      return text("\"", *names, "\"");
+    }
+  }
+  return type.is_signed ? text(as_signed(bits, type)) : text(bits);
+}
+
+}  // namespace etstream

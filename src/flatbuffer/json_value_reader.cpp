@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/json_value_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/base64.h"
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "flatbuffer/json_scalar.h"
+
+namespace etstream {
+namespace {
+
+using TapeKind = JsonTape::Kind;
+
+constexpr JsonTape::Place kNoPlace = ~JsonTape::Place{0};
+/// Tables in vectors, and structs with arrays, both as deep as they may be.
+constexpr int kDeepest = 4 * kDeepestTable;
+
+constexpr std::array<std::string_view, 3> kFileMembers = {"file", "offset", "size"};
+constexpr std::array<std::string_view, 1> kStringMembers = {"base64"};
+
+JsonKeys keys_of(const Schema& schema) {
+  JsonKeys keys;
+  const auto add = [&](std::string_view name) {
+    keys.emplace(name, static_cast<std::uint32_t>(keys.size() + 1));
+  };
+  for (const TableType& table : schema.tables()) {
+    for (const FieldType& field : table.fields) add(field.name);
+  }
+  for (const StructType& type : schema.structs()) {
+    for (const StructMember& member : type.members) add(member.name);
+  }
+  for (const std::string_view name : kFileMembers) add(name);
+  for (const std::string_view name : kStringMembers) add(name);
+  return keys;
+}
+
+}  // namespace
+
+JsonValueReader::JsonValueReader(const Schema& schema, JsonTape tape, const JsonKeys& keys,
+                                 std::string folder)
+    : schema_(schema), tape_(std::move(tape)), folder_(std::move(folder)) {
+  const auto members = [&](const auto& names, const auto& name_of) {
+    Members out;
+    for (std::size_t i = 0; i < names.size(); ++i) out.emplace(keys.at(std::string(name_of(names[i]))), i);
+    return out;
+  };
+  const auto by_name = [](const auto& declared) -> const std::string& { return declared.name; };
+  const auto itself = [](std::string_view name) { return name; };
+  for (const TableType& table : schema.tables()) tables_.push_back(members(table.fields, by_name));
+  for (const StructType& type : schema.structs()) structs_.push_back(members(type.members, by_name));
+  file_members_ = members(kFileMembers, itself);
+  string_members_ = members(kStringMembers, itself);
+}
+
+Result<std::unique_ptr<JsonValueReader>> JsonValueReader::parse(const Schema& schema, const ByteSource& json,
+                                                                const std::string& folder) {
+  return without_exceptions([&]() -> Result<std::unique_ptr<JsonValueReader>> {
+    const JsonKeys keys = keys_of(schema);
+    ETSTREAM_ASSIGN(JsonTape tape, JsonTape::parse(json, keys, kDeepest));
+    const bool needs_slash = !folder.empty() && !folder.ends_with('/');
+    return std::unique_ptr<JsonValueReader>(
+        new JsonValueReader(schema, std::move(tape), keys, needs_slash ? folder + "/" : folder));
+  });
+}
+
+Result<FieldValue> JsonValueReader::field(ValueNode node, std::size_t table, std::size_t field) {
+  ETSTREAM_ASSIGN(const OpenTable* const open, open_table(node.index, table));
+  const TableType& declared = schema_.tables()[table];
+  const FieldType& type = declared.fields[field];
+  const Place place = open->fields[field];
+  if (type.kind == FieldKind::kUnion || type.kind == FieldKind::kUnionVector) {
+    const FieldType& type_field = declared.fields[field - 1];
+    return union_value(type, type_field, open->fields[field - 1], place);
+  }
+  if (is_absent(place)) return FieldValue(AbsentValue{});
+  switch (type.kind) {
+    case FieldKind::kScalar: {
+      ScalarValue scalar;
+      ETSTREAM_TRY(
+          inline_value(place, type, std::as_writable_bytes(std::span(&scalar.bits, 1)).first(type.width)));
+      return FieldValue(scalar);
+    }
+    case FieldKind::kStruct:
+      bytes_.assign(type.width, std::byte{0});
+      ETSTREAM_TRY(inline_value(place, type, bytes_));
+      return FieldValue(BytesValue(bytes_));
+    case FieldKind::kString:
+      return string_value(place);
+    case FieldKind::kTable:
+      return table_value(place);
+    case FieldKind::kInlineVector:
+      return inline_vector(place, type);
+    default:
+      return vector_value(place, type, kNoPlace);
+  }
+}
+
+Result<FieldValue> JsonValueReader::element(ValueNode vector, std::uint64_t i) {
+  Vector& given = vectors_[vector.index];
+  if (given.member) {
+    if (given.member->kind == FieldKind::kString) return string_value(given.elements.first);
+    bytes_.assign(given.member->width, std::byte{0});
+    ETSTREAM_TRY(inline_value(given.elements.first, *given.member, bytes_));
+    return FieldValue(BytesValue(bytes_));
+  }
+  const Place place = advance(given.elements, i);
+  switch (given.field->kind) {
+    case FieldKind::kTableVector:
+      return table_value(place);
+    case FieldKind::kStringVector:
+      return string_value(place);
+    default: {
+      const UnionType& type = schema_.unions()[given.field->type];
+      ETSTREAM_ASSIGN(const std::uint8_t number, union_type(type, advance(given.types, i)));
+      return member_value(type, number, place);
+    }
+  }
+}
+
+Result<const JsonValueReader::OpenTable*> JsonValueReader::open_table(Place place, std::size_t table) {
+  while (!open_.empty() && (place < open_.back().begin || place >= open_.back().end)) open_.pop_back();
+  if (!open_.empty() && open_.back().begin == place) return &open_.back();
+  const TableType& declared = schema_.tables()[table];
+  ETSTREAM_ASSIGN(auto fields,
+                  open_object(place, tables_[table], declared.fields.size(), text("table ", declared.name)));
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!declared.fields[i].deprecated || is_absent(fields[i])) continue;
+    return invalid(fields[i], "is deprecated: files no longer have it");
+  }
+  open_.push_back({place, tape_.at(place).end, std::move(fields)});
+  return &open_.back();
+}
+
+Result<std::vector<JsonTape::Place>> JsonValueReader::open_object(Place place, const Members& members,
+                                                                  std::size_t count,
+                                                                  std::string_view owner) const {
+  const JsonTape::Value object = tape_.at(place);
+  if (object.kind != TapeKind::kObject) return wrong(place, text("an object, for ", owner));
+  std::vector<Place> out(count, kNoPlace);
+  Place next = object.first;
+  while (next != object.end) {
+    const JsonTape::Key key = tape_.key_at(next);
+    const auto member = key.number ? members.find(*key.number) : members.end();
+    if (member == members.end()) return invalid(next, text("unknown key ", quote(key.name), " in ", owner));
+    if (out[member->second] != kNoPlace) return invalid(next, text(quote(key.name), " comes twice"));
+    out[member->second] = key.value;
+    next = tape_.at(key.value).end;
+  }
+  return out;
+}
+
+bool JsonValueReader::is_absent(Place place) const {
+  return place == kNoPlace || tape_.at(place).kind == TapeKind::kNull;
+}
+
+JsonTape::Place JsonValueReader::advance(Cursor& cursor, std::uint64_t i) const {
+  if (i < cursor.index) cursor = {cursor.first, cursor.first, 0};
+  for (; cursor.index < i; ++cursor.index) cursor.next = tape_.at(cursor.next).end;
+  return cursor.next;
+}
+
+Result<FieldValue> JsonValueReader::table_value(Place place) const {
+  if (tape_.at(place).kind != TapeKind::kObject) return wrong(place, "an object");
+  return FieldValue(TableValue{{nullptr, place}});
+}
+
+Result<FieldValue> JsonValueReader::string_value(Place place) {
+  const JsonTape::Value value = tape_.at(place);
+  if (value.kind == TapeKind::kString) return FieldValue(value.string);
+  if (value.kind != TapeKind::kObject) return wrong(place, "a string");
+  ETSTREAM_ASSIGN(const auto members, open_object(place, string_members_, kStringMembers.size(), "a string"));
+  bytes_.clear();
+  if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString ||
+      !decode_base64(tape_.at(members[0]).string, bytes_)) {
+    return wrong(place, R"(a string, or {"base64": "..."})");
+  }
+  return FieldValue(std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()));
+}
+
+Result<FieldValue> JsonValueReader::vector_value(Place place, const FieldType& field, Place types) {
+  const JsonTape::Value array = tape_.at(place);
+  if (array.kind != TapeKind::kArray) return wrong(place, "an array");
+  const auto count = [&](const JsonTape::Value& of) {
+    std::uint64_t n = 0;
+    for (Place next = of.first; next != of.end; ++n) next = tape_.at(next).end;
+    return n;
+  };
+  const std::uint64_t n = count(array);
+  Vector given{&field, {array.first, array.first, 0}, {}, nullptr};
+  if (types != kNoPlace) {
+    const JsonTape::Value type_array = tape_.at(types);
+    if (type_array.kind != TapeKind::kArray) return wrong(types, "an array of the unions' types");
+    if (count(type_array) != n) {
+      return invalid(
+          types, text("expected ", counted(n, "type"), ", one for each union, found ", count(type_array)));
+    }
+    given.types = {type_array.first, type_array.first, 0};
+  }
+  vectors_.push_back(given);
+  return FieldValue(VectorValue{{nullptr, vectors_.size() - 1}, n});
+}
+
+Result<FieldValue> JsonValueReader::union_value(const FieldType& field, const FieldType& type_field,
+                                                Place type, Place place) {
+  const UnionType& declared = schema_.unions()[field.type];
+  if (is_absent(type)) {
+    if (is_absent(place)) return FieldValue(AbsentValue{});
+    return invalid(place, text("there is no ", quote(type_field.name), ", which says what it is"));
+  }
+  if (field.kind == FieldKind::kUnionVector) {
+    if (is_absent(place)) return invalid(type, text("there is no ", quote(field.name), " that it tells of"));
+    return vector_value(place, field, type);
+  }
+  ETSTREAM_ASSIGN(const std::uint8_t number, union_type(declared, type));
+  if (number == 0 && is_absent(place)) return FieldValue(AbsentValue{});
+  if (is_absent(place)) return invalid(type, text("there is no ", quote(field.name), " that it tells of"));
+  if (number == 0)
+    return invalid(place, text("expected null, as its type is NONE, found ", shown(tape_.at(place))));
+  return member_value(declared, number, place);
+}
+
+Result<FieldValue> JsonValueReader::member_value(const UnionType& type, std::uint8_t number, Place place) {
+  const UnionMember* member = type.member(number);
+  if (!member) {
+    if (tape_.at(place).kind == TapeKind::kNull) return FieldValue(UnionValue{});
+    return wrong(place, "null, as its type is NONE");
+  }
+  if (member->kind == FieldKind::kTable) {
+    ETSTREAM_ASSIGN(const FieldValue table, table_value(place));
+    return FieldValue(UnionValue{number, std::get<TableValue>(table).node});
+  }
+  vectors_.push_back({nullptr, {place, place, 0}, {}, member});
+  return FieldValue(UnionValue{number, {nullptr, vectors_.size() - 1}});
+}
+
+Result<std::uint8_t> JsonValueReader::union_type(const UnionType& type, Place place) const {
+  const JsonTape::Value value = tape_.at(place);
+  if (value.kind == TapeKind::kString) {
+    if (const auto number = type.number_of(value.string)) return *number;
+  } else if (value.kind == TapeKind::kInteger && value.integer >= 0 && value.integer <= 255) {
+    const auto number = static_cast<std::uint8_t>(value.integer);
+    if (number == 0 || type.member(number)) return number;
+  }
+  return wrong(place, text("a member of union ", type.name));
+}
+
+Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& field) {
+  const JsonTape::Value value = tape_.at(place);
+  if (value.kind == TapeKind::kObject) return file_range(place, field);
+  bytes_.clear();
+  if (value.kind == TapeKind::kString && is_byte(field)) {
+    if (!decode_base64(value.string, bytes_)) return wrong(place, "base64");
+    return FieldValue(BytesValue(bytes_));
+  }
+  if (value.kind != TapeKind::kArray) return wrong(place, is_byte(field) ? "an array or base64" : "an array");
+  if (value.first != value.end && is_byte(field) && tape_.at(value.first).kind == TapeKind::kString) {
+    ETSTREAM_TRY(append_base64_pieces(value));
+    return FieldValue(BytesValue(bytes_));
+  }
+  for (Place next = value.first; next != value.end; next = tape_.at(next).end) {
+    bytes_.resize(bytes_.size() + field.width);
+    ETSTREAM_TRY(inline_value(next, field, std::span(bytes_).last(field.width)));
+  }
+  return FieldValue(BytesValue(bytes_));
+}
+
+Result<void> JsonValueReader::append_base64_pieces(const JsonTape::Value& array) {
+  for (Place next = array.first; next != array.end;) {
+    const JsonTape::Value piece = tape_.at(next);
+    if (piece.kind != TapeKind::kString || !decode_base64(piece.string, bytes_)) {
+      return invalid(next, text("expected base64, as what is before it, found ", shown(piece)));
+    }
+    next = piece.end;
+  }
+  return {};
+}
+
+Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& field) {
+  ETSTREAM_ASSIGN(const auto members,
+                  open_object(place, file_members_, kFileMembers.size(), "a range of a file"));
+  if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString) {
+    return wrong(members[0] == kNoPlace ? place : members[0], R"({"file": PATH})");
+  }
+  std::string path(tape_.at(members[0]).string);
+  if (!path.starts_with('/')) path = folder_ + path;
+  auto opened = files_.find(path);
+  if (opened == files_.end()) {
+    auto file = ByteSource::file(path);
+    if (!file) return tape_.error_at(members[0], file.error().code, file.error().message);
+    opened = files_.emplace(path, std::move(file).value()).first;
+  }
+  const ByteSource& file = opened->second;
+  std::uint64_t offset = 0;
+  if (members[1] != kNoPlace) {
+    ETSTREAM_ASSIGN(offset, file_number(members[1]));
+  }
+  std::uint64_t size = file.size() - std::min(offset, file.size());
+  if (members[2] != kNoPlace) {
+    ETSTREAM_ASSIGN(size, file_number(members[2]));
+  }
+  if (!range_fits(offset, size, file.size())) {
+    return invalid(place, text("expected a range of ", printable(path), ", which is of ",
+                               counted(file.size(), "byte"), ", found ", size, " from ", offset, " on"));
+  }
+  if (size % field.width != 0) {
+    return invalid(place, text("expected a multiple of ", field.width, " bytes, found ", size));
+  }
+  ETSTREAM_ASSIGN(ByteSource range, file.slice(offset, size));
+  return FieldValue(std::move(range));
+}
+
+Result<std::uint64_t> JsonValueReader::file_number(Place place) const {
+  InlineType type;
+  type.width = sizeof(std::uint64_t);
+  std::uint64_t out = 0;
+  ETSTREAM_TRY(inline_value(place, type, std::as_writable_bytes(std::span(&out, 1))));
+  return out;
+}
+
+Result<void> JsonValueReader::inline_value(Place place, const InlineType& type,
+                                           std::span<std::byte> out) const {
+  if (type.structure) return struct_value(place, schema_.structs()[*type.structure], out);
+  const auto bits = scalar_bits(schema_, type, tape_.at(place));
+  if (!bits) return wrong(place, expected_scalar(schema_, type));
+  std::memcpy(out.data(), &*bits, out.size());
+  return {};
+}
+
+Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
+                                           std::span<std::byte> out) const {
+  const JsonTape::Value value = tape_.at(place);
+  if (value.kind == TapeKind::kString) {
+    std::vector<std::byte> bytes;
+    if (!decode_base64(value.string, bytes) || bytes.size() != out.size()) {
+      return wrong(place, text("an object, or base64 of ", out.size(), " bytes"));
+    }
+    std::copy(bytes.begin(), bytes.end(), out.begin());
+    return {};
+  }
+  const auto index = static_cast<std::size_t>(&type - schema_.structs().data());
+  ETSTREAM_ASSIGN(const auto places,
+                  open_object(place, structs_[index], type.members.size(), text("struct ", type.name)));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const StructMember& member = type.members[i];
+    if (places[i] == kNoPlace) {
+      return invalid(place, text("there is no ", quote(member.name), ", which struct ", type.name, " needs"));
+    }
+    const std::span<std::byte> rest = out.subspan(member.offset);
+    if (!member.count) {
+      ETSTREAM_TRY(inline_value(places[i], member, rest.first(member.width)));
+      continue;
+    }
+    const JsonTape::Value array = tape_.at(places[i]);
+    if (array.kind != TapeKind::kArray) return wrong(places[i], "an array");
+    Place next = array.first;
+    std::uint32_t n = 0;
+    for (; next != array.end && n < *member.count; ++n) {
+      ETSTREAM_TRY(inline_value(next, member, rest.subspan(std::size_t{n} * member.width, member.width)));
+      next = tape_.at(next).end;
+    }
+    if (n != *member.count || next != array.end) {
+      return wrong(places[i], text("an array of ", *member.count, " elements"));
+    }
+  }
+  return {};
+}
+
+Error JsonValueReader::wrong(Place place, std::string_view expected) const {
+  return invalid(place, text("expected ", expected, ", found ", shown(tape_.at(place))));
+}
+
+}  // namespace etstream

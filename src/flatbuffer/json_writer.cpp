@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/json_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/base64.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "flatbuffer/json_scalar.h"
+#include "flatbuffer/json_text.h"
+#include "flatbuffer/walk_budget.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kChunkSize = std::uint64_t{48} << 10;  // read at a time; a multiple of 3, for base64
+constexpr std::uint64_t kLongestBase64 = std::uint64_t{3} << 20;  // in one string
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+class JsonFlatbufferWriter {
+ public:
+  JsonFlatbufferWriter(const FlatbufferView& view, const JsonOptions& options, Sink& sink)
+      : view_(view), schema_(view.schema()), options_(options), out_(sink, options.compact), budget_(view) {}
+
+  Result<void> run() {
+    if (options_.references) {
+      file_ = json_string(options_.references->file);
+      if (!file_) {
+        return make_error(ErrorCode::kInvalidArgument, "file name ", quote(options_.references->file),
+                          " is not UTF-8, as JSON needs it");
+      }
+    }
+    ETSTREAM_ASSIGN(const TableView root, view_.root());
+    ETSTREAM_TRY(write_table(root, schema_.root_index(), 1));
+    return out_.finish();
+  }
+
+ private:
+  Result<void> write_table(const TableView& table, std::size_t type, int depth) {
+    const TableType& declared = schema_.tables()[type];
+    if (depth > kDeepestTable) {
+      return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
+                           declared.name);
+    }
+    ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
+    ETSTREAM_TRY(budget_.spend(table.position, extent));
+    out_.begin('{');
+    for (const FieldType& field : declared.fields) {
+      if (field.deprecated) continue;
+      ETSTREAM_TRY(write_field(table, declared, field, depth));
+      ETSTREAM_TRY(out_.pass_on());
+    }
+    out_.end('}');
+    return {};
+  }
+
+  Result<void> write_field(const TableView& table, const TableType& declared, const FieldType& field,
+                           int depth) {
+    switch (field.kind) {
+      case FieldKind::kUnionType:
+      case FieldKind::kUnionTypeVector:
+        return {};  // come with their unions
+      case FieldKind::kUnion:
+        return write_union(table, declared, field, depth);
+      default:
+        break;
+    }
+    ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
+    if (!position) {
+      if (options_.defaults && field.kind == FieldKind::kScalar) write_default(field);
+      return {};
+    }
+    if (field.kind == FieldKind::kUnionVector) return write_union_vector(table, declared, field, depth);
+    out_.key(field.name);
+    switch (field.kind) {
+      case FieldKind::kScalar:
+      case FieldKind::kStruct:
+        return write_inline(*position, field);
+      case FieldKind::kTable: {
+        ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
+        return write_table(*child, field.type, depth + 1);
+      }
+      default:
+        break;
+    }
+    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
+    if (field.kind == FieldKind::kString) return write_string(*vector);
+    if (field.kind == FieldKind::kInlineVector) return write_inline_vector(*vector, field);
+    ETSTREAM_TRY(budget_.spend(vector->position, vector->count * std::uint64_t{kOffsetSize}));
+    out_.begin('[');
+    for (std::uint64_t i = 0; i < vector->count; ++i) {
+      if (field.kind == FieldKind::kTableVector) {
+        ETSTREAM_ASSIGN(const TableView child, view_.table_at(*vector, i));
+        ETSTREAM_TRY(write_table(child, field.type, depth + 1));
+      } else {
+        ETSTREAM_ASSIGN(const VectorView string, view_.string_at(*vector, i));
+        ETSTREAM_TRY(write_string(string));
+      }
+      ETSTREAM_TRY(out_.pass_on());
+    }
+    out_.end(']');
+    return {};
+  }
+
+  void write_default(const FieldType& field) {
+    if (!field.default_bits) return;
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * field.width);
+    const std::string spelled = json_scalar(schema_, field, *field.default_bits & mask);
+    // A NaN equals nothing: it would be stored.
+    if (field.is_float && spelled.starts_with("\"nan")) return;
+    out_.key(field.name);
+    out_.value(spelled);
+  }
+
+  void write_type(const UnionMember* member) { out_.value(text("\"", member ? member->name : "NONE", "\"")); }
+
+  Result<void> write_union(const TableView& table, const TableType& declared, const FieldType& field,
+                           int depth) {
+    ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
+    if (!member) return {};
+    out_.key(declared.fields[std::size_t{field.id} - 1].name);
+    write_type(member->type);
+    out_.key(field.name);
+    return write_member(*member, depth);
+  }
+
+  Result<void> write_member(const MemberView& member, int depth) {
+    if (member.type->kind == FieldKind::kStruct) return write_inline(member.position, *member.type);
+    if (member.type->kind == FieldKind::kString) {
+      ETSTREAM_ASSIGN(const VectorView string, view_.string_object(member.position));
+      return write_string(string);
+    }
+    ETSTREAM_ASSIGN(const TableView table, view_.table(member.position));
+    return write_table(table, member.type->type, depth + 1);
+  }
+
+  Result<void> write_union_vector(const TableView& table, const TableType& declared, const FieldType& field,
+                                  int depth) {
+    const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+    ETSTREAM_ASSIGN(const auto types, view_.vector(table, type_field));
+    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
+    if (!types) return view_.corrupt(table.position, text(declared.name, ".", type_field.name), "nothing");
+    ETSTREAM_TRY(budget_.spend(vector->position, vector->count * std::uint64_t{kOffsetSize}));
+    const auto each = [&](const auto& write) -> Result<void> {
+      for (std::uint64_t i = 0; i < vector->count; ++i) {
+        ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, *types, *vector, i));
+        ETSTREAM_TRY(write(member));
+        ETSTREAM_TRY(out_.pass_on());
+      }
+      return {};
+    };
+    out_.key(type_field.name);
+    out_.begin('[', true);
+    ETSTREAM_TRY(each([&](const std::optional<MemberView>& member) -> Result<void> {
+      write_type(member ? member->type : nullptr);
+      return {};
+    }));
+    out_.end(']');
+    out_.key(field.name);
+    out_.begin('[');
+    ETSTREAM_TRY(each([&](const std::optional<MemberView>& member) -> Result<void> {
+      if (member) return write_member(*member, depth);
+      out_.value("null");
+      return {};
+    }));
+    out_.end(']');
+    return {};
+  }
+
+  Result<void> write_string(const VectorView& string) {
+    ETSTREAM_TRY(budget_.spend(string.position, std::uint64_t{string.count} + 1));
+    ETSTREAM_ASSIGN(const std::string characters, view_.characters(string));
+    if (const auto quoted = json_string(characters)) {
+      out_.value(*quoted);
+      return {};
+    }
+    out_.begin('{', true);
+    out_.key("base64");
+    write_base64(std::as_bytes(std::span(characters)));
+    out_.end('}');
+    return {};
+  }
+
+  void write_base64(std::span<const std::byte> bytes) {
+    out_.value("\"");
+    append_base64(bytes, out_.buffer());
+    out_.buffer() += '"';
+  }
+
+  Result<void> write_inline_vector(const VectorView& vector, const FieldType& field) {
+    ETSTREAM_ASSIGN(const ByteSource elements, view_.bytes(vector, field));
+    if (options_.references && elements.size() > options_.references->over) {
+      out_.begin('{', true);
+      out_.key("file");
+      out_.value(*file_);
+      out_.key("offset");
+      out_.value(text(options_.references->offset + vector.elements()));
+      out_.key("size");
+      out_.value(text(elements.size()));
+      out_.end('}');
+      return {};
+    }
+    ETSTREAM_TRY(budget_.spend(vector.position, elements.size()));
+    if (is_byte(field)) return write_bytes(elements);
+    out_.begin('[', true);
+    const std::uint64_t at_once = std::max<std::uint64_t>(kChunkSize / field.width, 1) * field.width;
+    ETSTREAM_TRY(read_chunks(elements, 0, elements.size(), at_once, [&](std::span<const std::byte> chunk) {
+      for (; !chunk.empty(); chunk = chunk.subspan(field.width))
+        write_element(chunk.first(field.width), field);
+    }));
+    out_.end(']');
+    return {};
+  }
+
+  /// Gives the bytes of a range, `at_once` at a time.
+  template <class Take>
+  Result<void> read_chunks(const ByteSource& from, std::uint64_t offset, std::uint64_t size,
+                           std::uint64_t at_once, const Take& take) {
+    for (std::uint64_t done = 0; done < size; done += at_once) {
+      chunk_.resize(static_cast<std::size_t>(std::min(at_once, size - done)));
+      ETSTREAM_TRY(from.read_at(offset + done, chunk_));
+      take(std::span<const std::byte>(chunk_));
+      ETSTREAM_TRY(out_.pass_on());
+    }
+    return {};
+  }
+
+  Result<void> write_bytes(const ByteSource& bytes) {
+    const bool in_pieces = bytes.size() > kLongestBase64;
+    if (in_pieces) out_.begin('[');
+    std::uint64_t offset = 0;
+    do {
+      const std::uint64_t size = std::min(kLongestBase64, bytes.size() - offset);
+      out_.value("\"");
+      ETSTREAM_TRY(read_chunks(bytes, offset, size, kChunkSize, [&](std::span<const std::byte> chunk) {
+        append_base64(chunk, out_.buffer());
+      }));
+      out_.buffer() += '"';
+      offset += size;
+    } while (offset < bytes.size());
+    if (in_pieces) out_.end(']');
+    return {};
+  }
+
+  Result<void> write_inline(std::uint64_t position, const InlineType& type) {
+    chunk_.resize(type.width);
+    ETSTREAM_TRY(view_.read(position, chunk_));
+    write_element(chunk_, type);
+    return {};
+  }
+
+  void write_element(std::span<const std::byte> bytes, const InlineType& type) {
+    if (!type.structure) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, bytes.data(), bytes.size());
+      out_.value(json_scalar(schema_, type, bits));
+    } else if (has_padding(bytes, schema_.structs()[*type.structure])) {
+      write_base64(bytes);
+    } else {
+      write_struct(bytes, schema_.structs()[*type.structure]);
+    }
+  }
+
+  /// That is not zero.
+  bool has_padding(std::span<const std::byte> bytes, const StructType& type) const {
+    std::size_t end = 0;
+    for (const StructMember& member : type.members) {
+      if (!is_zero(bytes.subspan(end, member.offset - end))) return true;
+      end = member.offset;
+      for (std::uint32_t i = 0; i < member.count.value_or(1); ++i, end += member.width) {
+        if (member.structure &&
+            has_padding(bytes.subspan(end, member.width), schema_.structs()[*member.structure])) {
+          return true;
+        }
+      }
+    }
+    return !is_zero(bytes.subspan(end));
+  }
+
+  void write_struct(std::span<const std::byte> bytes, const StructType& type) {
+    out_.begin('{', true);
+    for (const StructMember& member : type.members) {
+      out_.key(member.name);
+      if (member.count) out_.begin('[', true);
+      for (std::uint32_t i = 0; i < member.count.value_or(1); ++i) {
+        write_element(bytes.subspan(member.offset + std::size_t{i} * member.width, member.width), member);
+      }
+      if (member.count) out_.end(']');
+    }
+    out_.end('}');
+  }
+
+  const FlatbufferView& view_;
+  const Schema& schema_;
+  const JsonOptions& options_;
+  JsonText out_;
+  WalkBudget budget_;
+  std::optional<std::string> file_;  // of the references, as JSON
+  std::vector<std::byte> chunk_;     // that was read last
+};
+
+}  // namespace
+
+Result<void> write_json(const FlatbufferView& view, const JsonOptions& options, Sink& sink) {
+  return without_exceptions([&] { return JsonFlatbufferWriter(view, options, sink).run(); });
+}
+
+}  // namespace etstream

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Writes a flatbuffer of any schema as JSON from which JsonValueReader and pack() make its bytes again, as
+// far as their order is the packer's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "etstream/result.h"
+#include "etstream/sink.h"
+#include "flatbuffer/flatbuffer_view.h"
+
+namespace etstream {
+
+/// Where vectors that are left out of the JSON are found again.
+struct JsonReferences {
+  std::string file;          // as the JSON's readers will open it; UTF-8
+  std::uint64_t offset = 0;  // where in that file the view's begins, in bytes
+  std::uint64_t over = 0;    // vectors of more bytes than that are left out
+};
+
+struct JsonOptions {
+  bool compact = false;   // without white space
+  bool defaults = false;  // scalars that are absent too, with their default, unless it is a NaN
+  std::optional<JsonReferences> references = {};
+};
+
+/// Appends to `sink`, and does not commit it: fields in the order of their ids, those that are present;
+/// deprecated ones are left out, as the packer does. Doubles and floats are as short as reads back as the
+/// same; "nan", "inf", "-inf", and "nan:BITS" for other NaNs. Enums go by name where they have one. Vectors
+/// of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of
+/// all its bytes, a string that is not UTF-8 {"base64": "..."}.
+///
+/// What the flatbuffer shares is written anew for each use; a file that verify_flatbuffer() accepts can still
+/// be refused for sharing, as vectors of bytes count here. Memory: 128 KiB, and the longest string. Errors:
+/// kCorrupt, those of FlatbufferView; kInvalidArgument for a reference that is not UTF-8; the sink's.
+[[nodiscard]] Result<void> write_json(const FlatbufferView& view, const JsonOptions& options, Sink& sink);
+
+}  // namespace etstream

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/schema.h"
+
+#include <flatbuffers/reflection_generated.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
+constexpr std::int32_t kLargestStruct = 65535;  // as a table, which holds it
+
+/// As the file has it, or what is no type: FlatBuffers' accessors would make an enumerator of any number.
+reflection::BaseType base_type(const reflection::Type& type, flatbuffers::voffset_t field) {
+  const auto number = reinterpret_cast<const flatbuffers::Table&>(type).GetField<std::int8_t>(field, 0);
+  return number >= 0 && number < reflection::MaxBaseType ? static_cast<reflection::BaseType>(number)
+                                                         : reflection::MaxBaseType;
+}
+
+reflection::BaseType base_of(const reflection::Type& type) {
+  return base_type(type, reflection::Type::VT_BASE_TYPE);
+}
+
+reflection::BaseType element_of(const reflection::Type& type) {
+  return base_type(type, reflection::Type::VT_ELEMENT);
+}
+
+bool is_scalar(reflection::BaseType type) { return type >= reflection::UType && type <= reflection::Double; }
+
+bool is_float(reflection::BaseType type) { return type == reflection::Float || type == reflection::Double; }
+
+unsigned width_of(reflection::BaseType type) {
+  switch (type) {
+    case reflection::Short:
+    case reflection::UShort:
+      return 2;
+    case reflection::Int:
+    case reflection::UInt:
+    case reflection::Float:
+      return 4;
+    case reflection::Long:
+    case reflection::ULong:
+    case reflection::Double:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+std::uint64_t default_bits(const reflection::Field& field) {
+  switch (base_of(*field.type())) {
+    case reflection::Float:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(field.default_real()));
+    case reflection::Double:
+      return std::bit_cast<std::uint64_t>(field.default_real());
+    default:
+      return static_cast<std::uint64_t>(field.default_integer());
+  }
+}
+
+/// 0 where the field has no force_align; none where it is no power of two up to the largest.
+std::optional<std::uint32_t> force_align_of(const reflection::Field& field) {
+  std::uint32_t alignment = 0;
+  if (!field.attributes()) return alignment;
+  for (const auto* attribute : *field.attributes()) {
+    if (attribute->key()->string_view() != "force_align" || !attribute->value()) continue;
+    const std::string_view digits = attribute->value()->string_view();
+    const char* const end = digits.data() + digits.size();
+    const auto parsed = std::from_chars(digits.data(), end, alignment);
+    if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+    if (!is_power_of_two(alignment) || alignment > kLargestAlignment) return std::nullopt;
+  }
+  return alignment;
+}
+
+std::string without_namespace(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
+
+/// The table or struct that a type names; null where it names none.
+const reflection::Object* object_of(const reflection::Schema& schema, const reflection::Type& type) {
+  const auto index = static_cast<std::size_t>(type.index());
+  if (type.index() < 0 || index >= schema.objects()->size()) return nullptr;
+  return schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(index));
+}
+
+bool names_union(const reflection::Schema& schema, const reflection::Type& type) {
+  return type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
+}
+
+/// The kind of a field, or none for what is not supported.
+std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
+  const bool is_vector = base_of(type) == reflection::Vector;
+  const auto base = is_vector ? element_of(type) : base_of(type);
+  const auto pick = [&](FieldKind one, FieldKind many) { return is_vector ? many : one; };
+  if (base == reflection::UType) return pick(FieldKind::kUnionType, FieldKind::kUnionTypeVector);
+  if (is_scalar(base)) return pick(FieldKind::kScalar, FieldKind::kInlineVector);
+  if (base == reflection::String) return pick(FieldKind::kString, FieldKind::kStringVector);
+  if (base == reflection::Union && names_union(schema, type)) {
+    return pick(FieldKind::kUnion, FieldKind::kUnionVector);
+  }
+  const auto* object = base == reflection::Obj ? object_of(schema, type) : nullptr;
+  if (!object) return std::nullopt;
+  return object->is_struct() ? pick(FieldKind::kStruct, FieldKind::kInlineVector)
+                             : pick(FieldKind::kTable, FieldKind::kTableVector);
+}
+
+bool names_enum(const reflection::Schema& schema, const reflection::Type& type) {
+  return names_union(schema, type) &&
+         !schema.enums()->Get(static_cast<flatbuffers::uoffset_t>(type.index()))->is_union();
+}
+
+/// A struct's size and alignment are what the schema says they are, if they can be.
+bool is_sound_struct(const reflection::Object& object) {
+  return object.minalign() > 0 && object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
+         is_power_of_two(static_cast<std::uint64_t>(object.minalign())) &&
+         object.bytesize() % object.minalign() == 0;
+}
+
+/// Of a field, a struct's member, or a vector's or array's element; none for a struct that can't be.
+std::optional<InlineType> inline_type(const reflection::Schema& schema, const reflection::Type& type) {
+  const bool is_many = base_of(type) == reflection::Vector || base_of(type) == reflection::Array;
+  const auto base = is_many ? element_of(type) : base_of(type);
+  InlineType out;
+  if (base == reflection::Obj && object_of(schema, type) && object_of(schema, type)->is_struct()) {
+    const auto& declared = *object_of(schema, type);
+    if (!is_sound_struct(declared)) return std::nullopt;
+    out.width = static_cast<std::uint32_t>(declared.bytesize());
+    out.natural_alignment = static_cast<std::uint32_t>(declared.minalign());
+    out.structure = static_cast<std::size_t>(type.index());
+  } else if (is_scalar(base)) {
+    out.width = out.natural_alignment = width_of(base);
+    out.is_float = is_float(base);
+    out.is_bool = base == reflection::Bool;
+    out.is_signed = base == reflection::Byte || base == reflection::Short || base == reflection::Int ||
+                    base == reflection::Long;
+    if (base != reflection::UType && !out.is_float && names_enum(schema, type)) {
+      out.enumeration = static_cast<std::size_t>(type.index());
+    }
+  }
+  return out;
+}
+
+Result<FieldType> convert_field(const reflection::Schema& schema, const reflection::Object& object,
+                                const reflection::Field& field) {
+  const auto kind = kind_of(schema, *field.type());
+  const auto describe = [&] {
+    return text("schema: field ", object.name()->string_view(), ".", field.name()->string_view());
+  };
+  if (!kind)
+    return make_error(ErrorCode::kUnsupported, describe(), " is of a type that etstream does not know");
+  FieldType out;
+  out.name = field.name()->str();
+  out.id = field.id();
+  out.kind = *kind;
+  out.required = field.required();
+  out.deprecated = field.deprecated();
+  out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
+  const auto held = inline_type(schema, *field.type());
+  if (!held) return make_error(ErrorCode::kCorrupt, describe(), " is no sound struct");
+  static_cast<InlineType&>(out) = *held;
+  if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
+    out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
+  } else if (*kind == FieldKind::kInlineVector) {
+    const auto forced = force_align_of(field);
+    if (!forced) {
+      return make_error(ErrorCode::kCorrupt, describe(), ": its force_align is not a power of two up to ",
+                        kLargestAlignment);
+    }
+    out.alignment = std::max(out.natural_alignment, *forced);
+  }
+  return out;
+}
+
+/// Whether the field before one of unions holds their types.
+bool is_paired(const TableType& table, std::size_t i) {
+  const auto follows = [&](FieldKind kind) { return i > 0 && table.fields[i - 1].kind == kind; };
+  if (table.fields[i].kind == FieldKind::kUnion) return follows(FieldKind::kUnionType);
+  if (table.fields[i].kind == FieldKind::kUnionVector) return follows(FieldKind::kUnionTypeVector);
+  return true;
+}
+
+Result<TableType> convert_table(const reflection::Schema& schema, const reflection::Object& object) {
+  TableType table;
+  table.name = without_namespace(object.name()->string_view());
+  if (object.is_struct()) return table;
+  for (const auto* field : *object.fields()) {
+    ETSTREAM_ASSIGN(FieldType converted, convert_field(schema, object, *field));
+    table.fields.push_back(std::move(converted));
+  }
+  // Reflection lists fields by name.
+  std::sort(table.fields.begin(), table.fields.end(),
+            [](const FieldType& a, const FieldType& b) { return a.id < b.id; });
+  for (std::size_t i = 0; i < table.fields.size(); ++i) {
+    const FieldType& field = table.fields[i];
+    if (field.id != i || !is_paired(table, i)) {
+      return make_error(ErrorCode::kCorrupt, "schema: field ", table.name, ".", field.name, " has id ",
+                        field.id, ", which does not fit its neighbours");
+    }
+  }
+  return table;
+}
+
+Result<StructType> convert_struct(const reflection::Schema& schema, const reflection::Object& object) {
+  StructType out;
+  if (!object.is_struct()) return out;
+  out.name = without_namespace(object.name()->string_view());
+  for (const auto* field : *object.fields()) {
+    const auto held = inline_type(schema, *field->type());
+    if (!held || held->width == 0) {
+      return make_error(ErrorCode::kUnsupported, "schema: member ", out.name, ".",
+                        field->name()->string_view(),
+                        " is of a type that etstream does not know in a struct");
+    }
+    StructMember member;
+    static_cast<InlineType&>(member) = *held;
+    member.name = field->name()->str();
+    member.offset = field->offset();
+    if (base_of(*field->type()) == reflection::Array) member.count = field->type()->fixed_length();
+    out.members.push_back(std::move(member));
+  }
+  std::sort(out.members.begin(), out.members.end(),
+            [](const StructMember& a, const StructMember& b) { return a.offset < b.offset; });
+  std::uint64_t end = 0;
+  for (const StructMember& member : out.members) {
+    const std::uint64_t size = std::uint64_t{member.width} * member.count.value_or(1);
+    if (member.offset < end ||
+        !range_fits(member.offset, size, static_cast<std::uint64_t>(object.bytesize()))) {
+      return make_error(ErrorCode::kCorrupt, "schema: member ", out.name, ".", member.name,
+                        " does not fit its struct");
+    }
+    end = member.offset + size;
+  }
+  return out;
+}
+
+/// Structs hold no struct that holds them, and are nested as deep as tables at most.
+Result<void> check_nesting(const std::vector<StructType>& structs) {
+  std::vector<bool> settled(structs.size());
+  for (int depth = 0; depth < kDeepestTable; ++depth) {
+    const std::vector<bool> before = settled;
+    for (std::size_t i = 0; i < structs.size(); ++i) {
+      const auto& members = structs[i].members;
+      settled[i] = std::all_of(members.begin(), members.end(), [&](const StructMember& member) {
+        return !member.structure || before[*member.structure];
+      });
+    }
+    if (settled == before) break;
+  }
+  const auto unsettled = std::find(settled.begin(), settled.end(), false);
+  if (unsettled == settled.end()) return {};
+  return make_error(ErrorCode::kCorrupt, "schema: struct ",
+                    structs[static_cast<std::size_t>(unsettled - settled.begin())].name,
+                    " is nested in itself, or too deep");
+}
+
+EnumType convert_enum(const reflection::Enum& declared) {
+  EnumType out;
+  out.name = without_namespace(declared.name()->string_view());
+  const auto* attributes = declared.attributes();
+  out.is_flags = attributes && std::any_of(attributes->begin(), attributes->end(), [](const auto* attribute) {
+                   return attribute->key()->string_view() == "bit_flags";
+                 });
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * width_of(base_of(*declared.underlying_type())));
+  for (const auto* value : *declared.values()) {
+    out.values.push_back({value->name()->str(), static_cast<std::uint64_t>(value->value()) & mask});
+  }
+  return out;
+}
+
+Result<UnionType> convert_union(const reflection::Schema& schema, const reflection::Enum& declared) {
+  UnionType out;
+  out.name = without_namespace(declared.name()->string_view());
+  for (const auto* value : *declared.values()) {
+    const auto* type = value->union_type();
+    if (!type || base_of(*type) == reflection::None) continue;
+    const auto kind = kind_of(schema, *type);
+    const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*object_of(schema, *type));
+    if ((!is_struct && kind != FieldKind::kTable && kind != FieldKind::kString) || value->value() < 1 ||
+        value->value() > 255) {
+      return make_error(ErrorCode::kCorrupt, "schema: member ", value->name()->string_view(), " of union ",
+                        out.name, " is not a table, a struct or a string, of a number from 1 to 255");
+    }
+    UnionMember member;
+    if (is_struct) static_cast<InlineType&>(member) = *inline_type(schema, *type);
+    member.name = value->name()->str();
+    member.kind = *kind;
+    member.type = static_cast<std::size_t>(std::max(type->index(), 0));
+    const auto number = static_cast<std::size_t>(value->value());
+    if (out.members.size() <= number) out.members.resize(number + 1);
+    out.members[number] = std::move(member);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
+  return without_exceptions([&]() -> Result<Schema> {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(bfbs.data());
+    flatbuffers::Verifier verifier(bytes, bfbs.size());
+    if (!reflection::VerifySchemaBuffer(verifier)) {
+      return make_error(ErrorCode::kCorrupt, "schema: not a binary FlatBuffers schema (.bfbs)");
+    }
+    const reflection::Schema& source = *reflection::GetSchema(bytes);
+    if (!source.root_table()) {
+      return make_error(ErrorCode::kCorrupt, "schema: it declares no root_type");
+    }
+    Schema schema;
+    bool has_root = false;
+    for (const auto* object : *source.objects()) {
+      ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));
+      schema.tables_.push_back(std::move(table));
+      ETSTREAM_ASSIGN(StructType structure, convert_struct(source, *object));
+      schema.structs_.push_back(std::move(structure));
+      if (object != source.root_table()) continue;
+      has_root = true;
+      schema.root_ = schema.tables_.size() - 1;
+    }
+    ETSTREAM_TRY(check_nesting(schema.structs_));
+    if (!has_root) return make_error(ErrorCode::kCorrupt, "schema: its root_type is not one of its tables");
+    for (const auto* declared : *source.enums()) {
+      UnionType converted;
+      if (declared->is_union()) {
+        ETSTREAM_ASSIGN(converted, convert_union(source, *declared));
+      }
+      schema.unions_.push_back(std::move(converted));
+      schema.enums_.push_back(declared->is_union() ? EnumType() : convert_enum(*declared));
+    }
+    if (source.file_ident()) schema.identifier_ = source.file_ident()->str();
+    if (!schema.identifier_.empty() && schema.identifier_.size() != 4) {
+      return make_error(ErrorCode::kCorrupt, "schema: its file_identifier is not of 4 bytes");
+    }
+    return schema;
+  });
+}
+
+const EnumValue* EnumType::find(std::uint64_t bits) const {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.bits == bits; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+const EnumValue* EnumType::find(std::string_view value_name) const {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.name == value_name; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint8_t> UnionType::number_of(std::string_view member) const {
+  if (member == "NONE") return std::uint8_t{0};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i] && members[i]->name == member) return static_cast<std::uint8_t>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Schema::find_table(std::string_view name) const {
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const TableType& table) { return table.name == name; });
+  if (found == tables_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - tables_.begin());
+}
+
+std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_view name) const {
+  for (const auto& field : tables_[table].fields) {
+    if (field.name == name) return field.id;
+  }
+  return std::nullopt;
+}
+
+Result<void> Schema::add_field(std::string_view table, FieldType field) {
+  const auto index = find_table(table);
+  if (!index || find_field(*index, field.name)) {
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no table ", table, " without a field ",
+                      field.name);
+  }
+  field.id = static_cast<std::uint16_t>(tables_[*index].fields.size());
+  tables_[*index].fields.push_back(std::move(field));
+  return {};
+}
+
+Result<void> Schema::set_alignment(std::string_view table, std::string_view field, std::uint64_t alignment) {
+  const auto table_index = find_table(table);
+  const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;
+  if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kInlineVector) {
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no vector of scalars ", table, ".",
+                      field, " to align");
+  }
+  FieldType& target = tables_[*table_index].fields[*field_index];
+  if (!is_power_of_two(alignment) || alignment < target.natural_alignment || alignment > kLargestAlignment) {
+    return make_error(ErrorCode::kInvalidArgument, "alignment ", alignment, " of ", table, ".", field,
+                      " is not a power of two from ", target.natural_alignment, " to ", kLargestAlignment);
+  }
+  target.alignment = static_cast<std::uint32_t>(alignment);
+  return {};
+}
+
+}  // namespace etstream

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/schema_packer.h"
+
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+using Ref = BackwardBuilder::Ref;
+
+constexpr std::string_view kWrongKind = "is not of the kind that the schema says";
+
+/// Floats are compared as numbers: a zero default also stands for -0.0, and a NaN is never the default.
+bool equals_default(const FieldType& field, std::uint64_t bits) {
+  if (!field.default_bits) return false;
+  const std::uint64_t mask = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * field.width);
+  if (!field.is_float) return ((bits ^ *field.default_bits) & mask) == 0;
+  if (field.width == 8) return std::bit_cast<double>(bits) == std::bit_cast<double>(*field.default_bits);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits)) ==
+         std::bit_cast<float>(static_cast<std::uint32_t>(*field.default_bits));
+}
+
+class Packer {
+ public:
+  Packer(const Schema& schema, ValueReader& reader, const PackOptions& options)
+      : schema_(schema), reader_(reader), order_(options.order), builder_(builder_for(options)) {}
+
+  Result<Layout> run(const PackOptions& options) {
+    ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
+    return builder_.finish(root, schema_.identifier(), options.limit, options.header_size);
+  }
+
+ private:
+  static BackwardBuilder builder_for(const PackOptions& options) {
+    using EmptyVectors = BackwardBuilder::EmptyVectors;
+    if (options.order == ObjectOrder::kFlatc) return BackwardBuilder(EmptyVectors::kAsTheyCome);
+    return BackwardBuilder(EmptyVectors::kAligned, options.vtables);
+  }
+
+  /// What a field's slot in its table will hold, once the field's children are placed.
+  struct Slot {
+    enum class Kind { kAbsent, kScalar, kStruct, kRef };
+    Kind kind = Kind::kAbsent;
+    std::uint64_t bits = 0;  // of a scalar; of a struct, where its bytes begin in structs_
+    Ref ref;
+  };
+
+  Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
+    const TableType& table = schema_.tables()[type];
+    if (depth > kDeepestTable) {
+      return make_error(ErrorCode::kInvalidArgument, "tables are nested deeper than ", kDeepestTable, ", at ",
+                        table.name);
+    }
+    const std::size_t first_slot = slots_.size();
+    const std::size_t first_struct = structs_.size();
+    slots_.resize(first_slot + table.fields.size());
+    for (std::size_t i = 0; i < table.fields.size(); ++i) {
+      if (is_type_of_unions(table.fields[i]) || table.fields[i].deprecated) continue;
+      ETSTREAM_ASSIGN(const FieldValue value, reader_.field(node, type, i));
+      if (std::holds_alternative<AbsentValue>(value)) {
+        if (table.fields[i].required) return mismatch(table, table.fields[i], "is required, but absent");
+        continue;
+      }
+      ETSTREAM_TRY(pack_field(table, i, value, first_slot, depth));
+    }
+    builder_.begin_table();
+    if (order_ == ObjectOrder::kObjectApi) {
+      for (const FieldType& field : table.fields) add_field(field, slots_[first_slot + field.id]);
+    } else {
+      for (std::uint32_t width = 8; width > 0; width /= 2) {
+        for (auto field = table.fields.rbegin(); field != table.fields.rend(); ++field) {
+          if (inline_width(*field) == width) add_field(*field, slots_[first_slot + field->id]);
+        }
+      }
+    }
+    slots_.resize(first_slot);
+    structs_.resize(first_struct);
+    return builder_.end_table();
+  }
+
+  void add_field(const FieldType& field, const Slot& slot) {
+    if (slot.kind == Slot::Kind::kRef) {
+      builder_.add_ref(field.id, slot.ref);
+    } else if (slot.kind == Slot::Kind::kStruct) {
+      builder_.add_struct(field.id, std::span(structs_).subspan(slot.bits, field.width),
+                          field.natural_alignment);
+    } else if (slot.kind == Slot::Kind::kScalar && !equals_default(field, slot.bits)) {
+      builder_.add_scalar(field.id, slot.bits, field.width);
+    }
+  }
+
+  /// flatc makes a struct where it reads it, and takes it away again for later, but not what aligned it.
+  void pad_for_struct(const InlineType& type) {
+    if (order_ == ObjectOrder::kFlatc && type.structure) builder_.pad(type.natural_alignment);
+  }
+
+  /// By which flatc sorts: a struct counts as an offset.
+  static std::uint32_t inline_width(const FieldType& field) {
+    const bool is_scalar = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
+    return is_scalar ? field.width : 4;
+  }
+
+  static bool is_type_of_unions(const FieldType& field) {
+    return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
+  }
+
+  /// Places the children of a field that is there, and fills its slot.
+  Result<void> pack_field(const TableType& table, std::size_t index, const FieldValue& value,
+                          std::size_t first_slot, int depth) {
+    const FieldType& field = table.fields[index];
+    if (field.kind == FieldKind::kScalar) {
+      const auto* scalar = std::get_if<ScalarValue>(&value);
+      if (!scalar) return mismatch(table, field, "is not a scalar");
+      slots_[first_slot + index] = {Slot::Kind::kScalar, scalar->bits, {}};
+      return {};
+    }
+    if (field.kind == FieldKind::kStruct) {
+      const auto* bytes = std::get_if<BytesValue>(&value);
+      if (!bytes || bytes->size() != field.width)
+        return mismatch(table, field, "is not a struct of its size");
+      pad_for_struct(field);
+      slots_[first_slot + index] = {Slot::Kind::kStruct, structs_.size(), {}};
+      structs_.insert(structs_.end(), bytes->begin(), bytes->end());
+      return {};
+    }
+    if (field.kind == FieldKind::kUnionVector) {
+      ETSTREAM_ASSIGN(const Ref types, pack_union_types(table, field, value));
+      slots_[first_slot + index - 1] = {Slot::Kind::kRef, 0, types};
+    }
+    ETSTREAM_ASSIGN(const Ref ref, pack_child(table, field, value, depth));
+    slots_[first_slot + index] = {Slot::Kind::kRef, 0, ref};
+    if (field.kind == FieldKind::kUnion) {
+      slots_[first_slot + index - 1] = {Slot::Kind::kScalar, std::get<UnionValue>(value).type, {}};
+    }
+    return {};
+  }
+
+  Result<Ref> pack_child(const TableType& table, const FieldType& field, const FieldValue& value, int depth) {
+    switch (field.kind) {
+      case FieldKind::kString:
+        if (const auto* string = std::get_if<std::string_view>(&value)) return builder_.add_string(*string);
+        break;
+      case FieldKind::kInlineVector:
+        return pack_inline_vector(table, field, value);
+      case FieldKind::kTable:
+        if (const auto* child = std::get_if<TableValue>(&value)) {
+          return pack_table(child->node, field.type, depth + 1);
+        }
+        break;
+      case FieldKind::kUnion:
+        if (const auto* child = std::get_if<UnionValue>(&value)) {
+          return pack_member(table, field, *child, depth);
+        }
+        break;
+      case FieldKind::kTableVector:
+      case FieldKind::kStringVector:
+      case FieldKind::kUnionVector:
+        if (const auto* vector = std::get_if<VectorValue>(&value)) {
+          return pack_ref_vector(table, field, *vector, depth);
+        }
+        break;
+      case FieldKind::kScalar:
+      case FieldKind::kStruct:
+      case FieldKind::kUnionType:
+      case FieldKind::kUnionTypeVector:
+        break;
+    }
+    return mismatch(table, field, kWrongKind);
+  }
+
+  Result<Ref> pack_member(const TableType& table, const FieldType& field, const UnionValue& value,
+                          int depth) {
+    const UnionMember* member = schema_.unions()[field.type].member(value.type);
+    if (!member) return mismatch(table, field, kWrongKind);
+    if (member->kind == FieldKind::kTable) return pack_table(value.node, member->type, depth + 1);
+    ETSTREAM_ASSIGN(const FieldValue held, reader_.element(value.node, 0));
+    if (const auto* string = std::get_if<std::string_view>(&held);
+        string && member->kind == FieldKind::kString) {
+      return builder_.add_string(*string);
+    }
+    if (const auto* bytes = std::get_if<BytesValue>(&held);
+        bytes && member->kind == FieldKind::kStruct && bytes->size() == member->width) {
+      pad_for_struct(*member);
+      return builder_.add_struct(*bytes, member->natural_alignment);
+    }
+    return mismatch(table, field, kWrongKind);
+  }
+
+  Result<Ref> pack_union_types(const TableType& table, const FieldType& field, const FieldValue& value) {
+    const auto* vector = std::get_if<VectorValue>(&value);
+    if (!vector || vector->count > kLargestFlatbuffer) return mismatch(table, field, kWrongKind);
+    std::vector<std::byte> types;
+    for (std::uint64_t i = 0; i < vector->count; ++i) {
+      ETSTREAM_ASSIGN(const FieldValue element, reader_.element(vector->node, i));
+      const auto* member = std::get_if<UnionValue>(&element);
+      if (!member) return mismatch(table, field, kWrongKind);
+      types.push_back(static_cast<std::byte>(member->type));
+    }
+    return builder_.add_vector(types, 1, 1);
+  }
+
+  Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
+    if (is_filled(value)) pad_for_struct(field);
+    if (const auto* small = std::get_if<BytesValue>(&value); small && whole(small->size(), field)) {
+      return builder_.add_vector(*small, field.width, field.alignment);
+    }
+    if (const auto* large = std::get_if<ByteSource>(&value); large && whole(large->size(), field)) {
+      return builder_.add_vector(*large, field.width, field.alignment, text(table.name, ".", field.name));
+    }
+    return mismatch(table, field, "is not a whole number of elements");
+  }
+
+  static bool is_filled(const FieldValue& value) {
+    const auto* small = std::get_if<BytesValue>(&value);
+    return small ? !small->empty() : std::holds_alternative<ByteSource>(value);
+  }
+
+  static bool whole(std::uint64_t bytes, const FieldType& field) { return bytes % field.width == 0; }
+
+  Result<Ref> pack_ref_vector(const TableType& table, const FieldType& field, const VectorValue& vector,
+                              int depth) {
+    if (vector.count > kLargestFlatbuffer) return mismatch(table, field, "has too many elements");
+    std::vector<Ref> refs;
+    for (std::uint64_t i = 0; i < vector.count; ++i) {
+      ETSTREAM_ASSIGN(const FieldValue element, reader_.element(vector.node, i));
+      if (const auto* child = std::get_if<TableValue>(&element);
+          child && field.kind == FieldKind::kTableVector) {
+        ETSTREAM_ASSIGN(const Ref ref, pack_table(child->node, field.type, depth + 1));
+        refs.push_back(ref);
+      } else if (const auto* string = std::get_if<std::string_view>(&element);
+                 string && field.kind == FieldKind::kStringVector) {
+        refs.push_back(builder_.add_string(*string));
+      } else if (const auto* member = std::get_if<UnionValue>(&element);
+                 member && field.kind == FieldKind::kUnionVector) {
+        ETSTREAM_ASSIGN(const Ref ref, pack_member(table, field, *member, depth));
+        refs.push_back(ref);
+      } else {
+        return mismatch(table, field, "has an element that is not of the kind that the schema says");
+      }
+    }
+    return builder_.add_vector(refs);
+  }
+
+  static Error mismatch(const TableType& table, const FieldType& field, std::string_view what) {
+    return make_error(ErrorCode::kInvalidArgument, table.name, ".", field.name, " ", what);
+  }
+
+  const Schema& schema_;
+  ValueReader& reader_;
+  const ObjectOrder order_;
+  BackwardBuilder builder_;
+  std::vector<Slot> slots_;         // of all tables that are open
+  std::vector<std::byte> structs_;  // of the slots
+};
+
+}  // namespace
+
+Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
+  return without_exceptions([&] { return Packer(schema, reader, options).run(options); });
+}
+
+}  // namespace etstream

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// TableReader: a table in a FlatbufferView, read by the names of its fields.
+//
+//   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
+//   ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/try.h"
+#include "flatbuffer/flatbuffer_view.h"
+
+namespace etstream {
+
+class TableList;
+
+/// A value; the view outlives it. A name that the schema lacks ends the program: names are constants.
+/// Errors: those of FlatbufferView.
+class TableReader {
+ public:
+  [[nodiscard]] static Result<TableReader> root(const FlatbufferView& view) {
+    ETSTREAM_ASSIGN(const TableView table, view.root());
+    return TableReader(view, table, view.schema().root_index());
+  }
+  TableReader(const FlatbufferView& view, const TableView& table, std::size_t type)
+      : view_(&view), table_(table), type_(type) {}
+
+  /// Where the table is in the file.
+  [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
+
+  [[nodiscard]] Result<bool> has(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(name)));
+    return found.has_value();
+  }
+  /// The scalar, or its default.
+  template <class T>
+  [[nodiscard]] Result<T> scalar(std::string_view name) const {
+    ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(name)));
+    T out{};
+    std::memcpy(&out, &bits, sizeof(T));
+    return out;
+  }
+  [[nodiscard]] Result<std::optional<std::string>> string(std::string_view name) const {
+    return view_->string(table_, field(name));
+  }
+  /// A scalar vector's bytes, which stay in the file.
+  [[nodiscard]] Result<std::optional<ByteSource>> bytes(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+    if (!vector) return std::optional<ByteSource>();
+    ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(name)));
+    return std::optional(std::move(bytes));
+  }
+  /// Where a vector's elements begin in the file.
+  [[nodiscard]] Result<std::optional<VectorView>> vector(std::string_view name) const {
+    return view_->vector(table_, field(name));
+  }
+  /// The elements of a short vector of scalars as wide as `T`; none where it is absent.
+  template <class T>
+  [[nodiscard]] Result<std::vector<T>> values(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+    if (!vector) return std::vector<T>();
+    return view_->values<T>(*vector);
+  }
+  [[nodiscard]] Result<std::optional<TableReader>> child(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto table, view_->child(table_, field(name)));
+    if (!table) return std::optional<TableReader>();
+    return std::optional(TableReader(*view_, *table, field(name).type));
+  }
+  /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
+  [[nodiscard]] Result<std::optional<TableReader>> member(std::string_view name) const {
+    ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(name)));
+    if (!member) return std::optional<TableReader>();
+    ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
+    return std::optional(TableReader(*view_, table, member->type->type));
+  }
+  [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
+  /// Empty where the vector is absent.
+  [[nodiscard]] Result<TableList> tables(std::string_view name) const;
+
+  [[nodiscard]] Error corrupt(std::string_view expected, std::string_view found) const {
+    return view_->corrupt(position(), expected, found);
+  }
+
+ private:
+  [[nodiscard]] const FieldType& field(std::string_view name) const {
+    const auto found = view_->schema().find_field(type_, name);
+    if (!found) std::abort();
+    return view_->schema().tables()[type_].fields[*found];
+  }
+
+  const FlatbufferView* view_;
+  TableView table_;
+  std::size_t type_;
+};
+
+/// A vector of tables.
+class TableList {
+ public:
+  TableList() = default;
+  TableList(const FlatbufferView& view, const VectorView& vector, std::size_t type)
+      : view_(&view), vector_(vector), type_(type) {}
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
+  /// The table at `i`, which is below size().
+  [[nodiscard]] Result<TableReader> at(std::uint64_t i) const {
+    ETSTREAM_ASSIGN(const TableView table, view_->table_at(vector_, i));
+    return TableReader(*view_, table, type_);
+  }
+
+ private:
+  const FlatbufferView* view_ = nullptr;
+  VectorView vector_;
+  std::size_t type_ = 0;
+};
+
+inline Result<TableList> TableReader::tables(std::string_view name) const {
+  ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+  return vector ? TableList(*view_, *vector, field(name).type) : TableList();
+}
+
+}  // namespace etstream

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/tensor_data.h"
+
+#include <array>
+#include <optional>
+
+#include "base/checked.h"
+#include "base/repeated.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "flat_tensor_bfbs_generated.h"
+#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema_packer.h"
+#include "flatbuffer/struct_reader.h"
+#include "layout/segments.h"
+#include "ptd/tensor_data_header.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
+
+/// What the schema's tables are read from.
+struct DataSegmentTable {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+struct NamedDataTable {
+  const TensorData::Entry* entry = nullptr;
+  std::uint32_t segment = 0;
+};
+struct FlatTensorTable {
+  std::vector<DataSegmentTable> segments;
+  std::vector<NamedDataTable> named_data;
+};
+
+// clang-format off
+constexpr std::array kBindings = {
+    FieldBinding{"FlatTensor", "segments", [](const void* o) { return table_vector(get<FlatTensorTable>(o).segments); }},
+    FieldBinding{"FlatTensor", "named_data", [](const void* o) { return table_vector(get<FlatTensorTable>(o).named_data); }},
+    FieldBinding{"DataSegment", "offset", [](const void* o) { return scalar(get<DataSegmentTable>(o).offset); }},
+    FieldBinding{"DataSegment", "size", [](const void* o) { return scalar(get<DataSegmentTable>(o).size); }},
+    FieldBinding{"NamedData", "key", [](const void* o) -> FieldValue { return std::string_view(get<NamedDataTable>(o).entry->key); }},
+    FieldBinding{"NamedData", "segment_index", [](const void* o) { return scalar(get<NamedDataTable>(o).segment); }},
+    FieldBinding{"NamedData", "tensor_layout", [](const void* o) -> FieldValue {
+      const auto& layout = get<NamedDataTable>(o).entry->layout;
+      return layout ? FieldValue(TableValue{{&*layout, 0}}) : AbsentValue{};
+    }},
+    FieldBinding{"TensorLayout", "scalar_type", [](const void* o) { return scalar(get<TensorLayout>(o).scalar_type); }},
+    FieldBinding{"TensorLayout", "sizes", [](const void* o) { return scalar_vector(get<TensorLayout>(o).sizes); }},
+    FieldBinding{"TensorLayout", "dim_order", [](const void* o) { return scalar_vector(get<TensorLayout>(o).dim_order); }},
+};
+// clang-format on
+
+template <class... Pieces>
+Error invalid(const Pieces&... pieces) {
+  return make_error(ErrorCode::kInvalidArgument, pieces...);
+}
+
+Result<void> check_alignment(std::uint32_t alignment) {
+  if (is_power_of_two(alignment) && alignment <= kMostSegmentAlignment) return {};
+  return invalid("segment alignment ", alignment, ": expected a power of two from 1 to ",
+                 kMostSegmentAlignment);
+}
+
+Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry) {
+  const std::string name = text("named data ", quote(entry.key));
+  if (entry.buffer >= data.buffers.size()) {
+    return invalid(name, ": expected a buffer below ", data.buffers.size(), ", found ", entry.buffer);
+  }
+  if (!entry.layout || data.unchecked) return {};
+  const TensorLayout& layout = *entry.layout;
+  const auto bytes = byte_size(layout.scalar_type, layout.sizes);
+  if (!bytes) return make_error(bytes.error().code, name, ": ", bytes.error().message);
+  const std::uint64_t size = data.buffers[entry.buffer].data.size();
+  if (*bytes != size) {
+    return invalid(name, ": expected the ", *bytes, " bytes of ", describe(layout), ", found ", size);
+  }
+  if (!is_permutation(layout.dim_order, layout.sizes.size())) {
+    return invalid(name, ": expected each of its ", layout.sizes.size(),
+                   " dimensions once as dim_order, found ", list_text(layout.dim_order));
+  }
+  return {};
+}
+
+Result<void> check(const TensorData& data) {
+  ETSTREAM_TRY(check_alignment(data.segment_alignment));
+  for (const TensorData::Buffer& buffer : data.buffers) ETSTREAM_TRY(check_alignment(buffer.alignment));
+  std::vector<std::string_view> keys;
+  keys.reserve(data.entries.size());
+  for (const TensorData::Entry& entry : data.entries) {
+    ETSTREAM_TRY(check_entry(data, entry));
+    keys.emplace_back(entry.key);
+  }
+  const auto repeated = first_repeated(std::move(keys));
+  if (repeated) return invalid("named data: key ", quote(*repeated), " comes twice");
+  return {};
+}
+
+}  // namespace
+
+Result<Layout> plan(const TensorData& data) {
+  return without_exceptions([&]() -> Result<Layout> {
+    ETSTREAM_TRY(check(data));
+    FlatTensorTable root;
+    std::vector<Segment> segments;
+    std::vector<std::optional<std::uint32_t>> numbers(data.buffers.size());  // of their segments
+    for (const TensorData::Entry& entry : data.entries) {
+      auto& number = numbers[entry.buffer];
+      if (!number) {
+        const TensorData::Buffer& buffer = data.buffers[entry.buffer];
+        number = static_cast<std::uint32_t>(segments.size());
+        segments.push_back({buffer.data, std::max(buffer.alignment, data.segment_alignment), entry.key});
+      }
+      root.named_data.push_back({&entry, *number});
+    }
+    ETSTREAM_ASSIGN(const auto offsets, place(segments));
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      root.segments.push_back({offsets[i], segments[i].source.size()});
+    }
+    ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
+    ETSTREAM_ASSIGN(auto bound, bind_fields<FieldBinding>(*schema, kBindings));
+    StructReader reader(std::move(bound), &root);
+    ETSTREAM_ASSIGN(
+        Layout layout,
+        pack(*schema, reader, {.header_size = kPaddedTensorDataHeader, .order = ObjectOrder::kFlatc}));
+    TensorDataHeader header;
+    header.length = TensorDataHeader::kSize;
+    header.flatbuffer_offset = kPaddedTensorDataHeader;
+    header.flatbuffer_size = layout.size - kPaddedTensorDataHeader;
+    ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments, offsets, data.segment_alignment));
+    header.segment_data_size = layout.size - header.segment_base_offset;
+    layout.extents[1].source = ByteSource::owned(tensor_data_header_bytes(header));
+    layout.payload_size = layout.size - layout.metadata_size;
+    return layout;
+  });
+}
+
+}  // namespace etstream

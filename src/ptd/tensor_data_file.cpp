@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/tensor_data_file.h"
+
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "bpte/test_case_check.h"
+#include "container/data_segments.h"
+#include "container/tensor_shape.h"
+#include "flat_tensor_bfbs_generated.h"
+#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/table_reader.h"
+#include "ptd/tensor_data_header.h"
+
+namespace etstream {
+
+struct TensorDataFile::Parts {
+  ByteSource file;
+  TensorDataHeader header;
+  FlatbufferView view;  // of the flatbuffer alone
+};
+
+namespace {
+
+Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
+  ETSTREAM_ASSIGN(const auto table, named.child("tensor_layout"));
+  if (!table) return std::optional<TensorLayout>();
+  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*table));
+  return std::optional(std::move(layout));
+}
+
+std::string use_of(const NamedTensorData& entry) {
+  if (!entry.layout) return quote(entry.key);
+  return text(quote(entry.key), ": ", describe(*entry.layout));
+}
+
+}  // namespace
+
+TensorDataFile::TensorDataFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+TensorDataFile::TensorDataFile(TensorDataFile&&) noexcept = default;
+TensorDataFile& TensorDataFile::operator=(TensorDataFile&&) noexcept = default;
+TensorDataFile::~TensorDataFile() = default;
+
+Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
+  return without_exceptions([&]() -> Result<TensorDataFile> {
+    ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
+    ETSTREAM_ASSIGN(const TensorDataHeader header, read_tensor_data_header(file));
+    ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
+    ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(flatbuffer), file.name()));
+    ETSTREAM_TRY(verify_flatbuffer(view));
+    return TensorDataFile(std::make_unique<const Parts>(Parts{std::move(file), header, std::move(view)}));
+  });
+}
+
+const ByteSource& TensorDataFile::file() const noexcept { return parts_->file; }
+std::uint64_t TensorDataFile::flatbuffer_size() const noexcept { return parts_->header.flatbuffer_end(); }
+std::uint64_t TensorDataFile::segment_base_offset() const noexcept {
+  return parts_->header.segment_base_offset;
+}
+std::uint64_t TensorDataFile::segment_data_size() const noexcept { return parts_->header.segment_data_size; }
+
+Result<std::uint32_t> TensorDataFile::version() const {
+  return without_exceptions([&]() -> Result<std::uint32_t> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    return root.scalar<std::uint32_t>("version");
+  });
+}
+
+Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
+  return without_exceptions([&]() -> Result<std::vector<NamedTensorData>> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    ETSTREAM_ASSIGN(const auto segments,
+                    read_segments(root, parts_->file, parts_->header.segment_base_offset));
+    ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+    std::vector<NamedTensorData> entries;
+    for (std::uint32_t i = 0; i < listed.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
+      NamedTensorData entry;
+      ETSTREAM_ASSIGN(auto key, named.string("key"));
+      entry.key = std::move(key).value_or("");
+      ETSTREAM_ASSIGN(entry.layout, read_layout(named));
+      ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>("segment_index"));
+      if (entry.segment >= segments.size()) {
+        return named.corrupt(text("a segment below ", segments.size()), text(entry.segment));
+      }
+      const SegmentInfo& segment = segments[entry.segment];
+      entry.offset = segment.offset;
+      ETSTREAM_ASSIGN(entry.data, parts_->file.slice(segment.offset, segment.size));
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  });
+}
+
+Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
+  return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    ETSTREAM_ASSIGN(auto segments, read_segments(root, parts_->file, parts_->header.segment_base_offset));
+    ETSTREAM_ASSIGN(const auto entries, this->entries());
+    std::vector<std::uint64_t> more(segments.size());
+    for (const NamedTensorData& entry : entries) {
+      std::string& use = segments[entry.segment].use;
+      if (use.empty()) {
+        use = use_of(entry);
+      } else {
+        ++more[entry.segment];
+      }
+    }
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      if (more[i] > 0) segments[i].use += text(" and ", counted(more[i], "more key"));
+    }
+    return segments;
+  });
+}
+
+namespace {
+
+/// `data_size` are the bytes of the entry's segment.
+Result<void> check_entry(const FlatbufferView& view, const TableReader& named, std::uint64_t data_size,
+                         Findings& findings) {
+  ETSTREAM_ASSIGN(const auto layout, named.child("tensor_layout"));
+  if (!layout) return {};
+  ETSTREAM_ASSIGN(const auto bytes, check_shape(view, *layout, findings));
+  if (!bytes || *bytes == data_size) return {};
+  const Error wrong = layout->corrupt(text("data of the ", *bytes, " bytes that its layout says"),
+                                      text("a segment of ", data_size));
+  // A reader takes as much as the layout says.
+  if (*bytes > data_size) {
+    add_error(findings, wrong.message);
+  } else {
+    add_warning(findings, wrong.message);
+  }
+  return {};
+}
+
+Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
+                           const TensorDataHeader& header, const std::vector<SegmentInfo>& segments,
+                           Findings& findings) {
+  ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+  std::set<std::string> keys;
+  for (std::uint32_t i = 0; i < listed.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
+    const auto error = [&](std::string_view expected, std::string_view found) {
+      add_error(findings, named.corrupt(expected, found).message);
+    };
+    ETSTREAM_ASSIGN(const auto key, named.string("key"));
+    if (!key) error("NamedData.key", "none");
+    if (key && !keys.insert(*key).second) error("each key once", quote(*key));
+    ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
+    if (index >= segments.size()) {
+      error(text("NamedData.segment_index from 0 to below ", segments.size()), text(index));
+      continue;
+    }
+    // ExecuTorch compares a segment's end, counted from the base offset, with the end of all segments,
+    // counted from the beginning of the file.
+    const SegmentInfo& segment = segments[index];
+    const std::uint64_t end = segment.offset - header.segment_base_offset + segment.size;
+    const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;
+    if (end > announced) {
+      error(text("a segment inside the ", announced, " bytes that the header announces, or ExecuTorch does ",
+                 "not load it"),
+            text("its end at ", end));
+    }
+    ETSTREAM_TRY(check_entry(view, named, segment.size, findings));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> TensorDataFile::verify(Findings& findings) const {
+  constexpr std::uint32_t kVersion = 0;  // that ExecuTorch 1.5.1 writes
+  return without_exceptions([&]() -> Result<void> {
+    const auto check = [&]() -> Result<void> {
+      const FlatbufferView& view = parts_->view;
+      const TensorDataHeader& header = parts_->header;
+      ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header.range()}));
+      add_warnings(findings, std::move(flaws));
+      ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
+      ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
+      if (version > kVersion) {
+        add_error(findings, root.corrupt(text("schema version ", kVersion), text(version)).message);
+      }
+      for (const std::string_view name : {"segments", "named_data"}) {
+        ETSTREAM_ASSIGN(const bool has, root.has(name));
+        if (!has) add_error(findings, root.corrupt(text("FlatTensor.", name), "none").message);
+      }
+      ETSTREAM_ASSIGN(const auto segments, read_segments(root, parts_->file, header.segment_base_offset));
+      const SegmentRoom room{"the file", header.flatbuffer_end(), header.segment_base_offset,
+                             header.segment_data_size, TensorDataHeader::kPosition + 32};
+      ETSTREAM_TRY(check_segments(view, parts_->file, segments, room, findings));
+      return check_entries(view, root, header, segments, findings);
+    };
+    auto done = check();
+    if (done || done.error().code != ErrorCode::kCorrupt) return done;
+    add_error(findings, std::move(done).error().message);
+    return {};
+  });
+}
+
+}  // namespace etstream

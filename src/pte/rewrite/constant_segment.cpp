@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pte/rewrite/constant_segment.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/scalar_type.h"
+
+namespace etstream {
+namespace {
+
+using Sizes = std::vector<std::optional<std::uint64_t>>;
+
+/// How long the data of each constant is, by the tensors that refer to it.
+Result<Sizes> constant_sizes(const ProgramDraft& draft, std::size_t count) {
+  Sizes sizes(count);
+  for (const ProgramTensor& tensor : draft.tensors) {
+    if (!tensor.is_constant() || tensor.buffer >= count) continue;
+    ETSTREAM_ASSIGN(const TableReader table, table_of(draft.view, tensor));
+    ETSTREAM_ASSIGN(const auto type, table.scalar<ScalarType>("scalar_type"));
+    ETSTREAM_ASSIGN(const auto dimensions, table.values<std::int32_t>("sizes"));
+    const auto bytes = byte_size(type, dimensions);
+    if (!bytes) return table.corrupt("a constant tensor", bytes.error().message);
+    sizes[tensor.buffer] = std::max(sizes[tensor.buffer].value_or(0), *bytes);
+  }
+  return sizes;
+}
+
+/// Where each piece is in the segment: without the padding behind it, where its length is known.
+Result<void> split(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, const Sizes& sizes) {
+  const ByteSource segment = subsegments.segment ? draft.segments[*subsegments.segment].source : ByteSource();
+  const std::vector<std::uint64_t>& offsets = subsegments.offsets;
+  std::vector<ByteSource> pieces;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::uint64_t end = i + 1 < offsets.size() ? offsets[i + 1] : segment.size();
+    const std::uint64_t room = end < offsets[i] ? 0 : end - offsets[i];
+    const std::uint64_t size = sizes[i].value_or(room);
+    if (!range_fits(offsets[i], size, segment.size()) || end < offsets[i] || size > room) {
+      return draft.view.corrupt(subsegments.position.value_or(0),
+                                text("room for the ", size, " bytes of piece ", i, " in its segment"),
+                                text(room));
+    }
+    ETSTREAM_ASSIGN(ByteSource piece, segment.slice(offsets[i], size));
+    pieces.push_back(std::move(piece));
+  }
+  subsegments.pieces = std::move(pieces);
+  return {};
+}
+
+}  // namespace
+
+Result<void> split_constants(ProgramDraft& draft) {
+  if (draft.constants && draft.constants->pieces) return {};
+  if (!draft.constants) draft.constants.emplace();
+  ProgramDraft::Subsegments& constants = *draft.constants;
+  if (!constants.segment) {
+    constants.segment = static_cast<std::uint32_t>(draft.segments.size());
+    draft.segments.push_back({{}, "constants"});
+    draft.order.insert(draft.order.begin(), *constants.segment);
+  }
+  if (draft.inline_constants.empty() || !constants.offsets.empty()) {
+    ETSTREAM_ASSIGN(const Sizes sizes, constant_sizes(draft, constants.offsets.size()));
+    return split(draft, constants, sizes);
+  }
+  constants.pieces.emplace();
+  for (const auto& entry : draft.inline_constants) constants.pieces->push_back(entry.data);
+  draft.inline_constants.clear();
+  draft.has_same_inline_constants = false;
+  return {};
+}
+
+Result<void> split_mutable_data(ProgramDraft& draft) {
+  for (ProgramDraft::Subsegments& subsegments : draft.mutable_data) {
+    if (subsegments.pieces) continue;
+    ETSTREAM_TRY(split(draft, subsegments, Sizes(subsegments.offsets.size())));
+  }
+  return {};
+}
+
+Result<void> join(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, std::uint32_t alignment) {
+  std::vector<ByteSource> parts;
+  std::uint64_t end = 0;
+  subsegments.offsets.clear();
+  for (const ByteSource& piece : *subsegments.pieces) {
+    const std::uint64_t padding = padding_to(end, alignment);
+    const auto begin = checked_add(end, padding);
+    const auto next = begin ? checked_add(*begin, piece.size()) : std::nullopt;
+    if (!next) return make_error(ErrorCode::kTooLarge, "the constants would be over 2^64 - 1 bytes");
+    parts.push_back(ByteSource::zeros(padding));
+    parts.push_back(piece);
+    subsegments.offsets.push_back(*begin);
+    end = *next;
+  }
+  ProgramDraft::Segment& segment = draft.segments[*subsegments.segment];
+  ETSTREAM_ASSIGN(segment.source, ByteSource::concatenation(std::move(parts)));
+  segment.offset.reset();
+  return {};
+}
+
+}  // namespace etstream

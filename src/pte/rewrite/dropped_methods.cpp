@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pte/rewrite/dropped_methods.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "io/find_keys.h"
+#include "pte/rewrite/constant_segment.h"
+#include "pte/rewrite/delegate_data.h"
+
+namespace etstream {
+namespace {
+
+using TensorTest = std::function<bool(const ProgramTensor&)>;
+
+/// The numbers of the methods of these names, in Program.execution_plan.
+Result<std::set<std::uint32_t>> find_methods(const ProgramDraft& draft,
+                                             const std::vector<std::string>& names) {
+  std::set<std::uint32_t> found;
+  std::set<std::string_view> wanted(names.begin(), names.end());
+  std::string there;
+  ETSTREAM_ASSIGN(const TableList plans, draft.root.tables("execution_plan"));
+  for (std::uint32_t i = 0; i < plans.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
+    ETSTREAM_ASSIGN(const auto name, plan.string("name"));
+    if (std::find(names.begin(), names.end(), name.value_or("")) != names.end()) found.insert(i);
+    wanted.erase(name.value_or(""));
+    there += (there.empty() ? "" : ", ") + quote(name.value_or(""));
+  }
+  if (!wanted.empty()) {
+    return make_error(ErrorCode::kNotFound, draft.view.name(), ": has no method ",
+                      quote(std::string(*wanted.begin())), ", it has ", there);
+  }
+  if (found.size() == plans.size()) {
+    return make_error(ErrorCode::kInvalidArgument, draft.view.name(), ": no method would be left of ", there);
+  }
+  return found;
+}
+
+/// Takes from `pieces` those that `gone` tensors use and none of the draft's does, of the tensors that
+/// `uses` them, and has the others' tensors follow.
+void remove_pieces(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments,
+                   const std::vector<ProgramTensor>& gone, const TensorTest& uses) {
+  std::set<std::uint32_t> used;
+  std::set<std::uint32_t> unused;
+  for (const ProgramTensor& tensor : draft.tensors) {
+    if (uses(tensor)) used.insert(tensor.buffer);
+  }
+  for (const ProgramTensor& tensor : gone) {
+    if (uses(tensor) && !used.contains(tensor.buffer)) unused.insert(tensor.buffer);
+  }
+  std::vector<std::uint32_t> numbers;
+  std::vector<ByteSource> kept;
+  for (std::uint32_t i = 0; i < subsegments.pieces->size(); ++i) {
+    numbers.push_back(static_cast<std::uint32_t>(kept.size()));
+    if (!unused.contains(i)) kept.push_back((*subsegments.pieces)[i]);
+  }
+  for (std::size_t i = 0; i < draft.tensors.size(); ++i) {
+    ProgramTensor& tensor = draft.tensors[i];
+    if (!uses(tensor) || tensor.buffer >= numbers.size() || numbers[tensor.buffer] == tensor.buffer) continue;
+    tensor.buffer = numbers[tensor.buffer];
+    draft.changed_tensors.insert(i);
+  }
+  subsegments.pieces = std::move(kept);
+}
+
+/// Only a placeholder is left of it, which ExecuTorch does not write.
+void remove_mutable_data(ProgramDraft& draft) {
+  std::erase(draft.order, *draft.mutable_data.front().segment);
+  draft.mutable_data.clear();
+  draft.has_same_mutable_data = false;
+}
+
+Result<void> remove_tensor_data(ProgramDraft& draft, const std::vector<ProgramTensor>& gone) {
+  const auto any = [&](const TensorTest& test) { return std::any_of(gone.begin(), gone.end(), test); };
+  const auto is_constant = [](const ProgramTensor& tensor) { return tensor.is_constant(); };
+  const auto has_state = [](const ProgramTensor& tensor) { return tensor.has_initial_state(); };
+  if (any(is_constant)) {
+    ETSTREAM_TRY(split_constants(draft));
+    remove_pieces(draft, *draft.constants, gone, is_constant);
+  }
+  // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
+  if (any(has_state) && draft.mutable_data.size() == 1 && draft.mutable_data.front().segment) {
+    ETSTREAM_TRY(split_mutable_data(draft));
+    remove_pieces(draft, draft.mutable_data.front(), gone, has_state);
+    if (draft.mutable_data.front().pieces->size() <= 1) remove_mutable_data(draft);
+  }
+  return {};
+}
+
+/// The keys of named data that the data of these delegates holds.
+Result<std::set<std::string>> keys_in(const ProgramDraft& draft,
+                                      const std::vector<DelegateReference>& delegates,
+                                      const std::set<std::string>& keys) {
+  std::set<std::string> found;
+  std::set<std::pair<bool, std::uint32_t>> read;
+  for (const DelegateReference& reference : delegates) {
+    if (!read.insert({reference.in_segment, reference.index}).second) continue;
+    const ByteSource& data = reference.in_segment ? draft.segments[reference.index].source
+                                                  : draft.inline_delegates[reference.index].data;
+    ETSTREAM_TRY(find_keys(data, keys, found));
+  }
+  return found;
+}
+
+/// Backends ask for named data by keys that their delegates' data holds.
+Result<void> remove_named_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone) {
+  std::set<std::string> keys;
+  for (const ProgramDraft::NamedData& named : draft.named_data) keys.insert(named.key);
+  if (keys.empty()) return {};
+  ETSTREAM_ASSIGN(std::set<std::string> unused, keys_in(draft, gone, keys));
+  ETSTREAM_ASSIGN(const std::set<std::string> used, keys_in(draft, draft.delegates, unused));
+  for (const std::string& key : used) unused.erase(key);
+  for (const ProgramTensor& tensor : draft.tensors) unused.erase(tensor.name);
+  if (unused.empty()) return {};
+  std::set<std::uint32_t> kept_segments;
+  std::set<std::uint32_t> gone_segments;
+  for (const ProgramDraft::NamedData& named : draft.named_data) {
+    (unused.contains(named.key) ? gone_segments : kept_segments).insert(named.segment);
+  }
+  std::erase_if(draft.named_data, [&](const auto& named) { return unused.contains(named.key); });
+  std::erase_if(draft.order, [&](std::uint32_t i) {
+    return gone_segments.contains(i) && !kept_segments.contains(i) && draft.segments[i].label == "named data";
+  });
+  draft.has_same_named_data = false;
+  return {};
+}
+
+}  // namespace
+
+Result<void> drop_methods(ProgramDraft& draft, const std::vector<std::string>& names) {
+  ETSTREAM_ASSIGN(const auto dropped, find_methods(draft, names));
+  const auto take_out = [&](auto& all) {
+    const auto is_kept = [&](const auto& one) { return !dropped.contains(one.method); };
+    const auto first_gone = std::stable_partition(all.begin(), all.end(), is_kept);
+    std::remove_reference_t<decltype(all)> gone(first_gone, all.end());
+    all.erase(first_gone, all.end());
+    return gone;
+  };
+  std::vector<std::uint64_t> kept;
+  for (std::uint32_t i = 0; i < draft.methods.size(); ++i) {
+    if (!dropped.contains(i)) kept.push_back(draft.methods[i]);
+  }
+  draft.methods = std::move(kept);
+  draft.has_all_methods = false;
+  // Of a constant that none but they use only their tensors say how long it is.
+  const auto is_gone = [&](const ProgramTensor& tensor) { return dropped.contains(tensor.method); };
+  if (std::any_of(draft.tensors.begin(), draft.tensors.end(),
+                  [&](const ProgramTensor& tensor) { return is_gone(tensor) && tensor.is_constant(); })) {
+    ETSTREAM_TRY(split_constants(draft));
+  }
+  const std::vector<ProgramTensor> gone_tensors = take_out(draft.tensors);
+  const std::vector<DelegateReference> gone_delegates = take_out(draft.delegates);
+  ETSTREAM_TRY(remove_tensor_data(draft, gone_tensors));
+  ETSTREAM_TRY(remove_named_data(draft, gone_delegates));
+  remove_delegate_data(draft, gone_delegates);
+  return {};
+}
+
+}  // namespace etstream

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ProgramDraft: a program between reading and packing: where its data is, in terms that stay the same while
+// methods go, data moves and segments get other numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "etstream/program.h"
+#include "flatbuffer/edited_values.h"
+#include "flatbuffer/table_reader.h"
+#include "pte/delegate_references.h"
+#include "pte/program_tensors.h"
+
+namespace etstream {
+
+/// Segments are named by their indices in `segments`, which nothing changes: those that go are only left out
+/// of `order`.
+struct ProgramDraft {
+  struct Segment {
+    ByteSource source;
+    std::string label;                                     // what it is used for
+    std::uint32_t alignment = 1;                           // that it has of its own, a power of two
+    std::optional<std::uint64_t> position = std::nullopt;  // of its table; none for one to be added
+    /// From the first one on, in the program that was read; none if the source has changed.
+    std::optional<std::uint64_t> offset = std::nullopt;
+  };
+  /// Pieces of one segment: constant tensors, or the initial state of mutable ones. Piece 0 is a placeholder.
+  struct Subsegments {
+    std::optional<std::uint64_t> position;  // of the table that says where they are
+    std::optional<std::uint32_t> segment;   // none where the program has no segments
+    std::vector<std::uint64_t> offsets;
+    std::optional<std::vector<ByteSource>> pieces;  // once they are to be laid out anew
+  };
+  struct NamedData {
+    std::optional<std::uint64_t> position;  // of its table
+    std::string key;
+    std::uint32_t segment = 0;
+  };
+  /// An entry of Program.constant_buffer or Program.backend_delegate_data.
+  struct InlineData {
+    std::optional<std::uint64_t> position;  // of its table
+    ByteSource data;
+  };
+
+  ProgramDraft(const FlatbufferView& of, const TableReader& its_root) : view(of), root(its_root) {}
+
+  const FlatbufferView& view;
+  TableReader root;
+
+  std::vector<std::uint64_t> methods;  // where the tables are of those that stay
+  bool has_all_methods = true;
+  bool has_stack_traces = true;
+
+  std::vector<Segment> segments;
+  std::vector<std::uint32_t> order;  // in the file
+
+  std::vector<ProgramTensor> tensors;  // of the methods that stay
+  std::set<std::size_t> changed_tensors;
+  std::optional<Subsegments> constants;
+  std::vector<InlineData> inline_constants;
+  bool has_same_inline_constants = true;
+  std::vector<Subsegments> mutable_data;
+  bool has_same_mutable_data = true;
+  std::vector<NamedData> named_data;
+  bool has_same_named_data = true;
+  std::vector<DelegateReference> delegates;  // indices are in `segments` or in `inline_delegates`
+  std::vector<InlineData> inline_delegates;
+  bool has_same_inline_delegates = true;
+};
+
+/// Where a segment's bytes are.
+struct DraftSource {
+  ByteSource source;
+  std::uint32_t alignment = 1;          // see ProgramDraft::Segment
+  std::optional<std::uint64_t> offset;  // there too
+};
+
+/// The draft of a program as it is; `sources` has an entry for each of its segments. Errors: kUnsupported for
+/// a field that its schema lacks, which would be lost; kCorrupt for an index that leads nowhere; those of
+/// FlatbufferView.
+[[nodiscard]] Result<ProgramDraft> read_draft(const FlatbufferView& view,
+                                              const std::vector<DraftSource>& sources);
+[[nodiscard]] Result<ProgramDraft> read_draft(const ProgramFile& program);
+
+/// Where segments lie, from the first one on; in the order of the draft.
+struct PlacedSegment {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+/// Puts what the draft says in place of the values of the program that was read. `placed` has an entry for
+/// each of `draft.order`. Errors: those of FlatbufferView.
+[[nodiscard]] Result<void> set_values(const ProgramDraft& draft, const std::vector<PlacedSegment>& placed,
+                                      EditedValues& values);
+
+}  // namespace etstream

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// From a draft of a program to its layout: alignments, places of segments, the flatbuffer around them.
+#pragma once
+
+#include <cstdint>
+
+#include "container/extended_header.h"
+#include "etstream/layout.h"
+#include "etstream/program_layout.h"
+#include "etstream/result.h"
+#include "etstream/writer_version.h"
+#include "pte/rewrite/program_draft.h"
+
+namespace etstream {
+
+inline constexpr std::uint32_t kMostInlineAlignment = 65536;  // of tensors and delegates
+inline constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
+
+/// What the bytes of a program depend on besides its content. The defaults are ExecuTorch's.
+struct ProgramStyle {
+  std::uint32_t segments = 128;
+  /// Of constant tensors in their segment.
+  std::uint32_t tensors = 16;
+  /// Of the data of delegates in the flatbuffer.
+  std::uint32_t delegates = 16;
+  /// What the extended header is padded to: the largest alignment in the schema, which is that of delegates
+  /// or the one that tensors were exported with. At least the header's own size.
+  std::uint32_t header = ExtendedHeader::kSize;
+  /// Whether it is `tensors` that the header is padded to.
+  bool header_is_for_tensors = false;
+  WriterVersion writer = {};
+};
+
+/// What `program` was written with, as far as it shows that; `draft` is of it and unchanged. What it does not
+/// show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default. Errors:
+/// those of reading.
+[[nodiscard]] Result<ProgramStyle> observe_style(const ProgramFile& program, const ProgramDraft& draft);
+
+/// Error: kInvalidArgument for an alignment that is none.
+[[nodiscard]] Result<void> check(const ProgramLayoutOptions& options);
+
+/// The layout of `draft`, with these options in place of what was `observed`. Errors: see plan().
+[[nodiscard]] Result<Layout> lay_out(ProgramDraft draft, const ProgramStyle& observed,
+                                     const ProgramLayoutOptions& options);
+
+/// The flatbuffer of a program in this style, with room for an extended header where `has_header`. `values`
+/// are of `view`. Errors: those of pack().
+[[nodiscard]] Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values,
+                                          const ProgramStyle& style, bool has_header);
+
+/// Has `flatbuffer`, which pack_program() made with room for it, hold `header`.
+void put_header(Layout& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style);
+
+}  // namespace etstream

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pte/rewrite/program_values.h"
+
+#include <cstdlib>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "flatbuffer/schema_packer.h"
+
+namespace etstream {
+namespace {
+
+/// Gives what another reader does, but for data, which it keeps and says to be absent. The packer asks for
+/// each entry of a list once and in order, and for its fields in theirs.
+class DataTaker final : public ValueReader {
+ public:
+  DataTaker(const Schema& schema, ValueReader& values, ProgramDescription& out)
+      : values_(values),
+        out_(out),
+        storage_(place(schema, "Buffer", "storage")),
+        delegate_data_(place(schema, "BackendDelegateInlineData", "data")),
+        segment_size_(place(schema, "DataSegment", "size")),
+        segment_data_(place(schema, "DataSegment", "data")),
+        segment_alignment_(place(schema, "DataSegment", "alignment")) {}
+
+  ValueNode root() override { return values_.root(); }
+  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
+    ETSTREAM_ASSIGN(FieldValue value, values_.field(node, table, field));
+    const Place asked{table, field};
+    if (asked == storage_) {
+      out_.constants.push_back(bytes_of(value));
+    } else if (asked == delegate_data_) {
+      out_.delegate_data.push_back(bytes_of(value));
+    } else if (asked == segment_size_) {
+      sizes_.push_back(number_of(value));
+    } else if (asked == segment_data_) {
+      out_.segments.push_back({bytes_of(value)});
+      has_data_.push_back(!std::holds_alternative<AbsentValue>(value));
+    } else if (asked == segment_alignment_) {
+      out_.segments.back().alignment = static_cast<std::uint32_t>(number_of(value).value_or(1));
+    } else {
+      return value;
+    }
+    return FieldValue(AbsentValue{});
+  }
+  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override {
+    return values_.element(vector, i);
+  }
+
+  /// Gives segments without data that of `program`, unless it is null, and checks that all have theirs.
+  Result<void> complete_segments(const ProgramFile* program, const std::string& name) {
+    std::vector<SegmentInfo> found;
+    if (program) {
+      ETSTREAM_ASSIGN(found, program->segments());
+    }
+    for (std::size_t i = 0; i < out_.segments.size(); ++i) {
+      ByteSource& data = out_.segments[i].data;
+      if (!has_data_[i] && i < found.size()) {
+        ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
+      }
+      if (sizes_[i].value_or(data.size()) == data.size()) continue;
+      return make_error(ErrorCode::kInvalidArgument, name, ": segments[", i, "]: expected data of ",
+                        *sizes_[i], " bytes as its size says, found ", data.size(),
+                        has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
+    }
+    return {};
+  }
+
+ private:
+  using Place = std::pair<std::size_t, std::size_t>;
+
+  static Place place(const Schema& schema, std::string_view table, std::string_view field) {
+    const auto index = schema.find_table(table);
+    const auto field_index = index ? schema.find_field(*index, field) : std::nullopt;
+    if (!field_index) std::abort();
+    return {*index, *field_index};
+  }
+
+  static ByteSource bytes_of(const FieldValue& value) {
+    if (const auto* source = std::get_if<ByteSource>(&value)) return *source;
+    const auto* bytes = std::get_if<BytesValue>(&value);
+    return bytes ? ByteSource::owned({bytes->begin(), bytes->end()}) : ByteSource();
+  }
+
+  static std::optional<std::uint64_t> number_of(const FieldValue& value) {
+    const auto* scalar = std::get_if<ScalarValue>(&value);
+    return scalar ? std::optional(scalar->bits) : std::nullopt;
+  }
+
+  ValueReader& values_;
+  ProgramDescription& out_;
+  const Place storage_;
+  const Place delegate_data_;
+  const Place segment_size_;
+  const Place segment_data_;
+  const Place segment_alignment_;
+  std::vector<std::optional<std::uint64_t>> sizes_;  // of segments, as they say
+  std::vector<bool> has_data_;                       // of segments
+};
+
+}  // namespace
+
+Result<Schema> with_segment_data(Schema schema) {
+  FieldType data;
+  data.name = "data";
+  data.kind = FieldKind::kInlineVector;
+  data.width = 1;
+  FieldType alignment;
+  alignment.name = "alignment";
+  alignment.width = alignment.natural_alignment = sizeof(std::uint32_t);
+  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(data)));
+  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(alignment)));
+  return schema;
+}
+
+Result<ProgramDescription> describe_program(const Schema& schema, ValueReader& values,
+                                            const ProgramFile* segments_from, const std::string& name) {
+  ProgramDescription out;
+  DataTaker taker(schema, values, out);
+  ETSTREAM_ASSIGN(const Layout layout, pack(schema, taker));
+  ETSTREAM_TRY(taker.complete_segments(segments_from, name));
+  ETSTREAM_ASSIGN(out.metadata, source_of(layout));
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program's description from values of any kind: its tables are packed without their data, which is set
+// aside.
+#pragma once
+
+#include <string>
+
+#include "etstream/program.h"
+#include "etstream/program_description.h"
+#include "etstream/result.h"
+#include "flatbuffer/schema.h"
+#include "flatbuffer/value_reader.h"
+
+namespace etstream {
+
+/// The schema of programs, in which segments have their data with them, and may say what it is aligned to.
+[[nodiscard]] Result<Schema> with_segment_data(Schema schema);
+
+/// What `values`, which go by such a schema, describe. Segments without data have that of `segments_from`, by
+/// their index, unless it is null. `name` is what messages call the values. Errors: those of pack();
+/// kInvalidArgument for a segment without data, or with data of another size than it says.
+[[nodiscard]] Result<ProgramDescription> describe_program(const Schema& schema, ValueReader& values,
+                                                          const ProgramFile* segments_from,
+                                                          const std::string& name);
+
+}  // namespace etstream

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Refuses what the schema of an older release of ExecuTorch has no field for.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "etstream/writer_version.h"
+#include "flatbuffer/value_reader.h"
+
+namespace etstream {
+
+/// Gives a program's values as `values` does, which outlives it. Error, of field(): kInvalidArgument for one
+/// that is not its default in a field that came after `release`.
+class ReleaseFields final : public ValueReader {
+ public:
+  ReleaseFields(const Schema& schema, ValueReader& values, ExecutorchRelease release);
+
+  ValueNode root() override { return values_.root(); }
+  Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
+  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override {
+    return values_.element(vector, i);
+  }
+
+ private:
+  const Schema& schema_;
+  ValueReader& values_;
+  const ExecutorchRelease release_;
+  std::vector<std::pair<std::size_t, std::size_t>> newer_;  // indices of tables, and of fields in them
+};
+
+}  // namespace etstream

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pte/xnnpack_payload.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/table_reader.h"
+#include "xnnpack_graph_bfbs_generated.h"
+
+namespace etstream {
+namespace {
+
+/// At offset 4, where a flatbuffer has its identifier: magic, u16 length, u32 offset and u32 size of the
+/// graph, u32 offset and u64 size of the constant data behind it (backends/xnnpack/runtime/XNNHeader.cpp of
+/// ExecuTorch 1.5.1).
+constexpr std::uint64_t kMagicPosition = 4;
+constexpr std::uint64_t kHeaderEnd = 30;
+constexpr std::uint64_t kGraphPosition = 10;
+constexpr std::uint64_t kConstantsPosition = 18;
+
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+/// Where the graph is in a payload that has a header. Error: kCorrupt.
+Result<ByteSource> graph_of(const ByteSource& payload, std::span<const std::byte> header,
+                            const std::string& name) {
+  const auto number = [&]<class T>(std::uint64_t position, T value) {
+    std::memcpy(&value, header.data() + position, sizeof(value));
+    return std::uint64_t{value};
+  };
+  const Range graph{number(kGraphPosition, std::uint32_t{}), number(kGraphPosition + 4, std::uint32_t{})};
+  const Range constants{number(kConstantsPosition, std::uint32_t{}),
+                        number(kConstantsPosition + 4, std::uint64_t{})};
+  const auto corrupt = [&](std::uint64_t position, std::string_view what, const Range& found) {
+    return make_error(ErrorCode::kCorrupt, name, ": offset ", position, ": expected ", what, " inside ",
+                      counted(payload.size(), "byte"), ", found ", found.size, " bytes from ", found.offset,
+                      " on");
+  };
+  if (!range_fits(graph.offset, graph.size, payload.size())) return corrupt(kGraphPosition, "a graph", graph);
+  if (!range_fits(constants.offset, constants.size, payload.size()) ||
+      constants.offset < graph.offset + graph.size) {
+    return corrupt(kConstantsPosition, "constants behind the graph and", constants);
+  }
+  return payload.slice(graph.offset, graph.size);
+}
+
+/// Version XN00 has fields less, of those that are not read.
+Result<void> check_identifier(const ByteSource& graph, const std::string& name) {
+  std::array<char, 4> identifier{};
+  std::string_view found;
+  if (range_fits(kMagicPosition, identifier.size(), graph.size())) {
+    ETSTREAM_TRY(graph.read_at(kMagicPosition, std::as_writable_bytes(std::span(identifier))));
+    found = std::string_view(identifier.data(), identifier.size());
+  }
+  if (found == "XN00" || found == "XN01") return {};
+  return make_error(ErrorCode::kCorrupt, name, ": offset ", kMagicPosition,
+                    ": expected the identifier of XNNPACK's graph (XN00, XN01), found ", quote(found));
+}
+
+Result<std::vector<XnnpackConstant>> constants_in(const FlatbufferView& graph) {
+  ETSTREAM_TRY(verify_flatbuffer(graph));
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(graph));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables("constant_data"));
+  std::vector<XnnpackConstant> out;
+  for (std::uint32_t i = 1; i < listed.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader constant, listed.at(i));
+    ETSTREAM_ASSIGN(auto key, constant.string("named_key"));
+    if (!key) continue;
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>("size"));
+    out.push_back({std::move(*key), size});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
+                                                            const std::string& name) {
+  ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<xnnpack_graph::XNNGraphBinarySchema>());
+  std::array<std::byte, kHeaderEnd> header{};
+  if (payload.size() < header.size()) {
+    return make_error(ErrorCode::kCorrupt, name, ": offset 0: expected XNNPACK's header of ", header.size(),
+                      " bytes, found ", payload.size());
+  }
+  ETSTREAM_TRY(payload.read_at(0, header));
+  constexpr std::string_view kMagic = "XH00";
+  const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
+  ByteSource graph = payload;
+  if (has_header) {
+    ETSTREAM_ASSIGN(graph, graph_of(payload, header, name));
+  }
+  ETSTREAM_TRY(check_identifier(graph, name));
+  ETSTREAM_ASSIGN(const FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
+  ETSTREAM_ASSIGN(auto constants, constants_in(view));
+  // Without a header all constants are in the graph.
+  if (!has_header) constants.clear();
+  return constants;
+}
+
+}  // namespace etstream

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "etstream/inspect.h"
+#include "etstream/program_graph.h"
+#include "etstream/program_layout.h"
+#include "flatbuffer/table_reader.h"
+#include "io/hash_source.h"
+#include "pte/program_parts.h"
+#include "report/diff_list.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+using Graphs = std::vector<ProgramGraph>;
+
+/// Data that a program has, under what it is compared by.
+struct ProgramPayload {
+  std::string key;   // "'linear.weight'", or "constant 3" where the program says no name
+  std::string what;  // "constant float32 [3, 4]"
+  ByteSource data;
+};
+
+Result<Graphs> read_graphs(const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  Graphs graphs;
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(ProgramGraph graph, ProgramGraph::read(program, i));
+    graphs.push_back(std::move(graph));
+  }
+  return graphs;
+}
+
+std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32_t>& values) {
+  std::string out;
+  for (const std::uint32_t value : values) {
+    out += text(out.empty() ? "" : ", ", describe(graph.values[value].info));
+  }
+  return out;
+}
+
+/// All of a value but for where it is in planned memory, and for its data.
+std::string value_text(const GraphValue& value) {
+  std::string doubles;
+  for (const double number : value.doubles) doubles += text(" ", exact_text(number));
+  std::string out = text(describe(value.info), " ", name_of(value.storage), " ", printable(value.name),
+                         printable(value.string), list_text(value.items), doubles, list_text(value.bools));
+  if (const auto* tensor = std::get_if<TensorInfo>(&value.info)) {
+    out += text(" in order ", list_text(tensor->dim_order));
+  }
+  return out;
+}
+
+std::string place_text(const GraphValue& value) {
+  return value.memory_id == 0 ? "not planned" : text("memory ", value.memory_id, " at ", value.memory_offset);
+}
+
+std::string call_text(const ProgramGraph& graph, const GraphCall& call) {
+  const bool is_jump = call.kind == GraphCall::Kind::kJumpIfFalse;
+  return text(printable(graph.name_of(call)), " ", list_text(call.args),
+              is_jump ? text(" to ", call.destination) : "");
+}
+
+/// Compares two lists place by place, and says how many entries differ and which is the first.
+template <class T, class Text>
+void compare_entries(DiffList& list, std::string_view noun, const std::vector<T>& a, const std::vector<T>& b,
+                     Text text_of) {
+  list.compare(text("number of ", noun, "s"), std::to_string(a.size()), std::to_string(b.size()));
+  std::optional<std::size_t> first;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (text_of(0, a[i]) == text_of(1, b[i])) continue;
+    if (!first) first = i;
+    ++count;
+  }
+  if (!first) return;
+  const std::string subject =
+      count == 1 ? text(noun, " ", *first) : text(counted(count, noun), ", the first of them ", *first);
+  list.compare(subject, text_of(0, a[*first]), text_of(1, b[*first]));
+}
+
+void compare_operators(DiffList& list, const ProgramGraph& a, const ProgramGraph& b) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> calls;
+  const auto count = [&](const ProgramGraph& graph, auto member) {
+    for (const GraphCall& call : graph.calls) {
+      if (call.kind == GraphCall::Kind::kKernel) ++(calls[printable(graph.name_of(call))].*member);
+    }
+  };
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  count(a, &Counts::first);
+  count(b, &Counts::second);
+  const auto told = [](std::uint64_t n) { return n == 0 ? "" : counted(n, "call"); };
+  for (const auto& [name, both] : calls) {
+    list.compare(text("operator ", name), told(both.first), told(both.second));
+  }
+}
+
+Result<void> compare_delegates(DiffList& list, const ProgramGraph& a, const ProgramGraph& b) {
+  const auto told = [](const std::vector<GraphDelegate>& delegates, std::size_t i) {
+    return i < delegates.size() ? printable(delegates[i].backend) : "";
+  };
+  const auto place = [](const GraphDelegate& delegate) {
+    return delegate.in_segment ? "in a segment" : "in the flatbuffer";
+  };
+  for (std::size_t i = 0; i < std::max(a.delegates.size(), b.delegates.size()); ++i) {
+    const std::string subject = text("delegate ", i);
+    const std::string backend = told(a.delegates, i);
+    list.compare(subject, backend, told(b.delegates, i));
+    if (i >= a.delegates.size() || i >= b.delegates.size()) continue;
+    list.compare_layout(subject, place(a.delegates[i]), place(b.delegates[i]));
+    ETSTREAM_TRY(
+        list.compare_bytes(text(subject, " (", backend, ")"), "", a.delegates[i].data, b.delegates[i].data));
+  }
+  return {};
+}
+
+Result<void> compare_methods(DiffList list, const ProgramGraph& a, const ProgramGraph& b) {
+  list.compare("inputs", values_text(a, a.inputs), values_text(b, b.inputs));
+  list.compare("outputs", values_text(a, a.outputs), values_text(b, b.outputs));
+  compare_operators(list, a, b);
+  ETSTREAM_TRY(compare_delegates(list, a, b));
+  compare_entries(list, "call", a.calls, b.calls,
+                  [&](int which, const GraphCall& call) { return call_text(which == 0 ? a : b, call); });
+  compare_entries(list, "value", a.values, b.values,
+                  [](int, const GraphValue& value) { return value_text(value); });
+  compare_entries(list, "planned memory", a.memory_sizes, b.memory_sizes,
+                  [](int, std::uint64_t size) { return counted(size, "byte"); });
+  if (a.values.size() == b.values.size()) {
+    DiffList plan = list.within("memory plan");
+    compare_entries(plan, "value", a.values, b.values,
+                    [](int, const GraphValue& value) { return place_text(value); });
+  }
+  return {};
+}
+
+/// The constants of all methods and the data that mutable memory starts from, each once.
+std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
+  std::set<std::pair<TensorStorage, std::uint32_t>> seen;
+  std::vector<ProgramPayload> out;
+  for (const ProgramGraph& graph : graphs) {
+    for (const GraphValue& value : graph.values) {
+      const bool has_data =
+          value.storage == TensorStorage::kConstant || value.storage == TensorStorage::kMutable;
+      if (!has_data || !seen.emplace(value.storage, value.data_index).second) continue;
+      const std::string key = value.name.empty() ? text(name_of(value.storage), " ", value.data_index)
+                                                 : text(name_of(value.storage), " ", quote(value.name));
+      out.push_back({key, describe(value.info), value.data});
+    }
+  }
+  return out;
+}
+
+Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(program.parts().view));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+  std::vector<ProgramPayload> out;
+  for (std::uint32_t i = 0; i < listed.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
+    ETSTREAM_ASSIGN(const auto key, named.string("key"));
+    ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
+    if (index >= segments.size()) {
+      return named.corrupt(text("a segment below ", segments.size()), text(index));
+    }
+    ETSTREAM_ASSIGN(ByteSource data, program.file().slice(segments[index].offset, segments[index].size));
+    out.push_back({text("named data ", quote(key.value_or(""))), "", std::move(data)});
+  }
+  return out;
+}
+
+using PayloadPairs = std::map<std::string, std::pair<const ProgramPayload*, const ProgramPayload*>>;
+
+std::string payload_text(const ProgramPayload* payload) {
+  if (!payload) return "";
+  return payload->what.empty() ? counted(payload->data.size(), "byte") : payload->what;
+}
+
+/// Those of which neither program has one under the same key with the same bytes, nor one of the same shape
+/// and bytes under another key: constants without names are numbered anew when one is added.
+Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
+  PayloadPairs changed;
+  for (const auto& [key, both] : all) {
+    const bool is_alike = both.first && both.second && both.first->what == both.second->what;
+    if (is_alike) {
+      ETSTREAM_ASSIGN(const bool same, same_bytes(both.first->data, both.second->data));
+      if (same) continue;
+    }
+    changed[key] = both;
+  }
+  std::multimap<std::pair<std::string, ContentHash>, std::string> in_b;
+  for (const auto& [key, both] : changed) {
+    if (!both.second) continue;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.second->data));
+    in_b.emplace(std::pair(both.second->what, hash), key);
+  }
+  for (auto& [key, both] : changed) {
+    if (!both.first) continue;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.first->data));
+    const auto same = in_b.find({both.first->what, hash});
+    if (same == in_b.end()) continue;
+    both.first = nullptr;
+    changed[same->second].second = nullptr;
+    in_b.erase(same);
+  }
+  return changed;
+}
+
+Result<void> compare_payloads(DiffList& list, const std::vector<ProgramPayload>& a,
+                              const std::vector<ProgramPayload>& b) {
+  const auto key = [](const ProgramPayload& payload) { return payload.key; };
+  ETSTREAM_ASSIGN(const PayloadPairs changed, changed_payloads(by_key<ProgramPayload>(a, b, key)));
+  for (const auto& [name, both] : changed) {
+    if (both.first && both.second && both.first->what == both.second->what) {
+      ETSTREAM_TRY(list.compare_bytes(name, both.first->what, both.first->data, both.second->data));
+    } else {
+      list.compare(name, payload_text(both.first), payload_text(both.second));
+    }
+  }
+  return {};
+}
+
+/// The program as one layout has it, whichever it has.
+Result<ByteSource> laid_out(const ProgramFile& program) {
+  constexpr std::uint32_t kAlignment = 16;
+  ETSTREAM_ASSIGN(const Layout layout, plan(program, {.segment_alignment = kAlignment,
+                                                      .constant_tensor_alignment = kAlignment,
+                                                      .delegate_alignment = kAlignment,
+                                                      .delegates = DelegateData::kInSegments,
+                                                      .as_of = kLatestRelease,
+                                                      .vtables = VtableSharing::kOfEqualSize}));
+  std::vector<ByteSource> parts;
+  for (const Extent& extent : layout.extents) parts.push_back(extent.source);
+  return ByteSource::concatenation(std::move(parts));
+}
+
+Result<bool> same_content(const ProgramFile& a, const ProgramFile& b) {
+  ETSTREAM_ASSIGN(const ByteSource one, laid_out(a));
+  ETSTREAM_ASSIGN(const ByteSource other, laid_out(b));
+  return same_bytes(one, other);
+}
+
+Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffList& list) {
+  ETSTREAM_ASSIGN(const auto version_a, a.version());
+  ETSTREAM_ASSIGN(const auto version_b, b.version());
+  list.compare("version", std::to_string(version_a), std::to_string(version_b));
+  ETSTREAM_ASSIGN(const Graphs graphs_a, read_graphs(a));
+  ETSTREAM_ASSIGN(const Graphs graphs_b, read_graphs(b));
+  const auto name = [](const ProgramGraph& graph) { return text("method ", quote(graph.method)); };
+  for (const auto& [method, both] : by_key<ProgramGraph>(graphs_a, graphs_b, name)) {
+    list.compare(method, both.first ? "there" : "", both.second ? "there" : "");
+    if (both.first && both.second)
+      ETSTREAM_TRY(compare_methods(list.within(method), *both.first, *both.second));
+  }
+  ETSTREAM_TRY(compare_payloads(list, payloads_of(graphs_a), payloads_of(graphs_b)));
+  ETSTREAM_ASSIGN(const auto named_a, named_payloads(a));
+  ETSTREAM_ASSIGN(const auto named_b, named_payloads(b));
+  return compare_payloads(list, named_a, named_b);
+}
+
+}  // namespace
+
+Result<bool> diff_programs(const ProgramFile& a, const ProgramFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const bool same, same_content(a, b));
+  if (!same) {
+    ETSTREAM_TRY(compare_content(a, b, list));
+    if (!list.has_content()) {
+      list.compare("what is not shown here", "compile specs, stack traces, container types...", "others");
+    }
+  }
+  ETSTREAM_TRY(diff_places(a, b, same, list));
+  return same;
+}
+
+}  // namespace etstream

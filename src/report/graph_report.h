@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A method's graph as text, for Graphviz and for programs.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "etstream/program_graph.h"
+
+namespace etstream {
+
+/// In the DOT language: a box a call, an ellipse a value that is a tensor or that a call writes. Lists are
+/// drawn as their items.
+[[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
+
+/// All of it: {"method", "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"};
+/// values and calls are named by their places in these lists.
+[[nodiscard]] nlohmann::ordered_json graph_to_json(const ProgramGraph& graph);
+
+}  // namespace etstream

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/inspect.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "container/file_kind.h"
+#include "etstream/tensor_data_file.h"
+#include "tensor/dimensions.h"
+#include "weights/gguf.h"
+#include "weights/safetensors.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kLargestShown = 65536;
+
+/// A source that counts what is read from it.
+class Counted final : public ByteStorage {
+ public:
+  explicit Counted(ByteSource source) : source_(std::move(source)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    bytes_read_ += out.size();
+    return source_.read_at(offset, out);
+  }
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+
+ private:
+  const ByteSource source_;
+  mutable std::atomic<std::uint64_t> bytes_read_ = 0;
+};
+
+std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
+  return text(name_of(type), " ", list_text(sizes));
+}
+
+void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
+  std::uint64_t alignment = kLargestShown;
+  while (offset % alignment != 0) alignment /= 2;
+  inspection.parts.push_back({std::move(name), offset, size, alignment});
+}
+
+void add_segments(const std::vector<SegmentInfo>& segments, std::string_view prefix, std::uint64_t base,
+                  FileInspection& inspection) {
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].size == 0) continue;
+    const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
+    add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
+  }
+}
+
+/// Adds what a program that begins at `base` in the file consists of.
+Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
+                         FileInspection& inspection) {
+  ETSTREAM_ASSIGN(inspection.methods, program.methods());
+  ETSTREAM_ASSIGN(inspection.program, summarize(program));
+  add_part(inspection, text(prefix, "flatbuffer"), base, program.flatbuffer_size());
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  add_segments(segments, prefix, base, inspection);
+  return {};
+}
+
+/// Adds the tensors among the values. `bundle` is the file that their data lies in.
+void add_tensors(const std::vector<Value>& values, const std::string& where, const ByteSource& bundle,
+                 FileInspection& inspection) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&values[i]);
+    if (!tensor || tensor->data.size() == 0) continue;
+    add_part(inspection, text(where, i, ": ", tensor_text(tensor->scalar_type, tensor->sizes)),
+             tensor->data.offset_in(bundle).value_or(0), tensor->data.size());
+  }
+}
+
+Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspection) {
+  inspection.version = bundle.version();
+  inspection.suites = bundle.suites();
+  const auto program = bundle.open_program();
+  if (program) {
+    ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), inspection));
+  } else {
+    add_part(inspection, "program (not one that can be read)", bundle.program_offset(),
+             bundle.program().size());
+  }
+  for (const auto& suite : bundle.suites()) {
+    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
+      const std::string where = text(quote(suite.method_name), " case ", i);
+      add_tensors(test_case.inputs, where + " input ", bundle.file(), inspection);
+      add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
+    }
+  }
+  return {};
+}
+
+Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspection) {
+  ETSTREAM_ASSIGN(inspection.version, file.version());
+  ETSTREAM_ASSIGN(inspection.named_data, file.entries());
+  add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
+  ETSTREAM_ASSIGN(const auto segments, file.segments());
+  add_segments(segments, "", 0, inspection);
+  return {};
+}
+
+/// A file that is tensors behind a header.
+void add_checkpoint(const std::vector<CheckpointTensor>& tensors, const ByteSource& file,
+                    FileInspection& inspection) {
+  for (const CheckpointTensor& tensor : tensors) {
+    if (tensor.data.size() == 0) continue;
+    add_part(
+        inspection,
+        text(quote(tensor.name), ": ", tensor.layout ? describe(*tensor.layout) : printable(tensor.type)),
+        tensor.data.offset_in(file).value_or(0), tensor.data.size());
+  }
+}
+
+/// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
+void settle_parts(FileInspection& inspection) {
+  auto& parts = inspection.parts;
+  std::stable_sort(parts.begin(), parts.end(), [](const FilePart& a, const FilePart& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
+  });
+  const auto same = [](const FilePart& a, const FilePart& b) {
+    return a.offset == b.offset && a.size == b.size;
+  };
+  parts.erase(std::unique(parts.begin(), parts.end(), same), parts.end());
+  std::uint64_t end = 0;
+  std::uint64_t payload = 0;
+  for (const FilePart& part : parts) {
+    const std::uint64_t part_end = part.offset + part.size;
+    if (part_end <= end) continue;
+    payload += part_end - std::max(end, part.offset);
+    end = part_end;
+  }
+  inspection.metadata_size = inspection.size - payload;
+}
+
+}  // namespace
+
+Result<FileInspection> inspect(const ByteSource& source) {
+  return without_exceptions([&]() -> Result<FileInspection> {
+    const auto counted = std::make_shared<Counted>(source);
+    const ByteSource file(counted);
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    FileInspection inspection;
+    inspection.size = file.size();
+    if (kind == FileKind::kProgram) {
+      inspection.format = "program";
+      ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
+      ETSTREAM_ASSIGN(inspection.version, program.version());
+      ETSTREAM_TRY(add_program(program, "", 0, inspection));
+    } else if (kind == FileKind::kTensorData) {
+      inspection.format = "tensor_data";
+      ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
+      ETSTREAM_TRY(add_tensor_data(weights, inspection));
+    } else if (kind == FileKind::kSafetensors) {
+      inspection.format = "safetensors";
+      ETSTREAM_ASSIGN(const auto tensors, open_safetensors(file));
+      add_checkpoint(tensors, file, inspection);
+    } else if (kind == FileKind::kGguf) {
+      inspection.format = "gguf";
+      ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
+      inspection.version = opened.version;
+      add_checkpoint(checkpoint_tensors(std::move(opened), file), file, inspection);
+    } else {
+      inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
+      ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
+      ETSTREAM_TRY(add_bundle(bundle, inspection));
+    }
+    settle_parts(inspection);
+    inspection.bytes_read = counted->bytes_read();
+    return inspection;
+  });
+}
+
+std::string describe(const ValueInfo& info) {
+  struct Visitor {
+    std::string operator()(const TensorInfo& tensor) const {
+      const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
+      return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
+    }
+    std::string operator()(std::int64_t value) const { return text("integer ", value); }
+    std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
+    std::string operator()(double value) const { return text("double ", exact_text(value)); }
+    std::string operator()(const OtherInfo& other) const { return other.kind; }
+  };
+  return std::visit(Visitor{}, info);
+}
+
+}  // namespace etstream

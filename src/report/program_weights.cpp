@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ExecuTorch 1.5.1: Method::parse_external_constants and getTensorDataPtr look tensors up, a MergedDataMap of
+// the files and then of the program what delegates ask for (runtime/executor); another one of the files alone
+// refuses keys that come twice (extension/named_data_map).
+#include "etstream/program_weights.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "bpte/test_case_check.h"
+#include "etstream/scalar_type.h"
+#include "io/find_keys.h"
+#include "layout/same_bytes.h"
+#include "pte/data_requests.h"
+#include "pte/program_parts.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kMostKeysNamed = 10;  // of a file, with the same warning
+
+/// What tells two layouts apart, of which one is `other`.
+std::string describe_beside(const TensorLayout& layout, const TensorLayout& other) {
+  if (layout.dim_order == other.dim_order) return describe(layout);
+  return text(describe(layout), " with dim_order ", list_text(layout.dim_order));
+}
+
+class PairVerifier {
+ public:
+  PairVerifier(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights)
+      : program_(program), weights_(weights) {}
+
+  Result<Findings> run() {
+    ETSTREAM_ASSIGN(requests_, read_data_requests(program_));
+    for (std::string& error : requests_.errors) add_error(findings_, std::move(error));
+    ETSTREAM_TRY(read_entries());
+    for (const TensorRequest& request : requests_.tensors) check_tensor(request);
+    for (const DelegateRequest& request : requests_.delegates) check_delegate(request);
+    ETSTREAM_TRY(find_other_keys());
+    ETSTREAM_TRY(check_keys_in_both());
+    find_unused_keys();
+    count_other_keys();
+    for (const TensorDataFile* file : weights_) ETSTREAM_TRY(file->file().check_unchanged());
+    ETSTREAM_TRY(program_.file().check_unchanged());
+    return std::move(findings_);
+  }
+
+ private:
+  struct Entry {
+    std::size_t file = 0;  // its number
+    NamedTensorData data;
+  };
+
+  void error(const std::string& file, const auto&... words) {
+    add_error(findings_, text(file, ": ", words...));
+  }
+  void warning(const std::string& file, const auto&... words) {
+    add_warning(findings_, text(file, ": ", words...));
+  }
+  [[nodiscard]] std::string name_of(std::size_t file) const { return weights_[file]->file().name(); }
+  [[nodiscard]] std::string program_name() const { return program_.parts().view.name(); }
+
+  Result<void> read_entries() {
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      ETSTREAM_ASSIGN(auto entries, weights_[i]->entries());
+      for (NamedTensorData& entry : entries) {
+        std::string key = entry.key;
+        const auto [there, added] = entries_.try_emplace(std::move(key), Entry{i, std::move(entry)});
+        // Of those within a file its own check tells.
+        if (added || there->second.file == i) continue;
+        error(name_of(i), "key ", quote(there->first), ": expected in one file alone, found in ",
+              name_of(there->second.file), " too: ExecuTorch 1.5.1's Module does not load them (0x12)");
+      }
+    }
+    if (!weights_.empty() && entries_.empty()) {
+      error(name_of(0), "expected a key in one of the files, found none: ",
+            "ExecuTorch 1.5.1's Module does not load them (0x12)");
+    }
+    return {};
+  }
+
+  void check_tensor(const TensorRequest& request) {
+    used_.insert(request.key);
+    const auto found = entries_.find(request.key);
+    if (found == entries_.end()) return report_missing(request);
+    const NamedTensorData& entry = found->second.data;
+    if (entry.layout == request.layout) return;
+    const std::string name = name_of(found->second.file);
+    const std::string place = text("key ", quote(request.key), ": expected ");
+    if (!entry.layout) {
+      if (!told_.insert(request.key).second) return;
+      return error(name, place, describe(request.layout), " as ", request.asker,
+                   " has it, found data without a layout: ExecuTorch 1.5.1 ends in a fault");
+    }
+    const std::string wanted = describe_beside(request.layout, *entry.layout);
+    const std::string there = describe_beside(*entry.layout, request.layout);
+    if (!told_.insert(text(request.key, request.is_compared ? " " : "  ", wanted)).second) return;
+    const std::string difference = text(place, wanted, " as ", request.asker, " has it, found ", there);
+    if (request.is_compared) {
+      return error(name, difference, ": ExecuTorch 1.5.1 does not load the method (0x24)");
+    }
+    const auto size = byte_size(request.layout.scalar_type, request.layout.sizes);
+    if (!size || *size > entry.data.size()) {
+      return error(name, difference, ": ExecuTorch 1.5.1 does not compare it, and reads past the end");
+    }
+    warning(name, difference, ": ExecuTorch 1.5.1 does not compare it, and takes the bytes as they are");
+  }
+
+  void report_missing(const TensorRequest& request) {
+    if (!told_.insert(request.key).second) return;
+    const std::string_view code = !weights_.empty() ? "0x20" : request.is_planned ? "0x24" : "0x2";
+    const std::string_view found = requests_.named_data.contains(request.key)
+                                       ? "it among the program's own named data, where none is looked for"
+                                       : "it in none";
+    error(program_name(), request.asker, ": expected tensor ", quote(request.key), ", ",
+          describe(request.layout), ", in a file of named data, found ", found,
+          ": ExecuTorch 1.5.1 does not load the method (", code, ")");
+  }
+
+  void check_delegate(const DelegateRequest& request) {
+    used_.insert(request.key);
+    asked_by_delegates_.insert(request.key);
+    const auto entry = entries_.find(request.key);
+    const auto own = requests_.named_data.find(request.key);
+    const bool is_in_file = entry != entries_.end();
+    if (!is_in_file && own == requests_.named_data.end()) {
+      if (!told_.insert(request.key).second) return;
+      return error(program_name(), request.asker, ": expected named data ", quote(request.key), " of ",
+                   counted(request.size, "byte"), " in a file or in the program, found it in neither: ",
+                   "ExecuTorch 1.5.1 does not load the method", weights_.empty() ? "" : " (0x20)");
+    }
+    const std::uint64_t size = is_in_file ? entry->second.data.data.size() : own->second.size();
+    if (size == request.size || !told_.insert(text(request.key, " ", request.size)).second) return;
+    const std::string name = is_in_file ? name_of(entry->second.file) : program_name();
+    const std::string difference = text("key ", quote(request.key), ": expected the ", request.size,
+                                        " bytes that ", request.asker, " reads, found ", size);
+    if (size > request.size) return warning(name, difference);
+    error(name, difference, ": XNNPACK does not compare them, and reads past the end");
+  }
+
+  /// Of what other backends ask for, only which of the keys that there are.
+  Result<void> find_other_keys() {
+    constexpr std::uint64_t kMostSearched = std::uint64_t{1} << 38;  // bytes times keys
+    std::set<std::string> keys;
+    for (const auto& [key, entry] : entries_) {
+      if (!asked_by_delegates_.contains(key)) keys.insert(key);
+    }
+    if (keys.empty()) return {};
+    for (const ByteSource& data : requests_.others) {
+      if (data.size() > kMostSearched / keys.size()) {
+        used_.insert(keys.begin(), keys.end());  // as far as one can tell
+        continue;
+      }
+      ETSTREAM_TRY(find_keys(data, keys, asked_by_delegates_));
+    }
+    used_.insert(asked_by_delegates_.begin(), asked_by_delegates_.end());
+    return {};
+  }
+
+  Result<void> check_keys_in_both() {
+    std::map<std::pair<std::string, std::string>, bool> compared;  // keys may share their data
+    for (const auto& [key, own] : requests_.named_data) {
+      const auto found = entries_.find(key);
+      if (found == entries_.end()) continue;
+      const auto& [file, entry] = found->second;
+      const auto place = [](const ByteSource& source, const ByteSource& whole) {
+        return text(whole.name(), " ", source.offset_in(whole).value_or(0), " ", source.size());
+      };
+      const auto [same, is_new] = compared.try_emplace(
+          {place(own, program_.file()), place(entry.data, weights_[file]->file())}, false);
+      if (is_new) {
+        ETSTREAM_ASSIGN(same->second, same_bytes(own, entry.data));
+      }
+      if (same->second) {
+        warn_of_key(found->second, key, "has the same data under it");
+      } else if (asked_by_delegates_.contains(key)) {
+        error(name_of(file), "key ", quote(key), ": ", program_name(),
+              " has other data under it: ExecuTorch 1.5.1 gives delegates that of ", name_of(file));
+      } else {
+        warn_of_key(found->second, key, "has other data under it, which nothing asks for");
+      }
+    }
+    return {};
+  }
+
+  void find_unused_keys() {
+    for (const auto& [key, entry] : entries_) {
+      if (!used_.contains(key)) warn_of_key(entry, key, "does not ask for it");
+    }
+  }
+
+  /// `what` is what the program has to do with the key. Many keys of a file are counted.
+  void warn_of_key(const Entry& entry, const std::string& key, std::string_view what) {
+    if (++warned_[{entry.file, what}] > kMostKeysNamed) return;
+    warning(name_of(entry.file), "key ", quote(key), ": ", program_name(), " ", what);
+  }
+
+  void count_other_keys() {
+    for (const auto& [place, count] : warned_) {
+      if (count <= kMostKeysNamed) continue;
+      const auto& [file, what] = place;
+      warning(name_of(file), counted(count - kMostKeysNamed, "more key"), ": ", program_name(), " ", what);
+    }
+  }
+
+  const ProgramFile& program_;
+  const std::vector<const TensorDataFile*>& weights_;
+  Findings findings_;
+  DataRequests requests_;
+  std::map<std::string, Entry> entries_;                                      // of all files, by key
+  std::set<std::string> used_;                                                // keys
+  std::set<std::string> asked_by_delegates_;                                  // keys
+  std::map<std::pair<std::size_t, std::string_view>, std::uint64_t> warned_;  // of keys, by what
+  std::set<std::string> told_;  // what has been said of a key, which many methods may ask for
+};
+
+}  // namespace
+
+Result<Findings> verify(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights) {
+  return without_exceptions([&] { return PairVerifier(program, weights).run(); });
+}
+
+Result<std::vector<std::string>> keys_from_outside(const ProgramFile& program) {
+  return without_exceptions([&]() -> Result<std::vector<std::string>> {
+    ETSTREAM_ASSIGN(DataRequests requests, read_data_requests(program));
+    std::set<std::string> keys;
+    for (TensorRequest& request : requests.tensors) keys.insert(std::move(request.key));
+    for (DelegateRequest& request : requests.delegates) {
+      if (!requests.named_data.contains(request.key)) keys.insert(std::move(request.key));
+    }
+    return std::vector<std::string>(keys.begin(), keys.end());
+  });
+}
+
+}  // namespace etstream

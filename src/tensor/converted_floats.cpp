@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tensor/converted_floats.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "tensor/float_formats.h"
+
+namespace etstream {
+namespace {
+
+// Elements are converted by blocks, in loops of a fixed length over arrays of their own, which compilers turn
+// into vector instructions: from `from` to float32, and from there to `to`.
+constexpr std::size_t kBlock = 512;
+using Block = std::array<std::byte, kBlock * sizeof(double)>;
+using Float32Block = std::array<std::uint32_t, kBlock>;
+
+using Decode = void (*)(const Block& in, Float32Block& out);
+using Encode = void (*)(const Float32Block& in, Block& out);
+
+template <class Stored, class ToFloat32>
+void decode_block(const Block& in, Float32Block& out, ToFloat32 to_float32) {
+  std::array<Stored, kBlock> stored;
+  std::memcpy(stored.data(), in.data(), sizeof(stored));
+  for (std::size_t i = 0; i < kBlock; ++i) out[i] = to_float32(stored[i]);
+}
+
+template <class Stored, class FromFloat32>
+void encode_block(const Float32Block& in, Block& out, FromFloat32 from_float32) {
+  std::array<Stored, kBlock> stored;
+  for (std::size_t i = 0; i < kBlock; ++i) stored[i] = static_cast<Stored>(from_float32(in[i]));
+  std::memcpy(out.data(), stored.data(), sizeof(stored));
+}
+
+template <FloatFormat kFormat, class Stored>
+void decode_small(const Block& in, Float32Block& out) {
+  decode_block<Stored>(in, out, [](std::uint32_t bits) { return float32_bits<kFormat>(bits); });
+}
+
+template <FloatFormat kFormat, class Stored>
+void encode_small(const Float32Block& in, Block& out) {
+  encode_block<Stored>(in, out, [](std::uint32_t bits) { return encode_float<kFormat>(bits); });
+}
+
+void decode_float32(const Block& in, Float32Block& out) { std::memcpy(out.data(), in.data(), sizeof(out)); }
+
+void encode_float32(const Float32Block& in, Block& out) { std::memcpy(out.data(), in.data(), sizeof(in)); }
+
+void decode_float64(const Block& in, Float32Block& out) {
+  decode_block<double>(in, out,
+                       [](double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); });
+}
+
+void encode_float64(const Float32Block& in, Block& out) {
+  encode_block<double>(in, out, [](std::uint32_t bits) { return std::bit_cast<float>(bits); });
+}
+
+/// As torch's vectorised loops have it, which take float32 and float64.
+void encode_bfloat16_with_other_nan(const Float32Block& in, Block& out) {
+  encode_block<std::uint16_t>(in, out, [](std::uint32_t bits) {
+    return (bits & 0x7FFFFFFFU) > kFloat32Infinity ? 0xFFFFU : encode_float<kBFloat16>(bits);
+  });
+}
+
+struct FloatType {
+  ScalarType type;
+  Decode decode;
+  Encode encode;
+};
+
+constexpr std::array kFloatTypes = {
+    FloatType{ScalarType::kFloat16, decode_small<kFloat16, std::uint16_t>,
+              encode_small<kFloat16, std::uint16_t>},
+    FloatType{ScalarType::kBFloat16, decode_small<kBFloat16, std::uint16_t>,
+              encode_small<kBFloat16, std::uint16_t>},
+    FloatType{ScalarType::kFloat32, decode_float32, encode_float32},
+    FloatType{ScalarType::kFloat64, decode_float64, encode_float64},
+    FloatType{ScalarType::kFloat8E5M2, decode_small<kFloat8E5M2, std::uint8_t>,
+              encode_small<kFloat8E5M2, std::uint8_t>},
+    FloatType{ScalarType::kFloat8E4M3FN, decode_small<kFloat8E4M3FN, std::uint8_t>,
+              encode_small<kFloat8E4M3FN, std::uint8_t>},
+    FloatType{ScalarType::kFloat8E5M2FNUZ, decode_small<kFloat8E5M2FNUZ, std::uint8_t>,
+              encode_small<kFloat8E5M2FNUZ, std::uint8_t>},
+    FloatType{ScalarType::kFloat8E4M3FNUZ, decode_small<kFloat8E4M3FNUZ, std::uint8_t>,
+              encode_small<kFloat8E4M3FNUZ, std::uint8_t>},
+};
+
+Result<FloatType> find_float_type(ScalarType type, const ByteSource& source) {
+  for (const FloatType& known : kFloatTypes) {
+    if (known.type == type) return known;
+  }
+  return make_error(ErrorCode::kInvalidArgument, source.name(), ": expected a floating-point type, found ",
+                    name_of(type));
+}
+
+Encode find_encode(ScalarType from, const FloatType& to) {
+  const bool vectorised = from == ScalarType::kFloat32 || from == ScalarType::kFloat64;
+  return vectorised && to.type == ScalarType::kBFloat16 ? encode_bfloat16_with_other_nan : to.encode;
+}
+
+class ConvertedFloats final : public ByteStorage {
+ public:
+  ConvertedFloats(ByteSource source, const FloatType& from, const FloatType& to)
+      : source_(std::move(source)),
+        from_size_(item_size(from.type)),
+        to_size_(item_size(to.type)),
+        decode_(from.decode),
+        encode_(find_encode(from.type, to)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size() / from_size_ * to_size_; }
+  std::string name() const override { return source_.name(); }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+
+  /// Of an element in part all that is behind it is kept, as it may be read again.
+  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    const std::uint64_t first = offset / to_size_ * from_size_;
+    source_.forget(first, (offset + size) / to_size_ * from_size_ - first);
+  }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::uint64_t end = (offset + out.size() - 1) / to_size_ + 1;  // in elements, as what follows
+    const std::uint64_t piece = kPiece / from_size_;
+    std::uint64_t at = offset / to_size_;
+    auto skip = static_cast<std::size_t>(offset % to_size_);  // of the first element
+    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(
+        static_cast<std::size_t>(std::min(end - at, piece) * from_size_));
+    while (at < end) {
+      const auto n = static_cast<std::size_t>(std::min(end - at, piece));
+      const std::span bytes(buffer.get(), n * static_cast<std::size_t>(from_size_));
+      ETSTREAM_TRY(source_.read_at(at * from_size_, bytes));
+      out = out.subspan(convert(bytes, skip, out));
+      skip = 0;
+      at += n;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::uint64_t kPiece = 65536;
+
+  /// Fills `out` with as much as `bytes` give, but the first `skip` bytes of that. How much it was.
+  std::size_t convert(std::span<const std::byte> bytes, std::size_t skip, std::span<std::byte> out) const {
+    Block in{};
+    Float32Block float32;
+    Block converted;
+    std::size_t done = 0;
+    while (!bytes.empty()) {
+      const std::size_t n = std::min<std::size_t>(kBlock * from_size_, bytes.size());
+      std::memcpy(in.data(), bytes.data(), n);
+      decode_(in, float32);
+      encode_(float32, converted);
+      const std::size_t size = std::min(n / from_size_ * to_size_ - skip, out.size() - done);
+      std::memcpy(out.data() + done, converted.data() + skip, size);
+      bytes = bytes.subspan(n);
+      done += size;
+      skip = 0;
+    }
+    return done;
+  }
+
+  const ByteSource source_;
+  const std::uint64_t from_size_;
+  const std::uint64_t to_size_;
+  const Decode decode_;
+  const Encode encode_;
+};
+
+}  // namespace
+
+Result<ByteSource> convert_floats(ByteSource source, ScalarType from, ScalarType to) {
+  ETSTREAM_ASSIGN(const FloatType from_type, find_float_type(from, source));
+  ETSTREAM_ASSIGN(const FloatType to_type, find_float_type(to, source));
+  if (source.size() % item_size(from) != 0) {
+    return make_error(ErrorCode::kInvalidArgument, source.name(), ": expected elements of ", name_of(from),
+                      ", ", item_size(from), " bytes each, found ", source.size(), " bytes");
+  }
+  if (!checked_multiply(source.size() / item_size(from), item_size(to))) {
+    return make_error(ErrorCode::kTooLarge, source.name(), ": its ", source.size() / item_size(from),
+                      " elements take over 2^64 - 1 bytes as ", name_of(to));
+  }
+  if (from == to) return source;
+  return ByteSource(std::make_shared<ConvertedFloats>(std::move(source), from_type, to_type));
+}
+
+}  // namespace etstream

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/checkpoint.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <iterator>
+#include <span>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "container/file_kind.h"
+#include "etstream/program.h"
+#include "etstream/tensor_data_file.h"
+#include "pte/rewrite/external_constants.h"
+#include "pte/rewrite/program_draft.h"
+#include "weights/gguf.h"
+#include "weights/safetensors.h"
+#include "weights/sharded_safetensors.h"
+
+namespace etstream {
+namespace {
+
+CheckpointTensor named(std::string name, std::optional<TensorLayout> layout, ByteSource data) {
+  std::string type(layout ? name_of(layout->scalar_type) : "");
+  return {std::move(name), std::move(type), std::move(layout), std::move(data)};
+}
+
+template <class File>
+Result<void> require_sound(const File& file) {
+  Findings findings;
+  ETSTREAM_TRY(file.verify(findings));
+  if (findings.ok()) return {};
+  return Error{ErrorCode::kCorrupt, findings.errors.front()};
+}
+
+/// What moving its constants out gives.
+Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
+  ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
+  ETSTREAM_TRY(require_sound(program));
+  ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
+  ETSTREAM_ASSIGN(TensorData weights, move_constants_out(draft, {}));
+  std::vector<CheckpointTensor> out;
+  out.reserve(weights.entries.size());
+  for (TensorData::Entry& entry : weights.entries) {
+    out.push_back(named(std::move(entry.key), std::move(entry.layout), weights.buffers[entry.buffer].data));
+  }
+  return out;
+}
+
+Result<std::vector<CheckpointTensor>> tensor_data_tensors(const ByteSource& file) {
+  ETSTREAM_ASSIGN(const TensorDataFile weights, TensorDataFile::open(file));
+  ETSTREAM_TRY(require_sound(weights));
+  ETSTREAM_ASSIGN(auto entries, weights.entries());
+  std::vector<CheckpointTensor> out;
+  out.reserve(entries.size());
+  for (NamedTensorData& entry : entries) {
+    out.push_back(named(std::move(entry.key), std::move(entry.layout), std::move(entry.data)));
+  }
+  return out;
+}
+
+/// The paths of the files that follow `path`, the first of `count`, as gguf-split of llama.cpp names them;
+/// none if it has another name.
+std::vector<std::string> further_splits(const std::string& path, std::uint32_t count) {
+  const auto name = [&](std::uint32_t i) {
+    std::array<char, 32> out{};
+    std::snprintf(out.data(), out.size(), "-%05" PRIu32 "-of-%05" PRIu32 ".gguf", i, count);
+    return std::string(out.data());
+  };
+  std::vector<std::string> out;
+  if (count < 2 || !path.ends_with(name(1))) return out;
+  const std::string stem = path.substr(0, path.size() - name(1).size());
+  for (std::uint32_t i = 2; i <= count; ++i) out.push_back(stem + name(i));
+  return out;
+}
+
+Result<void> open_gguf_files(const ByteSource& file, const std::string& path, const OpenFile& open_file,
+                             Checkpoint& out) {
+  ETSTREAM_ASSIGN(GgufFile first, open_gguf(file));
+  const auto further = further_splits(path, first.split_count);
+  out.tensors = checkpoint_tensors(std::move(first), file);
+  for (const std::string& each : further) {
+    ETSTREAM_ASSIGN(const ByteSource split, open_file(each));
+    ETSTREAM_ASSIGN(GgufFile opened, open_gguf(split));
+    auto tensors = checkpoint_tensors(std::move(opened), split);
+    std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
+    out.files.push_back(each);
+  }
+  return {};
+}
+
+/// Whether a file begins as an object in JSON does.
+Result<bool> is_json_object(const ByteSource& file) {
+  std::array<char, 64> begin{};
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
+  const std::string_view bytes(begin.data(), n);
+  const auto first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && bytes[first] == '{';
+}
+
+Result<void> open_tensors(const ByteSource& file, const std::string& path, const OpenFile& open_file,
+                          Checkpoint& out) {
+  const auto kind = file_kind(file);
+  if (!kind && kind.error().code != ErrorCode::kUnsupported) return kind.error();
+  if (kind && *kind == FileKind::kSafetensors) {
+    ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
+  } else if (kind && *kind == FileKind::kGguf) {
+    ETSTREAM_TRY(open_gguf_files(file, path, open_file, out));
+  } else if (kind && *kind == FileKind::kProgram) {
+    ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
+  } else if (kind && *kind == FileKind::kTensorData) {
+    ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
+  } else {
+    return make_error(ErrorCode::kUnsupported, file.name(),
+                      ": expected weights: safetensors, or the index of several such (.index.json), GGUF, a "
+                      "program (.pte) or named data (.ptd)");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open_file) {
+  return without_exceptions([&]() -> Result<Checkpoint> {
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
+    ETSTREAM_ASSIGN(const bool is_index, is_json_object(file));
+    Checkpoint out;
+    if (is_index) {
+      ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1), open_file));
+    } else {
+      ETSTREAM_TRY(open_tensors(file, path, open_file, out));
+    }
+    out.files.insert(out.files.begin(), path);
+    return out;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What becomes of a checkpoint's tensors between opening them and describing a file of them.
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "base/glob.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/checkpoint.h"
+#include "layout/equal_sources.h"
+#include "layout/same_bytes.h"
+#include "tensor/converted_floats.h"
+
+namespace etstream {
+namespace {
+
+std::string type_of(const CheckpointTensor& tensor) {
+  if (tensor.layout) return describe(*tensor.layout);
+  return text(tensor.type.empty() ? "data" : tensor.type, " without a layout, of ",
+              counted(tensor.data.size(), "byte"));
+}
+
+/// Whether two tensors of one name are the same.
+Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
+  const auto differ = [&](const auto&... how) {
+    return make_error(ErrorCode::kInvalidArgument, "tensor ", quote(a.name), " is in ", a.data.name(),
+                      " and in ", b.data.name(), " with other ", how...);
+  };
+  if (a.layout != b.layout || a.data.size() != b.data.size()) {
+    return differ("layouts: ", type_of(a), " and ", type_of(b));
+  }
+  ETSTREAM_ASSIGN(const auto difference, first_difference(a.data, b.data));
+  if (difference) return differ("bytes, from byte ", *difference, " on");
+  return {};
+}
+
+}  // namespace
+
+Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& globs) {
+  return without_exceptions([&]() -> Result<void> {
+    std::vector<bool> used(globs.size());
+    std::erase_if(checkpoint.tensors, [&](const CheckpointTensor& tensor) {
+      bool matched = false;
+      for (std::size_t i = 0; i < globs.size(); ++i) {
+        if (!matches_glob(globs[i], tensor.name)) continue;
+        used[i] = matched = true;
+      }
+      return !matched;
+    });
+    const auto unused = std::find(used.begin(), used.end(), false);
+    if (unused == used.end()) return {};
+    return make_error(ErrorCode::kNotFound, "no tensor's name matches ",
+                      quote(globs[static_cast<std::size_t>(unused - used.begin())]));
+  });
+}
+
+Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules) {
+  return without_exceptions([&]() -> Result<void> {
+    for (const DtypeRule& rule : rules) {
+      if (is_floating_point(rule.type)) continue;
+      return make_error(ErrorCode::kInvalidArgument, "expected a floating-point type to convert to, found ",
+                        name_of(rule.type));
+    }
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) continue;
+      const auto rule = std::find_if(rules.rbegin(), rules.rend(), [&](const DtypeRule& candidate) {
+        return matches_glob(candidate.glob, tensor.name);
+      });
+      if (rule == rules.rend() || rule->type == tensor.layout->scalar_type) continue;
+      ETSTREAM_ASSIGN(tensor.data,
+                      convert_floats(std::move(tensor.data), tensor.layout->scalar_type, rule->type));
+      tensor.layout->scalar_type = rule->type;
+      tensor.type = name_of(rule->type);
+    }
+    return {};
+  });
+}
+
+Result<Checkpoint> join(std::vector<Checkpoint> checkpoints) {
+  return without_exceptions([&]() -> Result<Checkpoint> {
+    Checkpoint out;
+    for (Checkpoint& checkpoint : checkpoints) {
+      std::move(checkpoint.files.begin(), checkpoint.files.end(), std::back_inserter(out.files));
+      if (out.tensors.empty()) {
+        out.tensors = std::move(checkpoint.tensors);
+      } else {
+        std::move(checkpoint.tensors.begin(), checkpoint.tensors.end(), std::back_inserter(out.tensors));
+      }
+    }
+    return out;
+  });
+}
+
+Result<void> merge(Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<void> {
+    std::vector<CheckpointTensor>& tensors = checkpoint.tensors;
+    std::vector<std::uint32_t> by_name(tensors.size());
+    std::iota(by_name.begin(), by_name.end(), 0U);
+    std::stable_sort(by_name.begin(), by_name.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
+    std::vector<bool> repeated(tensors.size());
+    for (std::size_t i = 1; i < by_name.size(); ++i) {
+      const CheckpointTensor& tensor = tensors[by_name[i]];
+      const CheckpointTensor& before = tensors[by_name[i - 1]];
+      if (tensor.name != before.name) continue;
+      ETSTREAM_TRY(check_same(before, tensor));
+      repeated[by_name[i]] = true;
+    }
+    std::size_t i = 0;
+    std::erase_if(tensors, [&](const CheckpointTensor&) { return repeated[i++]; });
+    return {};
+  });
+}
+
+Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataOptions& options) {
+  return without_exceptions([&]() -> Result<TensorData> {
+    TensorData out;
+    out.segment_alignment = options.segment_alignment;
+    std::vector<ByteSource> sources;
+    sources.reserve(checkpoint.tensors.size());
+    out.entries.reserve(checkpoint.tensors.size());
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
+        return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name),
+                          " is of type ", printable(tensor.type),
+                          ", which ExecuTorch has no tensors of; allow_opaque takes it as data without a "
+                          "layout");
+      }
+      out.entries.push_back(
+          {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});
+      sources.push_back(std::move(tensor.data));
+    }
+    checkpoint.tensors = {};
+    if (!options.share_equal) {
+      for (ByteSource& source : sources) out.buffers.push_back({std::move(source)});
+      return out;
+    }
+    ETSTREAM_ASSIGN(const auto first, first_equal(sources));
+    std::vector<std::uint32_t> buffers(sources.size());
+    for (std::uint32_t i = 0; i < first.size(); ++i) {
+      if (first[i] == i) {
+        buffers[i] = static_cast<std::uint32_t>(out.buffers.size());
+        out.buffers.push_back({std::move(sources[i])});
+      }
+      out.entries[i].buffer = buffers[first[i]];
+    }
+    return out;
+  });
+}
+
+}  // namespace etstream

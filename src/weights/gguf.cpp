@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "weights/gguf.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "io/paged_reader.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+struct GgmlType {
+  std::uint32_t number;
+  std::string_view name;
+  std::uint64_t block_elements;
+  std::uint64_t block_bytes;
+  std::optional<ScalarType> scalar_type;
+};
+
+/// Those of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
+constexpr std::array kGgmlTypes = {
+    GgmlType{0, "F32", 1, 4, ScalarType::kFloat32},
+    GgmlType{1, "F16", 1, 2, ScalarType::kFloat16},
+    GgmlType{2, "Q4_0", 32, 18, {}},
+    GgmlType{3, "Q4_1", 32, 20, {}},
+    GgmlType{6, "Q5_0", 32, 22, {}},
+    GgmlType{7, "Q5_1", 32, 24, {}},
+    GgmlType{8, "Q8_0", 32, 34, {}},
+    GgmlType{9, "Q8_1", 32, 36, {}},
+    GgmlType{10, "Q2_K", 256, 84, {}},
+    GgmlType{11, "Q3_K", 256, 110, {}},
+    GgmlType{12, "Q4_K", 256, 144, {}},
+    GgmlType{13, "Q5_K", 256, 176, {}},
+    GgmlType{14, "Q6_K", 256, 210, {}},
+    GgmlType{15, "Q8_K", 256, 292, {}},
+    GgmlType{16, "IQ2_XXS", 256, 66, {}},
+    GgmlType{17, "IQ2_XS", 256, 74, {}},
+    GgmlType{18, "IQ3_XXS", 256, 98, {}},
+    GgmlType{19, "IQ1_S", 256, 50, {}},
+    GgmlType{20, "IQ4_NL", 32, 18, {}},
+    GgmlType{21, "IQ3_S", 256, 110, {}},
+    GgmlType{22, "IQ2_S", 256, 82, {}},
+    GgmlType{23, "IQ4_XS", 256, 136, {}},
+    GgmlType{24, "I8", 1, 1, ScalarType::kInt8},
+    GgmlType{25, "I16", 1, 2, ScalarType::kInt16},
+    GgmlType{26, "I32", 1, 4, ScalarType::kInt32},
+    GgmlType{27, "I64", 1, 8, ScalarType::kInt64},
+    GgmlType{28, "F64", 1, 8, ScalarType::kFloat64},
+    GgmlType{29, "IQ1_M", 256, 56, {}},
+    GgmlType{30, "BF16", 1, 2, ScalarType::kBFloat16},
+    GgmlType{34, "TQ1_0", 256, 54, {}},
+    GgmlType{35, "TQ2_0", 256, 66, {}},
+    GgmlType{39, "MXFP4", 32, 17, {}},
+    GgmlType{40, "NVFP4", 64, 36, {}},
+    GgmlType{41, "Q1_0", 128, 18, {}},
+};
+
+/// Of a value in the metadata. The others have numbers between.
+enum MetadataType : std::uint32_t {
+  kMetadataUInt8 = 0,
+  kMetadataUInt16 = 2,
+  kMetadataUInt32 = 4,
+  kMetadataString = 8,
+  kMetadataArray = 9,
+  kMetadataUInt64 = 10,
+};
+/// Of each type's values, in bytes; 0 for those that say how long they are.
+constexpr std::array<std::uint64_t, 13> kMetadataSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+constexpr std::uint64_t kStringLeast = 8;     // its length
+constexpr std::uint64_t kArrayLeast = 4 + 8;  // a type and a count
+constexpr std::uint64_t kMetadataLeast = kStringLeast + 4 + 1;
+constexpr std::uint64_t kTensorLeast = kStringLeast + 4 + 4 + 8;
+constexpr std::uint64_t kLongestName = 65536;  // ggml's are at most 63 bytes
+constexpr std::uint32_t kMostDimensions = 4;
+constexpr int kDeepestArray = 8;
+constexpr std::uint64_t kDefaultAlignment = 32;
+
+class GgufParser {
+ public:
+  explicit GgufParser(const ByteSource& file) : reader_(file, file.name()) {}
+
+  Result<GgufFile> parse() {
+    ETSTREAM_TRY(check_magic_and_version());
+    ETSTREAM_ASSIGN(const std::uint64_t tensors, read_count(kTensorLeast, "tensors"));
+    ETSTREAM_ASSIGN(const std::uint64_t metadata, read_count(kMetadataLeast, "metadata entries"));
+    file_.alignment = kDefaultAlignment;
+    for (std::uint64_t i = 0; i < metadata; ++i) ETSTREAM_TRY(pass_metadata());
+    for (std::uint64_t i = 0; i < tensors; ++i) {
+      ETSTREAM_TRY(read_tensor());
+      // Not only at the end: what repeats one description for gigabytes must not fill the memory first.
+      if (is_power_of_two(i + 1)) ETSTREAM_TRY(check_names());
+    }
+    ETSTREAM_TRY(check_names());
+    ETSTREAM_TRY(find_data());
+    return std::move(file_);
+  }
+
+ private:
+  /// Where a tensor's bytes are, from the start of all data.
+  struct Range {
+    std::uint64_t offset;
+    std::uint64_t size;
+    std::size_t tensor;
+  };
+
+  template <class... What>
+  Error corrupt(std::uint64_t offset, const What&... what) const {
+    return make_error(ErrorCode::kCorrupt, reader_.name(), ": offset ", offset, ": ", what...);
+  }
+  template <class... What>
+  Error corrupt_tensor(std::uint64_t offset, std::string_view name, const What&... what) const {
+    return corrupt(offset, "tensor ", quote(name), ": ", what...);
+  }
+
+  std::uint64_t left() const noexcept { return reader_.source().size() - at_; }
+
+  template <class T>
+  Result<T> read() {
+    T value{};
+    ETSTREAM_TRY(reader_.read(at_, std::as_writable_bytes(std::span(&value, 1))));
+    at_ += sizeof(T);
+    return value;
+  }
+
+  /// How many `what` there are, of which each takes `least` bytes or more.
+  Result<std::uint64_t> read_count(std::uint64_t least, std::string_view what) {
+    ETSTREAM_ASSIGN(const std::uint64_t count, read<std::uint64_t>());
+    if (count <= left() / least) return count;
+    return corrupt(at_ - sizeof(count), "expected at most ", left() / least, " ", what, " in the ", left(),
+                   " bytes that are left, found ", count);
+  }
+
+  Result<std::string> read_string(std::uint64_t longest, std::string_view what) {
+    ETSTREAM_ASSIGN(const std::uint64_t size, read_count(1, "bytes"));
+    if (size > longest) {
+      return corrupt(at_ - sizeof(size), "expected ", what, " of at most ", longest, " bytes, found ", size);
+    }
+    std::string out(static_cast<std::size_t>(size), '\0');
+    ETSTREAM_TRY(reader_.read(at_, std::as_writable_bytes(std::span(out))));
+    at_ += size;
+    return out;
+  }
+
+  Result<void> check_magic_and_version() {
+    constexpr std::uint32_t kMagic = 0x46554747;
+    const auto magic = read<std::uint32_t>();
+    if (!magic && magic.error().code != ErrorCode::kCorrupt) return magic.error();
+    if (!magic || *magic != kMagic) {
+      return make_error(ErrorCode::kCorrupt, reader_.name(), ": offset 0: expected \"GGUF\"");
+    }
+    ETSTREAM_ASSIGN(file_.version, read<std::uint32_t>());
+    if (file_.version == 2 || file_.version == 3) return {};
+    // As llama.cpp tells them.
+    if (file_.version != 0 && file_.version % 65536 == 0) {
+      return make_error(ErrorCode::kUnsupported, reader_.name(),
+                        ": offset 4: the file is big-endian, expected a little-endian one");
+    }
+    return make_error(ErrorCode::kUnsupported, reader_.name(),
+                      ": offset 4: expected GGUF version 2 or 3, found ", file_.version);
+  }
+
+  Result<void> pass_metadata() {
+    constexpr std::uint64_t kLongestKey = 65535;
+    const std::uint64_t start = at_;
+    ETSTREAM_ASSIGN(const std::string key, read_string(kLongestKey, "a key"));
+    const std::uint64_t type_at = at_;
+    ETSTREAM_ASSIGN(const auto type, read<std::uint32_t>());
+    if (key == "general.alignment") {
+      if (std::exchange(seen_alignment_, true)) return corrupt(start, key, " comes twice");
+      ETSTREAM_ASSIGN(file_.alignment, read_unsigned(type, key));
+      if (is_power_of_two(file_.alignment)) return {};
+      return corrupt(type_at + 4, "expected a power of two as ", key, ", found ", file_.alignment);
+    }
+    if (key == "split.count") {
+      if (std::exchange(seen_split_count_, true)) return corrupt(start, key, " comes twice");
+      ETSTREAM_ASSIGN(const std::uint64_t count, read_unsigned(type, key));
+      if (count > 65535) return corrupt(type_at + 4, "expected at most 65535 as ", key, ", found ", count);
+      // llama.cpp writes 0 when it makes one file of several.
+      file_.split_count = std::max(1U, static_cast<std::uint32_t>(count));
+      return {};
+    }
+    return pass_value(type, type_at, 0);
+  }
+
+  Result<std::uint64_t> read_unsigned(std::uint32_t type, std::string_view key) {
+    const auto widen = [](auto value) -> Result<std::uint64_t> { return std::uint64_t{value}; };
+    switch (type) {
+      case kMetadataUInt8:
+        return read<std::uint8_t>().and_then(widen);
+      case kMetadataUInt16:
+        return read<std::uint16_t>().and_then(widen);
+      case kMetadataUInt32:
+        return read<std::uint32_t>().and_then(widen);
+      case kMetadataUInt64:
+        return read<std::uint64_t>();
+      default:
+        return corrupt(at_ - sizeof(type), "expected ", key, " as an unsigned integer, found type ", type);
+    }
+  }
+
+  /// Goes on behind a value whose type, at `type_at`, is `type`, and that is in `depth` arrays.
+  Result<void> pass_value(std::uint32_t type, std::uint64_t type_at, int depth) {
+    if (type == kMetadataString) {
+      ETSTREAM_ASSIGN(const std::uint64_t size, read_count(1, "bytes"));
+      at_ += size;
+      return {};
+    }
+    if (type != kMetadataArray) return pass_values(type, type_at, 1);
+    if (depth == kDeepestArray) return corrupt(type_at, "arrays are more than ", kDeepestArray, " deep");
+    const std::uint64_t element_at = at_;
+    ETSTREAM_ASSIGN(const auto element, read<std::uint32_t>());
+    if (element != kMetadataString && element != kMetadataArray) {
+      ETSTREAM_ASSIGN(const auto count, read<std::uint64_t>());
+      return pass_values(element, element_at, count);
+    }
+    ETSTREAM_ASSIGN(const std::uint64_t count,
+                    read_count(element == kMetadataArray ? kArrayLeast : kStringLeast, "array elements"));
+    for (std::uint64_t i = 0; i < count; ++i) ETSTREAM_TRY(pass_value(element, element_at, depth + 1));
+    return {};
+  }
+
+  /// The same for `count` values that have a size.
+  Result<void> pass_values(std::uint32_t type, std::uint64_t type_at, std::uint64_t count) {
+    if (type >= kMetadataSizes.size()) {
+      return corrupt(type_at, "expected a metadata type up to ", kMetadataSizes.size() - 1, ", found ", type);
+    }
+    const std::uint64_t size = kMetadataSizes[type];
+    if (count > left() / size) {
+      return corrupt(at_, "expected ", count, " values of ", size, " bytes inside the ", left(),
+                     " bytes that are left");
+    }
+    at_ += count * size;
+    return {};
+  }
+
+  Result<void> read_tensor() {
+    const std::uint64_t start = at_;
+    GgufTensor tensor;
+    ETSTREAM_ASSIGN(tensor.name, read_string(kLongestName, "a tensor's name"));
+    if (!is_utf8(tensor.name)) return corrupt_tensor(start, tensor.name, "expected a name in UTF-8");
+    ETSTREAM_ASSIGN(const auto dimensions, read<std::uint32_t>());
+    if (dimensions > kMostDimensions) {
+      return corrupt_tensor(at_ - 4, tensor.name, "expected at most ", kMostDimensions, " dimensions, found ",
+                            dimensions);
+    }
+    tensor.shape.resize(dimensions);
+    for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {
+      ETSTREAM_ASSIGN(*size, read<std::uint64_t>());
+    }
+    ETSTREAM_ASSIGN(const std::uint64_t size, read_type(tensor));
+    ETSTREAM_ASSIGN(const auto offset, read<std::uint64_t>());
+    if (offset % file_.alignment != 0) {
+      return corrupt_tensor(at_ - 8, tensor.name, "expected a data offset that is a multiple of ",
+                            file_.alignment, ", found ", offset);
+    }
+    ranges_.push_back({offset, size, file_.tensors.size()});
+    file_.tensors.push_back(std::move(tensor));
+    return {};
+  }
+
+  /// Reads a tensor's type, and says how many bytes its data has.
+  Result<std::uint64_t> read_type(GgufTensor& tensor) {
+    const std::uint64_t start = at_;
+    ETSTREAM_ASSIGN(const auto number, read<std::uint32_t>());
+    const auto* type = std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(),
+                                    [&](const GgmlType& known) { return known.number == number; });
+    if (type == kGgmlTypes.end()) {
+      return make_error(ErrorCode::kUnsupported, reader_.name(), ": offset ", start, ": tensor ",
+                        quote(tensor.name), ": has ggml type ", number, ", which etstream does not know");
+    }
+    tensor.type = type->name;
+    tensor.scalar_type = type->scalar_type;
+    const std::uint64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
+    if (row % type->block_elements != 0) {
+      return corrupt_tensor(start, tensor.name, "expected rows of a multiple of ", type->block_elements,
+                            " elements for ", type->name, ", found ", row);
+    }
+    auto elements = std::optional<std::uint64_t>(1);
+    for (const std::uint64_t size : tensor.shape) {
+      if (elements) elements = checked_multiply(*elements, size);
+    }
+    const auto bytes =
+        elements ? checked_multiply(*elements / type->block_elements, type->block_bytes) : std::nullopt;
+    if (!bytes) return corrupt_tensor(start, tensor.name, "has over 2^64 - 1 elements or bytes");
+    return *bytes;
+  }
+
+  Result<void> check_names() const {
+    // By hashes, as most names begin alike.
+    using Key = std::pair<std::size_t, std::string_view>;
+    std::vector<Key> keys;
+    keys.reserve(file_.tensors.size());
+    for (const GgufTensor& tensor : file_.tensors) {
+      keys.emplace_back(std::hash<std::string_view>()(tensor.name), tensor.name);
+    }
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice == keys.end()) return {};
+    return make_error(ErrorCode::kCorrupt, reader_.name(), ": tensor ", quote(twice->second),
+                      ": it comes twice");
+  }
+
+  /// Sets the tensors' data, which is behind all else.
+  Result<void> find_data() {
+    const std::uint64_t start = at_ + std::min(padding_to(at_, file_.alignment), left());
+    ETSTREAM_ASSIGN(const ByteSource data, reader_.source().slice(start, reader_.source().size() - start));
+    std::sort(ranges_.begin(), ranges_.end(),
+              [](const Range& a, const Range& b) { return a.offset < b.offset; });
+    std::uint64_t end = 0;
+    for (const Range& range : ranges_) {
+      if (range.size == 0) continue;
+      GgufTensor& tensor = file_.tensors[range.tensor];
+      if (!range_fits(range.offset, range.size, data.size())) {
+        return corrupt_tensor(start, tensor.name, "expected ", range.size, " bytes of ", tensor.type,
+                              " at data offset ", range.offset, ", found ", data.size(), " bytes of data");
+      }
+      if (range.offset < end) {
+        return corrupt_tensor(start, tensor.name, "its data at data offset ", range.offset,
+                              " overlaps other data, which ends at ", end);
+      }
+      end = range.offset + range.size;
+      ETSTREAM_ASSIGN(tensor.data, data.slice(range.offset, range.size));
+    }
+    return {};
+  }
+
+  PagedReader reader_;
+  std::uint64_t at_ = 0;
+  GgufFile file_;
+  bool seen_alignment_ = false;
+  bool seen_split_count_ = false;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace
+
+Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).parse(); }
+
+std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
+  const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };
+  std::stable_sort(opened.tensors.begin(), opened.tensors.end(),
+                   [&](const GgufTensor& a, const GgufTensor& b) { return offset_of(a) < offset_of(b); });
+  std::vector<CheckpointTensor> out;
+  out.reserve(opened.tensors.size());
+  for (GgufTensor& tensor : opened.tensors) {
+    out.push_back({std::move(tensor.name), std::string(tensor.type), std::nullopt, std::move(tensor.data)});
+    if (!tensor.scalar_type) continue;
+    out.back().layout = contiguous_layout(*tensor.scalar_type, tensor.shape);
+    if (!out.back().layout) out.back().type += " " + list_text(tensor.shape);
+  }
+  return out;
+}
+
+}  // namespace etstream

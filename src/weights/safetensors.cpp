@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "weights/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/checked.h"
+#include "base/repeated.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "flatbuffer/json_stream.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::size_t kMostNumbers = 64;  // of dimensions; torch has as many
+
+struct SafetensorsType {
+  std::string_view name;
+  ScalarType type;
+};
+
+/// In the order of the reference implementation, by which writers sort.
+constexpr std::array kSafetensorsTypes = {
+    SafetensorsType{"BOOL", ScalarType::kBool},
+    SafetensorsType{"U8", ScalarType::kUInt8},
+    SafetensorsType{"I8", ScalarType::kInt8},
+    SafetensorsType{"F8_E5M2", ScalarType::kFloat8E5M2},
+    SafetensorsType{"F8_E4M3", ScalarType::kFloat8E4M3FN},
+    SafetensorsType{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ},
+    SafetensorsType{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
+    SafetensorsType{"I16", ScalarType::kInt16},
+    SafetensorsType{"U16", ScalarType::kUInt16},
+    SafetensorsType{"F16", ScalarType::kFloat16},
+    SafetensorsType{"BF16", ScalarType::kBFloat16},
+    SafetensorsType{"I32", ScalarType::kInt32},
+    SafetensorsType{"U32", ScalarType::kUInt32},
+    SafetensorsType{"F32", ScalarType::kFloat32},
+    SafetensorsType{"F64", ScalarType::kFloat64},
+    SafetensorsType{"I64", ScalarType::kInt64},
+    SafetensorsType{"U64", ScalarType::kUInt64},
+};
+
+std::optional<ScalarType> find_type(std::string_view name) {
+  for (const SafetensorsType& known : kSafetensorsTypes) {
+    if (known.name == name) return known.type;
+  }
+  return std::nullopt;
+}
+
+/// The header: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, and
+/// "__metadata__" with strings, which says nothing of the tensors.
+class HeaderHandler final : public JsonHandler {
+ public:
+  /// `data` is what the offsets are relative to.
+  explicit HeaderHandler(const ByteSource& data) : data_(data) {}
+
+  Result<void> on(const JsonEvent& event) override {
+    switch (state_) {
+      case State::kStart:
+        return step(event, JsonEvent::Kind::kBeginObject, State::kTop);
+      case State::kTop:
+        return on_top(event);
+      case State::kBeginMetadata:
+        return step(event, JsonEvent::Kind::kBeginObject, State::kMetadata);
+      case State::kMetadata:
+        return on_metadata(event);
+      case State::kBeginEntry:
+        return step(event, JsonEvent::Kind::kBeginObject, State::kEntry);
+      case State::kEntry:
+        return on_entry(event);
+      case State::kType:
+        tensor_.type = event.string;
+        return step(event, JsonEvent::Kind::kString, State::kEntry);
+      case State::kBeginNumbers:
+        return step(event, JsonEvent::Kind::kBeginArray, State::kNumbers);
+      case State::kNumbers:
+        return on_number(event);
+    }
+    return {};
+  }
+
+  /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
+  Result<std::vector<CheckpointTensor>> finish() {
+    ETSTREAM_TRY(check_names());
+    const auto begin_of = [&](const CheckpointTensor& tensor) { return *tensor.data.offset_in(data_); };
+    // An empty one stands before the one that begins where it is.
+    const auto before = [&](const CheckpointTensor& a, const CheckpointTensor& b) {
+      return std::pair(begin_of(a), a.data.size()) < std::pair(begin_of(b), b.data.size());
+    };
+    if (!std::is_sorted(tensors_.begin(), tensors_.end(), before)) {
+      std::stable_sort(tensors_.begin(), tensors_.end(), before);
+    }
+    std::uint64_t end = 0;
+    for (const CheckpointTensor& tensor : tensors_) {
+      const std::uint64_t begin = begin_of(tensor);
+      if (begin != end) {
+        return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor data at data offset ", begin,
+                          begin < end ? " overlaps other data" : " follows a gap", "; expected offset ", end);
+      }
+      end = begin + tensor.data.size();
+    }
+    if (end == data_.size()) return std::move(tensors_);
+    return make_error(ErrorCode::kCorrupt, data_.name(), ": the tensors' data ends at data offset ", end,
+                      ", the file's at ", data_.size());
+  }
+
+ private:
+  enum class State {
+    kStart,
+    kTop,
+    kBeginMetadata,
+    kMetadata,
+    kBeginEntry,
+    kEntry,
+    kType,
+    kBeginNumbers,
+    kNumbers
+  };
+
+  Result<void> step(const JsonEvent& event, JsonEvent::Kind expected, State next) {
+    if (event.kind != expected) return unexpected(event, name_of(expected));
+    state_ = next;
+    return {};
+  }
+
+  Error unexpected(const JsonEvent& event, std::string_view expected) const {
+    return make_error(ErrorCode::kCorrupt, is_in_tensor_ ? text("tensor ", quote(tensor_.name), ": ") : "",
+                      "expected ", expected, ", found ", name_of(event.kind));
+  }
+
+  Result<void> on_top(const JsonEvent& event) {
+    if (event.kind != JsonEvent::Kind::kKey) return {};  // the end
+    if (event.string == "__metadata__") {
+      state_ = State::kBeginMetadata;
+      return {};
+    }
+    tensor_ = {};
+    tensor_.name = event.string;
+    is_in_tensor_ = true;
+    shape_.clear();
+    offsets_.clear();
+    seen_type_ = seen_shape_ = seen_offsets_ = false;
+    state_ = State::kBeginEntry;
+    return {};
+  }
+
+  Result<void> on_metadata(const JsonEvent& event) {
+    if (event.kind == JsonEvent::Kind::kEndObject) {
+      state_ = State::kTop;
+    } else if (event.kind != JsonEvent::Kind::kKey && event.kind != JsonEvent::Kind::kString) {
+      return unexpected(event, "a string in __metadata__");
+    }
+    return {};
+  }
+
+  Result<void> on_entry(const JsonEvent& event) {
+    if (event.kind == JsonEvent::Kind::kEndObject) return finish_entry();
+    if (event.string == "dtype" && !seen_type_) {
+      seen_type_ = true;
+      state_ = State::kType;
+    } else if (event.string == "shape" && !seen_shape_) {
+      seen_shape_ = true;
+      numbers_ = &shape_;
+      state_ = State::kBeginNumbers;
+    } else if (event.string == "data_offsets" && !seen_offsets_) {
+      seen_offsets_ = true;
+      numbers_ = &offsets_;
+      state_ = State::kBeginNumbers;
+    } else {
+      return unexpected(event, "each of dtype, shape and data_offsets once");
+    }
+    return {};
+  }
+
+  Result<void> on_number(const JsonEvent& event) {
+    if (event.kind == JsonEvent::Kind::kEndArray) {
+      state_ = State::kEntry;
+      return {};
+    }
+    if (event.kind != JsonEvent::Kind::kInteger || event.integer < 0) {
+      return unexpected(event, "an integer that is not negative");
+    }
+    if (numbers_->size() == kMostNumbers) {
+      return unexpected(event, text("at most ", kMostNumbers, " numbers in a row"));
+    }
+    numbers_->push_back(static_cast<std::uint64_t>(event.integer));
+    return {};
+  }
+
+  Result<void> finish_entry() {
+    const auto corrupt = [&](const auto&... what) {
+      return make_error(ErrorCode::kCorrupt, "tensor ", quote(tensor_.name), ": ", what...);
+    };
+    if (!seen_type_ || !seen_shape_ || offsets_.size() != 2) {
+      return corrupt("expected dtype, shape and two data_offsets");
+    }
+    const auto [begin, end] = std::array{offsets_[0], offsets_[1]};
+    if (begin > end || end > data_.size()) {
+      return corrupt("data_offsets ", begin, " to ", end, " are not inside the ", data_.size(),
+                     " bytes of data");
+    }
+    ETSTREAM_ASSIGN(tensor_.data, data_.slice(begin, end - begin));
+    if (const auto type = find_type(tensor_.type)) {
+      auto bytes = std::optional(item_size(*type));
+      for (const std::uint64_t size : shape_) {
+        if (bytes) bytes = checked_multiply(*bytes, size);
+      }
+      if (bytes != end - begin) {
+        return corrupt("its data is ", end - begin, " bytes, expected ",
+                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", " from its shape and ",
+                       tensor_.type);
+      }
+      tensor_.layout = contiguous_layout(*type, shape_);
+      if (!tensor_.layout) tensor_.type += " " + list_text(shape_);
+    }
+    tensors_.push_back(std::move(tensor_));
+    is_in_tensor_ = false;
+    state_ = State::kTop;
+    return {};
+  }
+
+  Result<void> check_names() const {
+    std::vector<std::string_view> names;
+    names.reserve(tensors_.size());
+    for (const CheckpointTensor& tensor : tensors_) names.emplace_back(tensor.name);
+    const auto repeated = first_repeated(std::move(names));
+    if (!repeated) return {};
+    return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor ", quote(*repeated), " comes twice");
+  }
+
+  const ByteSource& data_;
+  std::vector<CheckpointTensor> tensors_;
+  State state_ = State::kStart;
+  CheckpointTensor tensor_;  // that is being read
+  bool is_in_tensor_ = false;
+  std::vector<std::uint64_t> shape_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<std::uint64_t>* numbers_ = nullptr;  // what the array that is being read fills
+  bool seen_type_ = false;
+  bool seen_shape_ = false;
+  bool seen_offsets_ = false;
+};
+
+}  // namespace
+
+std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept {
+  for (std::size_t i = 0; i < kSafetensorsTypes.size(); ++i) {
+    if (kSafetensorsTypes[i].type == type) return SafetensorsDtype{kSafetensorsTypes[i].name, i};
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file) {
+  std::uint64_t length = 0;
+  if (file.size() >= kSafetensorsLengthSize) {
+    ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));
+  }
+  if (file.size() < kSafetensorsLengthSize || length > kLongestSafetensorsHeader ||
+      length > file.size() - kSafetensorsLengthSize) {
+    return make_error(ErrorCode::kCorrupt, file.name(),
+                      ": not a safetensors file: expected the length of a "
+                      "header of at most ",
+                      kLongestSafetensorsHeader,
+                      " bytes that is inside the file at offset 0, "
+                      "found ",
+                      length, " in a file of ", file.size(), " bytes");
+  }
+  ETSTREAM_ASSIGN(const ByteSource header, file.slice(kSafetensorsLengthSize, length));
+  ETSTREAM_ASSIGN(const ByteSource data,
+                  file.slice(kSafetensorsLengthSize + length, file.size() - kSafetensorsLengthSize - length));
+  HeaderHandler handler(data);
+  ETSTREAM_TRY(parse_json(header, handler));
+  return handler.finish();
+}
+
+}  // namespace etstream

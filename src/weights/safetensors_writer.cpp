@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/checked.h"
+#include "base/repeated.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/dim_order.h"
+#include "etstream/safetensors.h"
+#include "flatbuffer/json_text.h"
+#include "layout/append.h"
+#include "tensor/dimensions.h"
+#include "weights/safetensors.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::string_view kMetadata = R"({"__metadata__":{"format":"pt"})";
+
+/// A tensor that the format can hold.
+struct Row {
+  const CheckpointTensor* tensor = nullptr;
+  SafetensorsDtype dtype;
+};
+
+Result<Row> row_of(const CheckpointTensor& tensor) {
+  const auto unsupported = [&](const auto&... what) {
+    return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name), what...);
+  };
+  if (!tensor.layout) {
+    return unsupported(tensor.type.empty() ? " has no layout" : " is of type " + printable(tensor.type),
+                       ", which safetensors can't hold; leave it out");
+  }
+  const auto dtype = safetensors_dtype(tensor.layout->scalar_type);
+  if (!dtype) {
+    return unsupported(" is of type ", name_of(tensor.layout->scalar_type),
+                       ", which safetensors has no name for");
+  }
+  if (!lie_alike(tensor.layout->sizes, tensor.layout->dim_order,
+                 contiguous_dim_order(tensor.layout->sizes.size()))) {
+    return unsupported(" has its elements in the order ", list_text(tensor.layout->dim_order),
+                       " of its dimensions, which safetensors can't say");
+  }
+  return Row{&tensor, *dtype};
+}
+
+Result<std::vector<Row>> sorted_rows(const Checkpoint& checkpoint) {
+  std::vector<Row> rows;
+  rows.reserve(checkpoint.tensors.size());
+  std::vector<std::string_view> names = {"__metadata__"};
+  names.reserve(checkpoint.tensors.size() + 1);
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    ETSTREAM_ASSIGN(const Row row, row_of(tensor));
+    rows.push_back(row);
+    names.emplace_back(tensor.name);
+  }
+  if (const auto repeated = first_repeated(std::move(names))) {
+    return make_error(ErrorCode::kInvalidArgument, "tensor ", quote(*repeated), " comes twice");
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    if (a.dtype.rank != b.dtype.rank) return a.dtype.rank > b.dtype.rank;
+    return a.tensor->name < b.tensor->name;
+  });
+  return rows;
+}
+
+/// With its length before it, padded with spaces.
+Result<std::vector<std::byte>> header_of(const std::vector<Row>& rows) {
+  std::string json(kMetadata);
+  std::uint64_t begin = 0;
+  for (const Row& row : rows) {
+    const auto name = json_string(row.tensor->name);
+    if (!name) {
+      return make_error(ErrorCode::kUnsupported, row.tensor->data.name(), ": the name of tensor ",
+                        quote(row.tensor->name), " is not UTF-8, as JSON needs it");
+    }
+    const auto end = checked_add(begin, row.tensor->data.size());
+    if (!end) return make_error(ErrorCode::kTooLarge, "the tensors would be over 2^64 - 1 bytes");
+    json += text(",", *name, R"(:{"dtype":")", row.dtype.name, R"(","shape":[)");
+    const std::size_t before = json.size();
+    for (const std::int32_t size : row.tensor->layout->sizes) {
+      json += text(json.size() == before ? "" : ",", size);
+    }
+    json += text(R"(],"data_offsets":[)", begin, ",", *end, "]}");
+    begin = *end;
+  }
+  json += '}';
+  json.append(static_cast<std::size_t>(padding_to(json.size(), 8)), ' ');
+  if (json.size() > kLongestSafetensorsHeader) {
+    return make_error(ErrorCode::kTooLarge, "the header of the safetensors file would be ", json.size(),
+                      " bytes; expected at most ", kLongestSafetensorsHeader);
+  }
+  std::vector<std::byte> out(kSafetensorsLengthSize + json.size());
+  const auto length = static_cast<std::uint64_t>(json.size());
+  std::ranges::copy(std::as_bytes(std::span(&length, 1)), out.begin());
+  std::ranges::copy(std::as_bytes(std::span(json)), out.begin() + kSafetensorsLengthSize);
+  return out;
+}
+
+}  // namespace
+
+Result<Layout> plan_safetensors(const Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<Layout> {
+    ETSTREAM_ASSIGN(const auto rows, sorted_rows(checkpoint));
+    ETSTREAM_ASSIGN(auto header, header_of(rows));
+    Layout layout;
+    layout.metadata_size = header.size();
+    ETSTREAM_TRY(append(layout, 8, "header", ByteSource::owned(std::move(header))));
+    for (const Row& row : rows) ETSTREAM_TRY(append(layout, 1, row.tensor->name, row.tensor->data));
+    layout.payload_size = layout.size - layout.metadata_size;
+    return layout;
+  });
+}
+
+}  // namespace etstream

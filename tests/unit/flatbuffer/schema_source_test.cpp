@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "flatbuffer/schema_source.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bundled_program_bfbs_generated.h"
+#include "flatbuffer/schema.h"
+#include "test_errors.h"
+#include "test_files.h"
+
+namespace etstream::schema_source_test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Schema schema_at(const std::string& path, const std::vector<std::string>& include_folders = {}) {
+  const auto binary = compile_schema(path, include_folders);
+  REQUIRE_MESSAGE(binary, binary.error().message);
+  auto schema = Schema::from_binary(*binary);
+  REQUIRE_MESSAGE(schema, schema.error().message);
+  return std::move(schema).value();
+}
+
+/// Every table with its fields, for comparing.
+std::string described(const Schema& schema) {
+  std::string out = schema.identifier() + " " + schema.root().name;
+  for (const TableType& table : schema.tables()) {
+    out += "\n" + table.name;
+    for (const FieldType& field : table.fields) {
+      out += " " + field.name + ":" + std::to_string(static_cast<int>(field.kind)) + "," +
+             std::to_string(field.width) + "," + std::to_string(field.alignment);
+    }
+  }
+  return out;
+}
+
+TEST_CASE("a schema is compiled to what flatc makes of it") {
+  using Binary = bundled_program::BundledProgramBinarySchema;
+  const auto flatc = Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  REQUIRE(flatc);
+  CHECK(described(schema_at(ETSTREAM_SCHEMA_DIR "/bundled_program.fbs")) == described(*flatc));
+}
+
+TEST_CASE("force_align is kept, also where FlatBuffers 2.0.8 would not take data for it") {
+  const TemporaryFolder folder;
+  put_file(folder / "s.fbs", "table A { data: [ubyte] (force_align: 4096); }\nroot_type A;");
+  CHECK(schema_at(folder / "s.fbs").root().fields.at(0).alignment == 4096);
+}
+
+TEST_CASE("included schemas are found next to the file, in the folders, and next to the first of all") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) std::filesystem::create_directory(folder / name);
+  put_file(
+      folder / "s.fbs",
+      "include \"near.fbs\";\ninclude \"far.fbs\";\ntable S { x: Near; y: Far; z: Deep; }\nroot_type S;");
+  put_file(folder / "near.fbs", "table Near { a: int; }");
+  put_file(folder / "a/far.fbs", "include \"deep.fbs\";\ninclude \"near.fbs\";\ntable Far { a: Near; }");
+  put_file(folder / "a/deep.fbs", "table Deep { a: int; }");
+  put_file(folder / "b/far.fbs", "table Far { wrong: int; } table Deep { a: int; }");
+  const Schema schema = schema_at(folder / "s.fbs", {folder / "a", folder / "b"});
+  CHECK(schema.root().name == "S");
+  CHECK(schema.find_field(schema.find_table("Far").value(), "a"));
+}
+
+TEST_CASE("a binary schema is given as it is") {
+  const TemporaryFolder folder;
+  const auto binary = compile_schema(ETSTREAM_SCHEMA_DIR "/program.fbs");
+  REQUIRE(binary);
+  put_file(folder / "s", {reinterpret_cast<const char*>(binary->data()), binary->size()});
+  CHECK((compile_schema(folder / "s").value() == *binary));
+}
+
+TEST_CASE("an error in a schema is told with the file and the line that it is in") {
+  const TemporaryFolder folder;
+  const auto error_in = [&](const std::string& words) {
+    put_file(folder / "s.fbs", words);
+    return error_of(compile_schema(folder / "s.fbs"));
+  };
+  CHECK(error_in("table A {\n  a: int\n}") ==
+        containing("kCorrupt: " + folder / "s.fbs" + ": line 3: expecting: ;"));
+  put_file(folder / "i.fbs", "\n\ntable A { a: Nothing!; }");
+  CHECK(error_in("include \"i.fbs\";") == containing("kCorrupt: " + folder / "i.fbs" + ": line 3: "));
+  CHECK(error_in("\ninclude \"none.fbs\";") ==
+        containing("kCorrupt: " + folder / "s.fbs" + ": line 2: unable to load include file: none.fbs"));
+  CHECK(error_in("include \"s.fbs\";\ntable A { b: B; }") == containing("type referenced but not defined"));
+  CHECK(error_in("") == containing("input file is empty"));
+  CHECK(error_in({"table\0A {}", 10}) == containing("a zero byte at offset 5"));
+  CHECK(error_in("struct A (force_align: 64) { a: int; }") ==
+        containing("unexpected force_align value '64'"));
+  CHECK(error_of(compile_schema(folder / "none")) == containing("kNotFound: "));
+  CHECK(error_of(compile_schema(folder.path())) == containing("kInvalidArgument: "));
+  std::filesystem::resize_file(folder / "s.fbs", kLargestSchema + 1);
+  CHECK(error_of(compile_schema(folder / "s.fbs")) == containing("kTooLarge: "));
+}
+
+}  // namespace
+}  // namespace etstream::schema_source_test
