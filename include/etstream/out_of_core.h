@@ -30,8 +30,8 @@ struct OutOfCoreOptions {
   /// How much of the blocks each process keeps mapped in; what is over it is written to the disk. 0: as much
   /// as the system likes.
   std::uint64_t limit = 0;
-  /// Blocks of this size or more lie in the file; 64 KiB at least.
-  std::uint64_t from = 1 << 20;
+  /// Blocks of this size or more lie in the file; 16 KiB at least.
+  std::uint64_t from = 16 << 10;
 };
 
 /// What a command and all its processes took at most, in bytes where nothing else is said. Of processes each

@@ -92,7 +92,7 @@ void add_run_command(CLI::App& app, Run& run) {
       ->type_name(kSize);
   command
       ->add_option("--from", arguments->options.from,
-                   "The smallest block that goes there, 64K at least (default: 1M)")
+                   "The smallest block that goes there, 16K at least (default: 16K)")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name(kSize);
   command->add_flag("--report", arguments->report,

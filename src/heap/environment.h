@@ -14,6 +14,8 @@ inline constexpr const char* kFromVariable = "ETSTREAM_HEAP_FROM";
 /// A file that holds a TreeUse.
 inline constexpr const char* kReportVariable = "ETSTREAM_HEAP_REPORT";
 
-inline constexpr std::uint64_t kDefaultFrom = 1 << 20;
+/// Partitioners of ExecuTorch note, for each node of a graph, all that depends on it: sets of tens of KiB,
+/// hundreds of MiB together.
+inline constexpr std::uint64_t kDefaultFrom = 16 << 10;
 
 }  // namespace etstream::heap

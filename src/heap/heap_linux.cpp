@@ -22,6 +22,10 @@ constexpr std::uint64_t kLargestSpan = 1ULL << 40;
 /// Freed blocks keep their room up to this size together; under a limit, up to a part of it.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
+/// The kernel's largest group of pages (a folio), which begins at a multiple of its size.
+constexpr std::uint64_t kLargestGroup = 2 << 20;
+/// Of smaller blocks room is asked for ahead, in granules.
+constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
 std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
@@ -143,6 +147,7 @@ int Heap::back(Range& range) noexcept {
     if (failed != 0) return failed;
     range.mapping = mapping_;
   }
+  advise(range, true);
   int failed = 0;
   do {
     failed = file_.reserve(offset, size);
@@ -151,8 +156,29 @@ int Heap::back(Range& range) noexcept {
   return failed;
 }
 
+/// Tells the kernel where it may take in pages in groups, as it does for those that are read in order: not
+/// where only a part of a group has room. Writing to one page needs room for its whole group, and where the
+/// disk has none there is a signal.
+void Heap::advise(Range range, bool has_room) const noexcept {
+  const std::uint64_t begin = range.first * kGranule;
+  const std::uint64_t end = begin + range.granules * kGranule;
+  const std::uint64_t whole_begin = (begin + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
+  const std::uint64_t whole_end = end / kLargestGroup * kLargestGroup;
+  // What has lost its room can't take the rest of its groups with it; what has room is a part of its own.
+  const std::uint64_t outer_begin = has_room ? begin : begin / kLargestGroup * kLargestGroup;
+  const std::uint64_t outer_end = has_room ? end : (end + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
+  if (whole_begin >= whole_end) {
+    ::madvise(base_ + outer_begin, outer_end - outer_begin, MADV_RANDOM);
+    return;
+  }
+  if (has_room) ::madvise(base_ + whole_begin, whole_end - whole_begin, MADV_NORMAL);
+  if (whole_begin != outer_begin) ::madvise(base_ + outer_begin, whole_begin - outer_begin, MADV_RANDOM);
+  if (whole_end != outer_end) ::madvise(base_ + whole_end, outer_end - whole_end, MADV_RANDOM);
+}
+
 /// Gives back what a range has on the disk and in memory; it is zeros then.
-void Heap::empty(Range range) noexcept {
+void Heap::empty(Range range) const noexcept {
+  advise(range, false);
   std::byte* const begin = address_of(range.first);
   const std::uint64_t size = range.granules * kGranule;
   if (::madvise(begin, size, MADV_REMOVE) == 0) return;
@@ -198,7 +224,9 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
   }
   if (!range) return {.failed = ENOMEM};
   if (!range.is_ready) {
-    if (const int failed = back(range); failed != 0) {
+    int failed = back_with_more(range);
+    if (failed != 0) failed = back(range);
+    if (failed != 0) {
       give_back_empty(range);
       return {.failed = failed};
     }
@@ -206,6 +234,33 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
     table_.set_mapping(range.first, mapping_);
   }
   return {.block = address_of(range.first), .is_used = range.is_ready};
+}
+
+/// Has room behind a small block and behind what is free after it, which is ready then for others: asking for
+/// room takes long.
+int Heap::back_with_more(Range& range) noexcept {
+  Range whole = range;
+  {
+    const Locked locked(*this);
+    const bool has_room = table_.ready() + kReadyAtOnce <= most_ready();
+    const Range more = has_room && range.granules < kReadyAtOnce
+                           ? table_.extend(range.first, kReadyAtOnce - range.granules)
+                           : Range{};
+    if (more.is_ready) {
+      table_.give_back(table_.split(range.first, range.granules).first, 0, true);
+    } else if (more) {
+      whole.granules += more.granules;
+      if (more.mapping != range.mapping) whole.mapping = 0;
+    }
+  }
+  const int failed = back(whole);
+  range.mapping = whole.mapping;
+  if (whole.granules > range.granules) {
+    const bool is_ready = failed == 0;
+    const Locked locked(*this);
+    table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
+  }
+  return failed;
 }
 
 std::size_t Heap::usable_size(const void* block) noexcept {

@@ -27,7 +27,7 @@ namespace etstream::heap {
 
 inline constexpr std::uint64_t kPage = 4096;
 /// What blocks begin at multiples of, and a BlockTable counts in.
-inline constexpr std::uint64_t kGranule = 64 << 10;
+inline constexpr std::uint64_t kGranule = 16 << 10;
 /// With less address space there is no heap.
 inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
 struct HeapOptions {
@@ -104,7 +104,9 @@ class Heap {
   [[nodiscard]] Allocated allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept;
   /// Has room behind all of a range; what is mapped there may change if it fails.
   [[nodiscard]] int back(Range& range) noexcept;
-  void empty(Range range) noexcept;
+  [[nodiscard]] int back_with_more(Range& range) noexcept;
+  void advise(Range range, bool has_room) const noexcept;
+  void empty(Range range) const noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
   /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready
   /// than `most_left`. False if there are not.

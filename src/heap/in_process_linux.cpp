@@ -19,6 +19,7 @@
 #include "heap/malloc_rules.h"
 #include "heap/open_object_linux.h"
 #include "heap/say.h"
+#include "heap/spill_folder.h"
 #include "io/descriptor_posix.h"
 
 namespace etstream::heap {
@@ -42,7 +43,7 @@ struct Blocks {
   static bool owns(const void* block) { return the_heap.owns(block); }
   /// Also after the last use: a large block is not to move into memory then.
   static bool resize(void* block, std::size_t size) {
-    return size >= kDefaultFrom && the_heap.resize(block, size);
+    return size >= kGranule && the_heap.resize(block, size);
   }
   static std::size_t usable_size(void* block) { return the_heap.usable_size(block); }
   static void release(void* block) { the_heap.release(block); }
@@ -164,21 +165,19 @@ void after_fork_in_child() {
 }
 
 Result<void> use_folder(const std::string& folder, std::uint64_t limit) {
-  std::unique_ptr<char, decltype(&std::free)> whole(::realpath(folder.c_str(), nullptr), std::free);
-  if (whole == nullptr) return system_error(errno, "large blocks can't lie in", folder);
   const bool is_first = the_folder == nullptr;
-  if (!is_first && limit == the_limit && std::string_view(whole.get()) == the_folder) return {};
-  const HeapOptions options{whole.get(), limit};
+  ETSTREAM_ASSIGN(const std::string whole, spill_folder(folder));
+  if (!is_first && limit == the_limit && whole == the_folder) return {};
+  std::unique_ptr<char, decltype(&std::free)> lasting(::strdup(whole.c_str()), std::free);
+  const HeapOptions options{lasting.get(), limit};
   if (const SpillError failed = is_first ? the_heap.open(options) : the_heap.reopen(options)) {
-    if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
-    return Error{ErrorCode::kInvalidArgument,
-                 text("large blocks can't lie in ", quote(folder), ": ", failed.reason), failed.code};
+    return cannot_spill_to(folder.empty() ? whole : folder, failed);
   }
   if (is_first) {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     stay_loaded();
   }
-  std::free(std::exchange(the_folder, whole.release()));
+  std::free(std::exchange(the_folder, lasting.release()));
   the_limit = limit;
   return {};
 }

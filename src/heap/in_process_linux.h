@@ -25,8 +25,8 @@ enum class Served : std::uint8_t {
   kByCommand,  // by that of `etstream run`, whose folder and limit hold
 };
 
-/// Has blocks of `from` bytes and more come from a file in `folder`. Of their pages `limit` bytes stay in
-/// memory, or, if it is 0, as many as the system leaves there.
+/// Has blocks of `from` bytes and more come from a file in `folder` (see spill_folder()). Of their pages
+/// `limit` bytes stay in memory, or, if it is 0, as many as the system leaves there.
 ///
 /// There may be several uses at a time, each of which calls stop(): folder and limit are those of the first
 /// until all have stopped. Any thread. kNotFound, kIo, kInvalidArgument: the folder can't hold the heap.

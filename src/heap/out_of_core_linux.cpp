@@ -20,6 +20,7 @@
 #include "heap/heap_linux.h"
 #include "heap/process_memory.h"
 #include "heap/spill_file.h"
+#include "heap/spill_folder.h"
 #include "heap/statistics.h"
 
 namespace etstream {
@@ -28,28 +29,20 @@ namespace {
 constexpr const char* kPreloadVariable = "LD_PRELOAD";
 constexpr long kLookEveryNanoseconds = 10'000'000;
 
-std::string chosen_folder(const OutOfCoreOptions& options) {
-  if (!options.spill_folder.empty()) return options.spill_folder;
-  const char* const temporary = std::getenv("TMPDIR");
-  return temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
-}
-
-std::string reason_of(const heap::SpillError& failed) {
-  return failed.reason != nullptr ? failed.reason : std::generic_category().message(failed.code);
+Result<std::string> usable_folder(const OutOfCoreOptions& options) {
+  ETSTREAM_ASSIGN(std::string folder, heap::spill_folder(options.spill_folder));
+  heap::SpillFile attempt;
+  const heap::SpillError failed = attempt.open(folder.c_str(), heap::kSmallestSpan);
+  attempt.close();
+  if (failed) return heap::cannot_spill_to(folder, failed);
+  return folder;
 }
 
 /// Puts into the environment what the library reads there.
 Result<void> set_environment(const OutOfCoreOptions& options) {
-  const std::string folder = chosen_folder(options);
-  std::unique_ptr<char, decltype(&std::free)> whole(::realpath(folder.c_str(), nullptr), std::free);
-  heap::SpillFile attempt;
-  const heap::SpillError failed =
-      whole == nullptr ? heap::SpillError{errno, nullptr} : attempt.open(whole.get(), heap::kSmallestSpan);
-  attempt.close();
-  if (failed) {
-    return Error{ErrorCode::kInvalidArgument,
-                 text("large blocks can't lie in ", quote(folder), ": ", reason_of(failed)), failed.code};
-  }
+  const Result<std::string> folder = usable_folder(options);
+  // Other codes are for what is wrong with the command.
+  if (!folder) return Error{ErrorCode::kInvalidArgument, folder.error().message, folder.error().system_code};
   if (::access(options.library.c_str(), R_OK) != 0) {
     return Error{ErrorCode::kInvalidArgument,
                  text("there is no ", quote(options.library), ", which serves the blocks"), errno};
@@ -62,7 +55,7 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   const std::string preloaded =
       before != nullptr && *before != '\0' ? text(options.library, ":", before) : options.library;
   ::setenv(kPreloadVariable, preloaded.c_str(), 1);
-  ::setenv(heap::kFolderVariable, whole.get(), 1);
+  ::setenv(heap::kFolderVariable, folder->c_str(), 1);
   ::setenv(heap::kLimitVariable, std::to_string(options.limit).c_str(), 1);
   ::setenv(heap::kFromVariable, std::to_string(std::max(options.from, heap::kGranule)).c_str(), 1);
   return {};

@@ -17,9 +17,8 @@ void bind_heap(nb::module_& module) {
       },
       nb::arg("folder"), nb::arg("limit"),
       nb::sig("def start_heap(folder: str | os.PathLike[str], limit: int) -> bool"),
-      "Has large blocks of this process lie in a file in a folder, up to `limit` bytes of them in memory (0: "
-      "as\n"
-      "the system likes). False if they do already, under `etstream run`.");
+      "Has large blocks of this process lie in a file in a folder ('': $TMPDIR, or /var/tmp), up to `limit`\n"
+      "bytes of them in memory (0: as the system likes). False if they do already, under `etstream run`.");
   module.def(
       "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),
       "Ends what start_heap() began, each time that it was True.");

@@ -45,7 +45,7 @@ class EtstreamRun(unittest.TestCase):
         return done.stdout
 
     def allocations(self, *arguments: str) -> None:
-        done = self.run_with(["--from", "64K"], ALLOCATIONS, *arguments)
+        done = self.run_with(["--from", "16K"], ALLOCATIONS, *arguments)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_large_blocks_take_no_memory_of_the_process(self) -> None:

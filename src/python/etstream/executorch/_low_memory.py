@@ -9,7 +9,6 @@ import functools
 import gc
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -39,10 +38,10 @@ def low_memory_export(
             program = to_edge(torch.export.export(model, inputs)).to_executorch()
         etstream.executorch.save_program(program, "model.pte")
 
-    Blocks of 1 MiB and more that anything in the process allocates (torch, numpy, Python, other
+    Blocks of 16 KiB and more that anything in the process allocates (torch, numpy, Python, other
     libraries) come from a file without a name in the folder `spill`, which has to be on a disk
-    with room for them (default: /var/tmp, since /tmp is often in memory; better beside the
-    output). They are the page cache's then, not memory of the process. Of them `limit` bytes stay
+    with room for them (default: $TMPDIR, or /var/tmp, since /tmp is often in memory; better beside
+    the output). They are the page cache's then, not memory of the process. Of them `limit` bytes stay
     in memory, looked at every 20 ms; without a limit, as many as the system leaves there. Where
     the disk is full, allocating fails, with a MemoryError or what a library makes of it.
     Blocks last as long as they are used, also after the end, and may be freed and resized then.
@@ -75,14 +74,12 @@ def low_memory_export(
             room, or the limit is not positive.
         OSError: the folder is full.
     """
-    if spill is None:
-        spill = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     if limit is not None and limit <= 0:
         raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
     with _in_place:
         token = _is_exporting.set(True)
         try:
-            with _large_blocks_in(spill, limit), _garbage_found_soon():
+            with _large_blocks_in("" if spill is None else spill, limit), _garbage_found_soon():
                 yield
         finally:
             _is_exporting.reset(token)
