@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream_documentation man|bash|zsh|fish: what is installed beside the command, on standard output.
+// etstream_documentation man|bash|zsh|fish: what is installed beside the command, on standard output; or
+// markdown: the sections of docs/command.md.
 #include "cli/documentation.h"
 
 #include <cstdio>
@@ -51,12 +52,15 @@ int main(int argc, char** argv) {
     Run run;
     const CommandText command = describe(*make_command_line(run));
     const std::string_view wanted = argc == 2 ? argv[1] : "";
-    const std::string text = wanted == "man"    ? manual_page(command)
-                             : wanted == "bash" ? bash_completion(command)
-                             : wanted == "zsh"  ? zsh_completion(command)
-                             : wanted == "fish" ? fish_completion(command)
-                                                : "";
-    if (text.empty()) return std::fputs("usage: etstream_documentation man|bash|zsh|fish\n", stderr), 2;
+    const std::string text = wanted == "man"        ? manual_page(command)
+                             : wanted == "bash"     ? bash_completion(command)
+                             : wanted == "zsh"      ? zsh_completion(command)
+                             : wanted == "fish"     ? fish_completion(command)
+                             : wanted == "markdown" ? markdown_page(command)
+                                                    : "";
+    if (text.empty()) {
+      return std::fputs("usage: etstream_documentation man|bash|zsh|fish|markdown\n", stderr), 2;
+    }
     return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "etstream_documentation: %s\n", error.what());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The manual page and the completions for shells, made from the command line's own definitions.
+// The manual page, the sections of docs/command.md and the completions for shells, made from the command
+// line's own definitions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@ struct OptionText {
 
   [[nodiscard]] bool has_value() const { return !value.empty(); }
   [[nodiscard]] bool by_place() const { return names.empty(); }
+  [[nodiscard]] bool is_help() const { return !by_place() && names.back() == "--help"; }
 };
 
 struct CommandText {
@@ -35,6 +37,8 @@ struct CommandText {
 [[nodiscard]] CommandText describe(const CLI::App& app);
 
 [[nodiscard]] std::string manual_page(const CommandText& command);
+/// A section a subcommand, each between the comments `<!-- NAME -->` and `<!-- end -->`.
+[[nodiscard]] std::string markdown_page(const CommandText& command);
 
 [[nodiscard]] std::string bash_completion(const CommandText& command);
 [[nodiscard]] std::string zsh_completion(const CommandText& command);

@@ -119,14 +119,12 @@ std::string heading(const OptionText& option, bool all_names) {
   return out + (out.empty() ? "" : " ") + italic(option.value);
 }
 
-bool is_help(const OptionText& option) { return !option.by_place() && option.names.back() == "--help"; }
-
 /// Arguments and what is required first; help, which all commands have, is left out.
 std::string synopsis(const std::string& tool, const CommandText& command) {
   std::string required;
   std::string optional;
   for (const OptionText& option : command.options) {
-    if (is_help(option)) continue;
+    if (option.is_help()) continue;
     if (option.required) {
       required += " " + heading(option, false);
     } else {
@@ -140,7 +138,7 @@ std::string synopsis(const std::string& tool, const CommandText& command) {
 std::string options(const CommandText& command, bool subcommand) {
   std::string out;
   for (const OptionText& option : command.options) {
-    if (subcommand && is_help(option)) continue;
+    if (subcommand && option.is_help()) continue;
     out += ".TP\n" + heading(option, true) + "\n" + roff(option.description) + ".\n";
   }
   return out;
