@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`etstream bundle` against ExecuTorch's writers and cp, on real programs: the table in README.md.
+"""`etstream bundle` against ExecuTorch's writers and cp, on real programs: the table in docs/performance.md.
 
     ETSTREAM=PATH python bundle.py [--quick] SCRATCH_FOLDER
 """

@@ -8,7 +8,7 @@
 //   etstream::OutOfCoreUse use;
 //   auto ended = etstream::run_out_of_core({"python3", "export.py"}, options, use);
 //
-// What the heap does about full disks, forks and its limit stands in docs/out_of_core.md.
+// What the heap does about full disks, forks and its limit stands in docs/exporting.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of this folder share, and the record of what they found of each writer, for README's table."""
+"""What the tests of this folder share, and the record of what they found of each writer: docs/formats.md's table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""README's table of releases, from what the tests in this folder found.
+"""The table of releases in docs/formats.md, from what the tests in this folder found.
 
-    python tests/field/table.py                     prints it
-    python tests/field/table.py --check README.md   ends with 1, and shows it, unless README has it
+    python tests/field/table.py                           prints it
+    python tests/field/table.py --check docs/formats.md   ends with 1, and shows it, unless the page has it
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rows(results: dict[str, dict[str, bool]]) -> Iterable[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--check", type=Path, metavar="README")
+    parser.add_argument("--check", type=Path, metavar="PAGE")
     arguments = parser.parse_args()
     results = json.loads((FIELD / "results.json").read_text())
     cells = [(str(writer), aspect) for writer in WRITERS for aspect in ASPECTS]

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import etstream
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 
 
 def test_the_wheel_has_the_command_the_stubs_and_one_version() -> None:
@@ -36,7 +42,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    examples = Path(__file__).resolve().parents[2] / "examples"
+    examples = ROOT / "examples"
     run = [sys.executable, "-c", script, examples / "model.pte", examples / "cases.json"]
     size, message = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
     assert int(size) > (examples / "model.pte").stat().st_size
@@ -49,3 +55,27 @@ def test_public_names_are_documented() -> None:
         for name in module.__all__:
             value = getattr(module, name)
             assert name.startswith("__") or value.__doc__, name
+
+
+def plain_signature(function: Callable[..., object]) -> str:
+    """Without annotations."""
+    signature = inspect.signature(function)
+    parameters = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
+def test_the_page_has_every_public_name_and_the_functions_signatures() -> None:
+    told = dict(re.findall(r"\*\*`([\w.]+)(\([^`]*\))`\*\*", PAGE))
+    text = re.sub(r"^```.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
+    words = {word for code in re.findall(r"`[^`]*`", text) for word in re.findall(r"\w+", code)}
+    for module in (etstream, importlib.import_module("etstream.executorch")):
+        for name in module.__all__:
+            value = getattr(module, name)
+            assert name.startswith("__") or name in words, name
+            if inspect.isfunction(value):
+                assert told.pop(f"{module.__name__}.{name}") == plain_signature(value)
+            elif inspect.isclass(value) and module is etstream and not issubclass(value, Exception):
+                members = {member for member in vars(value) if not member.startswith("_")}
+                assert members <= words, f"{name}: {members - words}"
+    assert set(told) == {"etstream.ExactJson"}
+    assert told["etstream.ExactJson"] == plain_signature(etstream.ExactJson)

@@ -1,26 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""README's blocks of code."""
+"""The blocks of code in README.md, CONTRIBUTING.md and docs/."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+FENCED = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
+# A synopsis is written by the command itself; see command_page.py.
+GENERATED = re.compile(r"^<!-- etstream \w+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
 
-def blocks() -> dict[str, str]:
-    """Those fenced and those indented by four, each by its first line."""
-    text = README.read_text(encoding="utf-8")
-    fence = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    found = fence.findall(text)
-    indented = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
-    for block in indented.findall(fence.sub("", text)):
-        found.append(re.sub(r"^    ", "", block, flags=re.MULTILINE))
-    return {block.split("\n", 1)[0]: block for block in found}
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    language: str
+    file: str  # the name behind the language: of the file that it is
+    text: str
+
+    @property
+    def first(self) -> str:
+        return self.text.split("\n", 1)[0]
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}: {self.first}"
 
 
-def block(start: str) -> str:
-    """The one whose first line begins so."""
-    (found,) = (body for first, body in blocks().items() if first.startswith(start))
+def blocks_of(page: Path) -> list[Block]:
+    """Those fenced, in their order, then those indented by four, which have no language."""
+    text = GENERATED.sub("", page.read_text(encoding="utf-8"))
+    found = [Block(page, *parts) for parts in FENCED.findall(text)]
+    if len(re.findall(r"^```", text, re.MULTILINE)) != 2 * len(found):
+        raise ValueError(f"{page}: a fenced block without a language")
+    for body in INDENTED.findall(FENCED.sub("", text)):
+        found.append(Block(page, "", "", re.sub(r"^    ", "", body, flags=re.MULTILINE)))
+    return found
+
+
+def blocks() -> list[Block]:
+    return [block for page in PAGES for block in blocks_of(page)]
+
+
+def block(page: str, start: str) -> str:
+    """The one of a page, "docs/python.md", whose first line begins so."""
+    (found,) = (one.text for one in blocks_of(ROOT / page) if one.first.startswith(start))
     return found

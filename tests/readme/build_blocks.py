@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""README's commands that build, install and link the library, and the command's that need nothing else."""
+"""The pages' commands that build, install and link the library; and where each block of code is run, or why it is not."""
 
 from __future__ import annotations
 
@@ -10,37 +10,44 @@ import subprocess
 import sys
 from pathlib import Path
 
-from blocks import block, blocks
+from blocks import ROOT, block, blocks
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "build" / "readme"
 PREFIX = HERE / "root" / "usr" / "local"
 
-# By their first lines: what runs each block here, or why it is not run.
-RUN_HERE = {
-    ".ci/install-packages build ",
-    "etstream decompile --exact ",
-    "find_package(etstream ",
-    '#include "etstream/bundled_program.h"',
-    "c++ -std=c++20 app.cpp ",
-}
-RUN_IN_PYTHON = {
-    "from executorch.exir._serialize ",
-    "#!/bin/sh",
-    "import etstream",
-    "from etstream import executorch as adaptors",
-    "with adaptors.install():",
-    "cmake --preset release -DETSTREAM_BUILD_TESTS=OFF -DETSTREAM_BUILD_EXECUTORCH=ON ",
-}
-NOT_RUN = {
-    "examples/run ": "tests/run can't run itself; tests/setup/bare_root runs the first two",
-    "etstream bundle MODEL.pte ": "says which commands there are; tests/cli runs each",
-    "etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights, and shows a file of rules;"
+BUILD_BLOCKS = "tests/readme/build_blocks.py"
+PYTHON_BLOCKS = "tests/readme/python_blocks.py"
+HEADERS = "tests/headers compiles it"
+# By page and first line: where each block is run, or why it is not. Consoles, JSON and files are console_blocks.py's.
+BLOCKS = {
+    "README.md: examples/run ": "tests/run can't run itself; tests/setup/bare_root runs the first two",
+    "README.md: .ci/install-packages build ": BUILD_BLOCKS,
+    "README.md: .ci/install-packages python ": "tests/python/install runs it, and tests/setup/bare_root as it stands",
+    "README.md: import etstream": PYTHON_BLOCKS,
+    'README.md: #include "etstream/bundled_program.h"': BUILD_BLOCKS,
+    "CONTRIBUTING.md: tests/run ": "tests/run can't run itself",
+    "CONTRIBUTING.md: .ci/install-packages all": "tests/run all does it, step by step",
+    "docs/command.md: from executorch.exir._serialize ": PYTHON_BLOCKS,
+    "docs/command.md: #!/bin/sh": PYTHON_BLOCKS,
+    "docs/executorch.md: cmake --preset release ": PYTHON_BLOCKS,
+    "docs/executorch.md: from etstream.executorch import open_bundle": PYTHON_BLOCKS,
+    "docs/exporting.md: etstream run ": "takes ExecuTorch's own export of a Llama; tests/heap runs commands, and"
+    " perf/export_paths.py this one",
+    'docs/library.md: #include "etstream/inspect.h"': HEADERS,
+    "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
+    "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
+    "docs/performance.md: perf/run ": "measures, which takes long",
+    "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
+    "docs/python.md: import etstream": PYTHON_BLOCKS,
+    "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
+    "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
+    "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
+    "docs/python.md: from etstream.memory import Phases": PYTHON_BLOCKS,
+    "docs/weights.md: etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights;"
     " tests/peer/test_key_maps.py runs it on small ones",
-    ".ci/install-packages python ": "tests/python/install runs it, and tests/setup/bare_root as it stands",
 }
 
-# Of the commands that README has users run as root, the one that installs goes to a folder.
+# Of the commands that users run as root, the one that installs goes to a folder.
 SUDO = f"""#!/bin/sh
 [ "$1" != cmake ] || DESTDIR={HERE}/root exec "$@"
 PATH=${{PATH#*:}} exec sudo "$@"
@@ -64,21 +71,21 @@ def install() -> None:
     stub.chmod(0o755)
     # As in a fresh clone: what was configured before is not asked.
     (ROOT / "build" / "release" / "CMakeCache.txt").unlink(missing_ok=True)
-    shell(block(".ci/install-packages build "), ROOT, PATH=f"{stub.parent}:{os.environ['PATH']}")
+    shell(block("README.md", ".ci/install-packages build "), ROOT, PATH=f"{stub.parent}:{os.environ['PATH']}")
 
 
 def project(name: str) -> Path:
-    """A folder with README's program, and the files that it opens."""
+    """A folder with the program in README.md, and the files that it opens."""
     folder = HERE / name
     shutil.copytree(ROOT / "examples", folder)
-    lines = block('#include "etstream/bundled_program.h"').splitlines(keepends=True)
+    lines = block("README.md", '#include "etstream/bundled_program.h"').splitlines(keepends=True)
     includes = [line for line in lines if line.startswith("#include")]
     body = [line for line in lines if line not in includes]
     program = ["#include <cstdio>\n", *includes, "int main() {\n", *body, "return written ? 0 : 1;\n}\n"]
     (folder / "app.cpp").write_text("".join(program), encoding="utf-8")
     (folder / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
     with (folder / "CMakeLists.txt").open("a", encoding="utf-8") as file:
-        file.write(block("find_package(etstream "))
+        file.write(block("docs/library.md", "find_package(etstream "))
     return folder
 
 
@@ -97,35 +104,24 @@ def link() -> None:
     check_bundle(folder)
     folder = project("pkg-config")
     (packages,) = PREFIX.rglob("pkgconfig")
-    shell(block("c++ -std=c++20 app.cpp ") + "./a.out", folder, PKG_CONFIG_PATH=str(packages))
+    shell(block("docs/library.md", "c++ -std=c++20 app.cpp ") + "./a.out", folder, PKG_CONFIG_PATH=str(packages))
     check_bundle(folder)
 
 
-def edit_as_json() -> None:
-    folder = HERE / "json"
-    folder.mkdir()
-    for name in ("schema/program.fbs", "schema/scalar_type.fbs", "examples/model.pte"):
-        shutil.copy(ROOT / name, folder)
-    shell(block("etstream decompile --exact "), folder, PATH=f"{PREFIX}/bin:{os.environ['PATH']}")
-    if not filecmp.cmp(folder / "model.pte", folder / "edited.pte", shallow=False):
-        sys.exit("a program that was not edited is another one")
-
-
 def main() -> int:
-    known = [*RUN_HERE, *RUN_IN_PYTHON, *NOT_RUN]
-    for first in blocks():
-        if sum(first.startswith(start) for start in known) != 1:
-            sys.exit(f"README has a block that is not run, and no reason why: {first}")
-    for start in known:
-        if not any(first.startswith(start) for first in blocks()):
-            sys.exit(f"README has no block that begins with {start}")
+    told = [str(one) for one in blocks() if one.language not in ("console", "json") and not one.file]
+    for one in told:
+        if sum(one.startswith(start) for start in BLOCKS) != 1:
+            sys.exit(f"a block that is not run, and no reason why: {one}")
+    for start in BLOCKS:
+        if not any(one.startswith(start) for one in told):
+            sys.exit(f"no block begins so: {start}")
     shutil.rmtree(HERE, ignore_errors=True)
     HERE.mkdir(parents=True)
     install()
     link()
-    edit_as_json()
-    for start, reason in NOT_RUN.items():
-        print(f"not run: {start}...: {reason}")
+    for start, where in BLOCKS.items():
+        print(f"{start}...: {where}")
     return 0
 
 

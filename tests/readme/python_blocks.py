@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""README's blocks in Python, and that which runs a bundle on ExecuTorch's runtime, with real objects for the names that
+"""The pages' blocks in Python, and that which runs a bundle on ExecuTorch's runtime, with real objects for the names that
 they use. In an activated environment that has the package and ExecuTorch."""
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import etstream
 import fsspec
 import numpy
 import torch
-from blocks import block
+from blocks import ROOT, block
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
 from executorch.exir import ExecutorchBackendConfig, to_edge
 
-ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "build" / "readme-python"
 
 
@@ -53,22 +52,22 @@ def model_names() -> dict[str, Any]:
     }
 
 
-def run(start: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Runs README's block whose first line begins so; gives all names that there are then."""
-    code = block(start)
+def run(page: str, start: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Runs the block of a page whose first line begins so; gives all names that there are then."""
+    code = block(page, start)
     print(code, flush=True)
-    exec(compile(code, f"README.md: {start}", "exec"), names)  # noqa: S102 it is ours
+    exec(compile(code, f"{page}: {start}", "exec"), names)  # noqa: S102 it is ours
     return names
 
 
 def flatc_script() -> None:
     """ExecuTorch calls the script where it calls flatc."""
     script = HERE / "flatc"
-    script.write_text(block("#!/bin/sh"), encoding="utf-8")
+    script.write_text(block("docs/command.md", "#!/bin/sh"), encoding="utf-8")
     script.chmod(0o755)
-    code = block("from executorch.exir._serialize ").replace("/path/to/script", str(script))
+    code = block("docs/command.md", "from executorch.exir._serialize ").replace("/path/to/script", str(script))
     names: dict[str, Any] = {}
-    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 it is ours
+    exec(compile(code, "docs/command.md", "exec"), names)  # noqa: S102 it is ours
     schema = HERE / "schema.fbs"
     schema.write_text('table T { n: int; } root_type T; file_identifier "TEST";', encoding="utf-8")
     (HERE / "data.json").write_text('{"n": 7}', encoding="utf-8")
@@ -90,23 +89,30 @@ def local_fsspec() -> SimpleNamespace:
 
 
 def files_in_python() -> None:
-    for name in ("model.pte", "image_0.npy", "scores_0.npy"):
+    for name in ("model.pte", "cases.json", "image_0.npy", "image_1.npy", "scores_0.npy", "scores_1.npy"):
         shutil.copy(ROOT / "examples" / name, HERE)
     x, y = numpy.load("image_0.npy"), numpy.load("scores_0.npy")
     etstream.write_tensor_data({"w": x}, "weights.ptd")
-    names = run("import etstream", {"x": x, "y": y, "fsspec": local_fsspec()})
+    names = run("README.md", "import etstream", {"x": x, "y": y, "fsspec": local_fsspec()})
     assert names["findings"], names["findings"]
     assert etstream.verify("model.bpte") and etstream.verify("remote-model.bpte")
+    run("docs/python.md", "import etstream", {})
+    assert etstream.verify("model.bpte")
+    names = run("docs/python.md", "plan = etstream.plan_tensor_data(", {"etstream": etstream, "x": x})
+    assert names["names"] == ["linear.weight"]
+    bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
+    assert bundle["result"], bundle["result"]
 
 
 def adaptors() -> None:
-    names = run("from etstream import executorch as adaptors", model_names())
+    names = run("docs/python.md", "from etstream import executorch as adaptors", model_names())
     saved = Path("model.pte").read_bytes()
     # With no adaptor in place.
     assert names["manager"].buffer == saved
     Path("model.bpte").unlink()
-    run("with adaptors.install():", {"adaptors": names["adaptors"], **model_names()})
+    run("docs/python.md", "with adaptors.install():", {"adaptors": names["adaptors"], **model_names()})
     assert etstream.verify("model.bpte")
+    run("docs/python.md", "from etstream.memory import Phases", model_names())
 
 
 def runtime() -> None:
@@ -114,7 +120,7 @@ def runtime() -> None:
     bundle = ROOT / "model.bpte"
     examples = ROOT / "examples"
     etstream.bundle(examples / "model.pte", examples / "cases.json", bundle)
-    script = block("cmake --preset release -DETSTREAM_BUILD_TESTS=OFF -DETSTREAM_BUILD_EXECUTORCH=ON ")
+    script = block("docs/executorch.md", "cmake --preset release ")
     print(script, flush=True)
     try:
         subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, check=True)

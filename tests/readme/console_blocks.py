@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the blocks of language `console` as they stand in README.md, CONTRIBUTING.md and docs/, and parses those of JSON.
+
+    python3 console_blocks.py ETSTREAM [--renew]
+
+A line that begins with "$ " is a command for bash; the lines that follow it are what it has to print, on either stream.
+A line "..." stands for any lines. A block with a name behind its language has lines of that file, or, where there is none
+in the repository, is that file. The blocks of a page run in its order, in one folder with the files of examples/, the
+schema of programs and small checkpoints. --renew puts what is printed into the page, where that is something else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from blocks import PAGES, ROOT, Block, blocks, blocks_of
+
+STEP = re.compile(r"^\$ (.*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+def write_checkpoint(path: Path) -> None:
+    """A small checkpoint with names as Hugging Face's have them, of 516 bytes of data."""
+    shapes = {
+        "model.embed_tokens.weight": [16, 8],
+        "model.layers.0.self_attn.q_proj.weight": [8, 8],
+        "model.layers.0.self_attn.o_proj.weight": [8, 8],
+        "model.layers.0.self_attn.rotary_emb.inv_freq": [2],
+    }
+    header, end = {}, 0
+    for number, (name, shape) in enumerate(shapes.items(), 1):
+        begin, end = end, end + 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(i % 251 for i in range(end)))
+
+
+def prepare(folder: Path) -> None:
+    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
+    for name in ("program.fbs", "scalar_type.fbs"):
+        shutil.copy(ROOT / "schema" / name, folder)
+    shutil.copy(ROOT / "tests" / "golden" / "gguf" / "expected.gguf", folder / "model.gguf")
+    write_checkpoint(folder / "model.safetensors")
+
+
+def is_as_expected(printed: str, expected: str) -> bool:
+    pattern = re.escape(expected).replace(re.escape("...\n"), "(?:.*\n)*")
+    return re.fullmatch(pattern, printed) is not None
+
+
+def check_file(block: Block, folder: Path) -> Iterator[str]:
+    """The file that a block is, or has lines of."""
+    file = ROOT / block.file
+    if not file.exists():
+        (folder / block.file).write_text(block.text, encoding="utf-8")
+    elif block.text not in file.read_text(encoding="utf-8"):
+        yield f"{block}: {block.file} has no such lines"
+
+
+def check_console(block: Block, folder: Path, renew: bool) -> Iterator[str]:
+    for step in STEP.finditer(block.text):
+        done = subprocess.run(
+            ["bash", "-c", step[1]], cwd=folder, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        if is_as_expected(done.stdout, step[2]):
+            continue
+        yield f"{block.page.relative_to(ROOT)}: $ {step[1]}expected:\n{step[2]}printed:\n{done.stdout}"
+        if renew:
+            text = block.page.read_text(encoding="utf-8")
+            block.page.write_text(text.replace(step[0], f"$ {step[1]}{done.stdout}"), encoding="utf-8")
+
+
+def check_page(page: Path, renew: bool) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        prepare(folder)
+        for block in blocks_of(page):
+            if block.file:
+                yield from check_file(block, folder)
+            if block.language == "json":
+                json.loads(block.text)
+            if block.language == "console":
+                yield from check_console(block, folder, renew)
+
+
+def main() -> int:
+    etstream, renew = Path(sys.argv[1]).resolve(), sys.argv[2:] == ["--renew"]
+    os.environ |= {"PATH": f"{etstream.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    problems = [problem for page in PAGES for problem in check_page(page, renew)]
+    consoles = sum(one.language == "console" for one in blocks())
+    print("\n".join(problems) or f"{consoles} consoles print what they show")
+    return 1 if problems or not consoles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

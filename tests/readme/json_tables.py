@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the command reports with --json is what the tables of docs/command.md say.
+
+    python3 json_tables.py PAGE.md ETSTREAM ROOT
+
+A table stands below a heading "### NAME" and has the columns `| field | type | |`. A field marked ° may be absent; any
+other is in every report. A field that is an element of a list has [] behind the list's name.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict, "any": object}
+ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| .*\|")
+
+# Each is run in a folder with the examples and some golden files; what a command writes is there for those after it.
+COMMANDS = {
+    "What was written": [
+        "bundle model.pte --cases cases.json -o model.bpte --json",
+        "convert model.bpte --to segmented -o segmented.bpte --json",
+        "pte model.pte --constants-to weights.ptd -o small.pte --json",
+        "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
+    ],
+    "A plan": [
+        "bundle model.pte --cases cases.json --dry-run --json",
+        "convert model.bpte --to segmented --dry-run --json",
+        "pte model.pte --constants-to weights.ptd -o small.pte --dry-run --json",
+        "ptd weights.ptd --dry-run --json",
+    ],
+    "verify": ["verify model.bpte --json", "verify small.pte weights.ptd --json", "verify model.gguf --json"],
+    "inspect": [
+        "inspect twice.ptd --json --duplicates",
+        "inspect segmented.bpte --json",
+        "inspect delegated.pte --json",
+        "inspect named.ptd --json",
+        "inspect model.gguf --json",
+    ],
+    "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
+    "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json"],
+}
+# Those of programs with branches, which none of the files is.
+UNSEEN = {"calls[].destination"}
+
+
+def read_tables(page: Path) -> dict[str, dict[str, tuple[bool, str]]]:
+    """By heading, and by field: whether it may be absent, and its type."""
+    tables: dict[str, dict[str, tuple[bool, str]]] = {}
+    heading = ""
+    for line in page.read_text(encoding="utf-8").split("## Reports as JSON")[1].splitlines():
+        if line.startswith("### "):
+            heading = line[4:]
+        elif match := ROW.fullmatch(line):
+            tables.setdefault(heading, {})[match[1]] = (match[2] is not None, match[3])
+    return tables
+
+
+def check(value: object, name: str, table: dict[str, tuple[bool, str]], seen: set[str]) -> Iterator[str]:
+    """What is wrong with the part `name` of a report; `seen` gets the fields that are there."""
+    if isinstance(value, list):
+        for item in value:
+            yield from check(item, f"{name}[]", table, seen)
+    if not isinstance(value, dict):
+        return
+    start = f"{name}." if name else ""
+    for field, (may_be_absent, _) in table.items():
+        if field == start + field[len(start) :].split(".")[0] and not may_be_absent:
+            if field[len(start) :] not in value:
+                yield f"{field} is absent"
+    for key, inner in value.items():
+        field = start + key
+        seen.add(field)
+        if field not in table:
+            yield f"{field} is not in the table"
+        elif not isinstance(inner, TYPES[table[field][1]]) or isinstance(inner, bool) and table[field][1] == "integer":
+            yield f"{field}: expected {table[field][1]}, found {inner!r}"
+        yield from check(inner, field, table, seen)
+
+
+def main() -> int:
+    page, etstream, root = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    tables, problems = read_tables(page), []
+    golden = root / "tests" / "golden"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "here"
+        shutil.copytree(root / "examples", folder)
+        shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
+        shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
+        shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")
+        for heading, commands in COMMANDS.items():
+            table, seen = dict(tables.get(heading, {})), set()
+            if heading == "A plan":
+                table |= {f"weights.{field}": row for field, row in table.items() if field != "weights"}
+            for command in commands:
+                done = subprocess.run([etstream, *command.split()], cwd=folder, capture_output=True, text=True, check=False)
+                problems += [f"{command}: {problem}" for problem in check(json.loads(done.stdout), "", table, seen)]
+            problems += [f"{heading}: no report has {field}" for field in table if field not in seen | UNSEEN]
+    problems += [f"{page}: no command prints what {heading!r} describes" for heading in tables.keys() - COMMANDS.keys()]
+    count = sum(map(len, tables.values()))
+    print("\n".join(problems) or f"{len(tables)} tables, {count} fields are what the command reports")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
