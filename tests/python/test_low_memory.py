@@ -30,13 +30,11 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
-from executorch.exir.backend.canonical_partitioners import group_partitioner
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.emit import _emitter
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from safetensors.torch import load_file, save_file
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
-from torch.fx.passes.infra import partitioner as torch_partitioner
 from torchao.quantization.granularity import PerGroup
 
 MIB = 1 << 20
@@ -199,9 +197,7 @@ def test_a_tensor_changed_in_memory_is_not_read_from_its_file(model: EveryKind) 
 
 
 def _in_place() -> tuple[Any, ...]:
-    partitioners = torch_partitioner._DependencyViewer, group_partitioner._DependencyViewer
-    emitter = _emitter._Emitter._tensor_spec_to_evalue, _emitter.hashlib, "bytes" in vars(_emitter)
-    return *partitioners, *emitter
+    return _emitter._Emitter._tensor_spec_to_evalue, _emitter.hashlib, "bytes" in vars(_emitter)
 
 
 def test_it_is_undone_at_the_end_also_after_errors_and_when_nested(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_set_that_failed_may_be_left_without_effect(modules: Any) -> None:
     [
         ("install()", "executorch.exir._serialize._program", "serialize_pte_binary"),
         ("install()", "executorch.devtools.etrecord._etrecord", "ETRecordReservedFileNames"),
-        ("low_memory_export()", "torch.fx.passes.infra.partitioner", "_DependencyViewer"),
+        ("low_memory_export()", "executorch.exir.emit._emitter", "_Emitter"),
         ("etstream.aot_arm_compiler", "executorch.backends.arm.scripts.aot_arm_compiler", "main"),
         ("load_bundled_program()", "executorch.exir.scalar_type", "ScalarType"),
         ("Bundle.verify()", "executorch.extension.pybindings.portable_lib", "_load_for_executorch_from_buffer"),

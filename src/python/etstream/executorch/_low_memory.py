@@ -17,7 +17,6 @@ import torch
 from etstream import InvalidArgumentError, _core
 
 from ._cords import LazyData, cord_patches
-from ._node_dependencies import NodeDependencies
 from ._patches import Patch, PatchSet, instead
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
@@ -48,8 +47,7 @@ def low_memory_export(
 
     The program is the same, byte for byte. Its constants of 16 KiB and more are views of the
     tensors' memory, not copies. They must not change before the program is saved; where they are
-    mapped from a checkpoint, neither may that file. What partitioners note of which node depends
-    on which is kept in bits instead of sets. Python's collector leaves what is there at the
+    mapped from a checkpoint, neither may that file. Python's collector leaves what is there at the
     beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs soon.
 
     It may be nested, and entered by several threads at once. For blocks it acts on the whole
@@ -158,22 +156,12 @@ class _KnownHash:
         return self.digest().hex()
 
 
-def _dependencies(original: Callable[..., Any]) -> Callable[..., Any]:
-    def of(graph_module: torch.fx.GraphModule) -> Any:
-        return (NodeDependencies if _is_exporting.get() else original)(graph_module)
-
-    return of
-
-
 def _patches() -> list[Patch]:
     emitter = "executorch.exir.emit._emitter"
-    group_partitioner = "executorch.exir.backend.canonical_partitioners.group_partitioner"
     return [
         Patch(emitter, "bytes", instead(_constant), only_there=True),
         Patch(emitter, "hashlib", instead(_Hashes(hashlib)), only_there=True),
         Patch(f"{emitter}:_Emitter", "_tensor_spec_to_evalue", _emit_tensor),
-        Patch("torch.fx.passes.infra.partitioner", "_DependencyViewer", _dependencies),
-        Patch(group_partitioner, "_DependencyViewer", _dependencies),
         *cord_patches(),
     ]
 
