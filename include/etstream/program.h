@@ -21,6 +21,9 @@
 #include "etstream/scalar_type.h"
 
 namespace etstream {
+namespace pte {
+class ETSTREAM_HIDDEN Program;
+}
 
 /// Whether a tensor's sizes are exact, upper bounds, or say nothing.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
@@ -53,9 +56,9 @@ struct SegmentInfo {
   std::string use;  // "constants", "mutable data", "delegate XnnpackBackend", "named data"; "" for none
 };
 
-/// An open program. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
-/// called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found;
-/// kIo.
+/// An open program. Holds at most 512 KiB of it in memory, whatever its size; and, once they are asked for,
+/// its segments() and the names of its methods. All functions may be called from several threads at once.
+/// Errors: kCorrupt, naming file, offset, expected and found; kIo.
 class ETSTREAM_EXPORT ProgramFile {
  public:
   /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
@@ -90,12 +93,12 @@ class ETSTREAM_EXPORT ProgramFile {
   /// followed ends the check. Error: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
-  struct ETSTREAM_HIDDEN Parts;
-  [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
+  /// The library's own form of it.
+  [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }
 
  private:
-  explicit ProgramFile(std::unique_ptr<const Parts> parts);
-  std::unique_ptr<const Parts> parts_;
+  explicit ProgramFile(std::unique_ptr<const pte::Program> model);
+  std::unique_ptr<const pte::Program> model_;
 };
 
 }  // namespace etstream

@@ -32,16 +32,8 @@ Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const By
   return segments;
 }
 
-Result<std::vector<std::uint64_t>> read_offsets(const TableReader& subsegments) {
-  ETSTREAM_ASSIGN(const auto source, subsegments.bytes("offsets"));
-  std::vector<std::uint64_t> offsets(source ? static_cast<std::size_t>(source->size() / sizeof(std::uint64_t))
-                                            : 0);
-  if (source) ETSTREAM_TRY(source->read_at(0, std::as_writable_bytes(std::span(offsets))));
-  return offsets;
-}
-
 Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
-                            const std::vector<SegmentInfo>& segments, const SegmentRoom& room,
+                            std::span<const SegmentInfo> segments, const SegmentRoom& room,
                             Findings& findings) {
   constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
   const auto warning = [&](std::uint64_t position, std::string_view expected, std::string_view found) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -18,9 +19,6 @@ namespace etstream {
 [[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
                                                              std::uint64_t base_offset);
 
-/// Those in a table SubsegmentOffsets, however many they are. Errors: kCorrupt, kIo.
-[[nodiscard]] Result<std::vector<std::uint64_t>> read_offsets(const TableReader& subsegments);
-
 /// Where segments may be.
 struct SegmentRoom {
   std::string_view whole;  // what messages call all of it: "the program"
@@ -33,7 +31,7 @@ struct SegmentRoom {
 /// Adds errors for segments in the metadata, and warnings for those that lie on each other or unaligned, for
 /// what is not zero between them, and for a data size that ends too early. Error: kIo.
 [[nodiscard]] Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
-                                          const std::vector<SegmentInfo>& segments, const SegmentRoom& room,
+                                          std::span<const SegmentInfo> segments, const SegmentRoom& room,
                                           Findings& findings);
 
 }  // namespace etstream

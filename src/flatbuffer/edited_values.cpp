@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "flatbuffer/edited_values.h"
 
-#include <cstdlib>
 #include <functional>
 
 #include "base/try.h"
@@ -13,13 +12,9 @@ std::size_t EditedValues::PlaceHash::operator()(const Place& place) const noexce
   return std::hash<std::uint64_t>()((place.node * kOdd) ^ (place.table << 16 | place.field));
 }
 
-void EditedValues::set(ValueNode table, std::string_view type, std::string_view field, FieldValue value) {
-  const Schema& schema = view_->schema();
-  const auto type_index = schema.find_table(type);
-  const auto field_index = type_index ? schema.find_field(*type_index, field) : std::nullopt;
-  if (!field_index) std::abort();
-  edited_[*type_index] |= std::uint64_t{1} << (*field_index % 64);
-  edits_.insert_or_assign(Place{table.index, *type_index, *field_index}, std::move(value));
+void EditedValues::set(ValueNode table, const BoundField& field, FieldValue value) {
+  edited_[field.table] |= std::uint64_t{1} << (field.index % 64);
+  edits_.insert_or_assign(Place{table.index, field.table, field.index}, std::move(value));
 }
 
 FieldValue EditedValues::tables(std::vector<ValueNode> elements) {

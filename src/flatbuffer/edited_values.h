@@ -3,8 +3,8 @@
 // EditedValues: a flatbuffer's values for the packer, with some of its fields replaced and tables added.
 //
 //   EditedValues values(view, root);
-//   values.set(plan, "Chain", "stacktrace", AbsentValue{});
-//   values.set(values.root(), "Program", "segments", values.tables({values.add_table()}));
+//   values.set(chain, fields.stacktrace, AbsentValue{});
+//   values.set(values.root(), fields.segments, values.tables({values.add_table()}));
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flatbuffer/bound_table.h"
 #include "flatbuffer/flatbuffer_value_reader.h"
 #include "flatbuffer/value_reader.h"
 
@@ -26,12 +27,12 @@ namespace etstream {
 class EditedValues final : public ValueReader {
  public:
   EditedValues(const FlatbufferView& view, const TableView& root)
-      : view_(&view), root_(root), read_(view, root), edited_(view.schema().tables().size()) {}
+      : read_(view, root), edited_(view.schema().tables().size()) {}
 
   [[nodiscard]] static ValueNode node_at(std::uint64_t position) { return {nullptr, position}; }
   [[nodiscard]] ValueNode add_table() { return {nullptr, kFirstAdded + added_++}; }
-  /// `type` and `field` are names of the schema; others end the program: names are constants.
-  void set(ValueNode table, std::string_view type, std::string_view field, FieldValue value);
+  /// `field` is one of the view's schema.
+  void set(ValueNode table, const BoundField& field, FieldValue value);
 
   [[nodiscard]] FieldValue tables(std::vector<ValueNode> elements);
   template <class T>
@@ -59,8 +60,6 @@ class EditedValues final : public ValueReader {
 
   FieldValue bytes(std::span<const std::byte> bytes);
 
-  const FlatbufferView* view_;
-  TableView root_;
   FlatbufferValueReader read_;
   std::uint64_t added_ = 0;
   std::unordered_map<Place, FieldValue, PlaceHash> edits_;

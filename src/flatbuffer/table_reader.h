@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TableReader: a table in a FlatbufferView, read by the names of its fields.
+// TableReader: a table in a FlatbufferView, read by its fields: as they are bound, or by their names.
 //
 //   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
 //   ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
@@ -14,11 +14,38 @@
 #include <vector>
 
 #include "base/try.h"
+#include "flatbuffer/bound_table.h"
 #include "flatbuffer/flatbuffer_view.h"
 
 namespace etstream {
 
 class TableList;
+
+/// A vector of scalars, which are read when they are asked for.
+template <class T>
+class NumberList {
+ public:
+  NumberList() = default;
+  NumberList(const FlatbufferView& view, const VectorView& vector) : view_(&view), vector_(vector) {}
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
+  /// The number at `i`, which is below size().
+  [[nodiscard]] Result<T> at(std::uint64_t i) const {
+    ETSTREAM_ASSIGN(const std::uint64_t bits,
+                    view_->read_bits(vector_.elements() + sizeof(T) * i, sizeof(T)));
+    T out{};
+    std::memcpy(&out, &bits, sizeof(T));
+    return out;
+  }
+  /// Error also: kTooLarge over 1 MiB.
+  [[nodiscard]] Result<std::vector<T>> all() const {
+    return view_ ? view_->values<T>(vector_) : std::vector<T>();
+  }
+
+ private:
+  const FlatbufferView* view_ = nullptr;
+  VectorView vector_;
+};
 
 /// A value; the view outlives it. A name that the schema lacks ends the program: names are constants.
 /// Errors: those of FlatbufferView.
@@ -34,54 +61,62 @@ class TableReader {
   /// Where the table is in the file.
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
-  [[nodiscard]] Result<bool> has(std::string_view name) const {
+  [[nodiscard]] Result<bool> has(const auto& name) const {
     ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(name)));
     return found.has_value();
   }
   /// The scalar, or its default.
   template <class T>
-  [[nodiscard]] Result<T> scalar(std::string_view name) const {
+  [[nodiscard]] Result<T> scalar(const auto& name) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(name)));
     T out{};
     std::memcpy(&out, &bits, sizeof(T));
     return out;
   }
-  [[nodiscard]] Result<std::optional<std::string>> string(std::string_view name) const {
+  [[nodiscard]] Result<std::optional<std::string>> string(const auto& name) const {
     return view_->string(table_, field(name));
   }
   /// A scalar vector's bytes, which stay in the file.
-  [[nodiscard]] Result<std::optional<ByteSource>> bytes(std::string_view name) const {
+  [[nodiscard]] Result<std::optional<ByteSource>> bytes(const auto& name) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
     if (!vector) return std::optional<ByteSource>();
     ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(name)));
     return std::optional(std::move(bytes));
   }
   /// Where a vector's elements begin in the file.
-  [[nodiscard]] Result<std::optional<VectorView>> vector(std::string_view name) const {
+  [[nodiscard]] Result<std::optional<VectorView>> vector(const auto& name) const {
     return view_->vector(table_, field(name));
+  }
+  /// The elements of a vector of scalars as wide as `T`; none where it is absent.
+  template <class T>
+  [[nodiscard]] Result<NumberList<T>> numbers(const auto& name) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+    return vector ? NumberList<T>(*view_, *vector) : NumberList<T>();
   }
   /// The elements of a short vector of scalars as wide as `T`; none where it is absent.
   template <class T>
-  [[nodiscard]] Result<std::vector<T>> values(std::string_view name) const {
+  [[nodiscard]] Result<std::vector<T>> values(const auto& name) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
     if (!vector) return std::vector<T>();
     return view_->values<T>(*vector);
   }
-  [[nodiscard]] Result<std::optional<TableReader>> child(std::string_view name) const {
+  [[nodiscard]] Result<std::optional<TableReader>> child(const auto& name) const {
     ETSTREAM_ASSIGN(const auto table, view_->child(table_, field(name)));
     if (!table) return std::optional<TableReader>();
     return std::optional(TableReader(*view_, *table, field(name).type));
   }
   /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
-  [[nodiscard]] Result<std::optional<TableReader>> member(std::string_view name) const {
+  [[nodiscard]] Result<std::optional<TableReader>> member(const auto& name) const {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(name)));
     if (!member) return std::optional<TableReader>();
     ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
     return std::optional(TableReader(*view_, table, member->type->type));
   }
+  /// Of its type: an index in Schema::tables(), and its name there.
+  [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
   /// Empty where the vector is absent.
-  [[nodiscard]] Result<TableList> tables(std::string_view name) const;
+  [[nodiscard]] Result<TableList> tables(const auto& name) const;
 
   [[nodiscard]] Error corrupt(std::string_view expected, std::string_view found) const {
     return view_->corrupt(position(), expected, found);
@@ -92,6 +127,10 @@ class TableReader {
     const auto found = view_->schema().find_field(type_, name);
     if (!found) std::abort();
     return view_->schema().tables()[type_].fields[*found];
+  }
+  [[nodiscard]] const FieldType& field(const BoundField& bound) const {
+    if (bound.table != type_) std::abort();
+    return bound.type();
   }
 
   const FlatbufferView* view_;
@@ -119,7 +158,7 @@ class TableList {
   std::size_t type_ = 0;
 };
 
-inline Result<TableList> TableReader::tables(std::string_view name) const {
+Result<TableList> TableReader::tables(const auto& name) const {
   ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
   return vector ? TableList(*view_, *vector, field(name).type) : TableList();
 }

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "pte/program_fields.h"
+
 namespace etstream {
 namespace {
 
@@ -14,7 +16,7 @@ struct Tail {
   std::size_t repeated = 0;
 };
 
-bool is_list(const GraphValue& value) { return kind_of(value.info) == "TensorList"; }
+bool is_list(const GraphValue& value) { return kind_of(value.info) == pte::kTensorListKind; }
 
 /// That of an operator with `out` arguments; none of another.
 Tail repeated_tail(const ProgramGraph& graph, const std::vector<std::uint32_t>& args) {

@@ -6,11 +6,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/tensor_shape.h"
-#include "flatbuffer/table_reader.h"
 #include "pte/delegate_references.h"
-#include "pte/program_parts.h"
-#include "pte/program_payloads.h"
+#include "pte/program_model.h"
 #include "pte/program_tensors.h"
 #include "pte/xnnpack_payload.h"
 
@@ -19,51 +16,28 @@ namespace {
 
 class RequestReader {
  public:
-  explicit RequestReader(const ProgramFile& program) : program_(program), view_(program.parts().view) {}
+  explicit RequestReader(const pte::Program& program) : program_(program) {}
 
   Result<DataRequests> run() {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view_));
-    ETSTREAM_TRY(read_methods(root));
-    ETSTREAM_TRY(read_named_data(root));
-    ETSTREAM_TRY(read_tensor_requests(root));
-    ETSTREAM_TRY(read_delegate_requests(root));
+    ETSTREAM_ASSIGN(const auto names, program_.method_names());
+    for (const std::string& name : names) methods_.push_back(text("method ", quote(name)));
+    ETSTREAM_ASSIGN(auto named_data, read_named_data(program_));
+    for (pte::NamedPayload& named : named_data) {
+      out_.named_data.try_emplace(std::move(named.key), std::move(named.data));
+    }
+    ETSTREAM_TRY(read_tensor_requests());
+    ETSTREAM_TRY(read_delegate_requests());
     return std::move(out_);
   }
 
  private:
-  Result<void> read_methods(const TableReader& root) {
-    ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
-    for (std::uint32_t i = 0; i < plans.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-      ETSTREAM_ASSIGN(const auto name, plan.string("name"));
-      methods_.push_back(text("method ", quote(name.value_or(""))));
-    }
-    return {};
-  }
-
-  Result<void> read_named_data(const TableReader& root) {
-    ETSTREAM_ASSIGN(const auto segments, program_.segments());
-    ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
-    for (std::uint32_t i = 0; i < listed.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
-      ETSTREAM_ASSIGN(auto key, named.string("key"));
-      ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
-      if (index >= segments.size()) {
-        return named.corrupt(text("a segment below ", segments.size()), text(index));
-      }
-      ETSTREAM_ASSIGN(ByteSource data, program_.file().slice(segments[index].offset, segments[index].size));
-      out_.named_data.try_emplace(std::move(key).value_or(""), std::move(data));
-    }
-    return {};
-  }
-
-  Result<void> read_tensor_requests(const TableReader& root) {
-    ETSTREAM_ASSIGN(const auto tensors, read_tensors(root));
+  Result<void> read_tensor_requests() {
+    ETSTREAM_ASSIGN(const auto tensors, read_tensors(program_));
     std::set<std::pair<std::uint32_t, std::string_view>> seen;  // constants by method and key
     for (const ProgramTensor& tensor : tensors) {
       if (!tensor.is_external) continue;
-      ETSTREAM_ASSIGN(const TableReader table, table_of(view_, tensor));
-      ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(table));
+      ETSTREAM_ASSIGN(const pte::Tensor table, program_.tensor_at(tensor.position));
+      ETSTREAM_ASSIGN(TensorLayout layout, table.layout());
       const bool is_first = tensor.is_planned || seen.insert({tensor.method, tensor.name}).second;
       out_.tensors.push_back(
           {tensor.name, methods_[tensor.method], std::move(layout), tensor.is_planned, is_first});
@@ -71,19 +45,19 @@ class RequestReader {
     return {};
   }
 
-  Result<void> read_delegate_requests(const TableReader& root) {
-    ETSTREAM_ASSIGN(const ProgramPayloads payloads, ProgramPayloads::read(program_));
-    ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
+  Result<void> read_delegate_requests() {
+    ETSTREAM_ASSIGN(const auto references, read_delegate_references(program_));
     std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // data by its offset and size
     std::uint64_t total = 0;
     for (const DelegateReference& reference : references) {
-      ETSTREAM_ASSIGN(const TableReader table, table_of(view_, reference));
-      ETSTREAM_ASSIGN(ByteSource data, payloads.delegate(table, reference.in_segment, reference.index));
+      ETSTREAM_ASSIGN(ByteSource data,
+                      program_.delegate_data(reference.position, reference.in_segment, reference.index));
       if (!seen.insert({data.offset_in(program_.file()).value_or(0), data.size()}).second) continue;
       // Segments that lie over each other would have the same bytes read over and over.
       total += data.size();
       if (total > program_.file().size()) {
-        return table.corrupt("data of delegates that is apart from each other", "data over other data");
+        return program_.view().corrupt(reference.position, "data of delegates that is apart from each other",
+                                       "data over other data");
       }
       ETSTREAM_TRY(read_delegate(reference, std::move(data)));
     }
@@ -97,7 +71,7 @@ class RequestReader {
     }
     const std::string asker = text(methods_[reference.method], ", delegate ", reference.delegate, " (",
                                    printable(reference.backend), ")");
-    auto constants = read_xnnpack_constants(data, text(view_.name(), ": ", asker));
+    auto constants = read_xnnpack_constants(data, text(program_.name(), ": ", asker));
     if (constants) {
       for (XnnpackConstant& constant : *constants) {
         out_.delegates.push_back({std::move(constant.key), asker, constant.size});
@@ -111,14 +85,15 @@ class RequestReader {
     return {};
   }
 
-  const ProgramFile& program_;
-  const FlatbufferView& view_;
+  const pte::Program& program_;
   std::vector<std::string> methods_;
   DataRequests out_;
 };
 
 }  // namespace
 
-Result<DataRequests> read_data_requests(const ProgramFile& program) { return RequestReader(program).run(); }
+Result<DataRequests> read_data_requests(const ProgramFile& program) {
+  return RequestReader(program.model()).run();
+}
 
 }  // namespace etstream

@@ -4,19 +4,15 @@
 // tensors within their segment alone, which lies where segments do, and does not align delegates in segments.
 #pragma once
 
-#include <vector>
-
 #include "etstream/findings.h"
-#include "etstream/program.h"
 #include "etstream/result.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 
 /// Adds a warning to `findings` for each. What was asked for shows in the extended header's padding, and
-/// which of the two it was for in where tensors lie; where that is not certain nothing is said. `segments`
-/// are those of ProgramFile::segments(). Errors: those of reading.
-[[nodiscard]] Result<void> warn_of_lost_alignment(const ProgramFile& program,
-                                                  const std::vector<SegmentInfo>& segments,
-                                                  Findings& findings);
+/// which of the two it was for in where tensors lie; where that is not certain nothing is said. Errors: those
+/// of reading.
+[[nodiscard]] Result<void> warn_of_lost_alignment(const pte::Program& program, Findings& findings);
 
 }  // namespace etstream

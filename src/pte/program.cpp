@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program.h"
 
+#include <utility>
+
 #include "base/text.h"
 #include "base/try.h"
-#include "container/data_segments.h"
 #include "container/extended_header.h"
-#include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/table_reader.h"
-#include "pte/program_parts.h"
-#include "pte/segment_uses.h"
-#include "pte/value_info.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 namespace {
 
-Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_view which) {
-  ETSTREAM_ASSIGN(const TableList values, plan.tables("values"));
-  ETSTREAM_ASSIGN(const auto indices, plan.values<std::int32_t>(which));
+/// The values that a method lists in `field`.
+Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const BoundField& field) {
+  ETSTREAM_ASSIGN(const auto values, method.values());
+  ETSTREAM_ASSIGN(const auto numbers, method.numbers<std::int32_t>(field));
+  ETSTREAM_ASSIGN(const auto indices, numbers.all());
   std::vector<ValueInfo> out;
   for (const std::int32_t index : indices) {
     if (index < 0 || std::cmp_greater_equal(index, values.size())) {
-      return plan.corrupt(text("indices below ", values.size(), " in ExecutionPlan.", which), text(index));
+      return method.corrupt(text("indices below ", values.size(), " in ", field.full_name()), text(index));
     }
-    ETSTREAM_ASSIGN(const TableReader value, values.at(static_cast<std::uint64_t>(index)));
-    ETSTREAM_ASSIGN(const auto held, value.member("val"));
-    ETSTREAM_ASSIGN(ValueInfo info, read_value_info(held));
+    ETSTREAM_ASSIGN(const pte::Value value, values.at(static_cast<std::uint64_t>(index)));
+    ETSTREAM_ASSIGN(const auto held, value.held());
+    ETSTREAM_ASSIGN(ValueInfo info, pte::Held::info_of(held));
     out.push_back(std::move(info));
   }
   return out;
@@ -32,7 +31,7 @@ Result<std::vector<ValueInfo>> read_values(const TableReader& plan, std::string_
 
 }  // namespace
 
-ProgramFile::ProgramFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+ProgramFile::ProgramFile(std::unique_ptr<const pte::Program> model) : model_(std::move(model)) {}
 ProgramFile::ProgramFile(ProgramFile&&) noexcept = default;
 ProgramFile& ProgramFile::operator=(ProgramFile&&) noexcept = default;
 ProgramFile::~ProgramFile() = default;
@@ -42,40 +41,34 @@ Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const P
     ETSTREAM_ASSIGN(auto tables, schema.schema());
     if (name.empty()) name = file.name();
     ETSTREAM_ASSIGN(const ExtendedHeader header, read_extended_header(file, name));
-    ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.program_size));
-    ETSTREAM_ASSIGN(FlatbufferView view,
-                    FlatbufferView::open(*tables, std::move(flatbuffer), std::move(name)));
-    ETSTREAM_TRY(verify_flatbuffer(view));
-    return ProgramFile(
-        std::make_unique<const Parts>(Parts{std::move(tables), std::move(file), header, std::move(view)}));
+    ETSTREAM_ASSIGN(auto model,
+                    pte::Program::open(std::move(tables), std::move(file), header, std::move(name)));
+    return ProgramFile(std::move(model));
   });
 }
 
-const ByteSource& ProgramFile::file() const noexcept { return parts_->file; }
-std::uint64_t ProgramFile::flatbuffer_size() const noexcept { return parts_->header.program_size; }
-std::uint32_t ProgramFile::extended_header_size() const noexcept { return parts_->header.length; }
-std::uint64_t ProgramFile::segment_base_offset() const noexcept { return parts_->header.segment_base_offset; }
-std::uint64_t ProgramFile::segment_data_size() const noexcept { return parts_->header.segment_data_size; }
+const ByteSource& ProgramFile::file() const noexcept { return model_->file(); }
+std::uint64_t ProgramFile::flatbuffer_size() const noexcept { return model_->header().program_size; }
+std::uint32_t ProgramFile::extended_header_size() const noexcept { return model_->header().length; }
+std::uint64_t ProgramFile::segment_base_offset() const noexcept {
+  return model_->header().segment_base_offset;
+}
+std::uint64_t ProgramFile::segment_data_size() const noexcept { return model_->header().segment_data_size; }
 
 Result<std::uint32_t> ProgramFile::version() const {
-  return without_exceptions([&]() -> Result<std::uint32_t> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    return root.scalar<std::uint32_t>("version");
-  });
+  return without_exceptions([&] { return model_->version(); });
 }
 
 Result<std::vector<MethodInfo>> ProgramFile::methods() const {
   return without_exceptions([&]() -> Result<std::vector<MethodInfo>> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
+    ETSTREAM_ASSIGN(const auto listed, model_->methods());
     std::vector<MethodInfo> methods;
-    for (std::uint32_t i = 0; i < plans.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
+    for (std::uint32_t i = 0; i < listed.size(); ++i) {
+      ETSTREAM_ASSIGN(const pte::Method table, listed.at(i));
       MethodInfo method;
-      ETSTREAM_ASSIGN(auto name, plan.string("name"));
-      method.name = std::move(name).value_or("");
-      ETSTREAM_ASSIGN(method.inputs, read_values(plan, "inputs"));
-      ETSTREAM_ASSIGN(method.outputs, read_values(plan, "outputs"));
+      ETSTREAM_ASSIGN(method.name, table.name());
+      ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().method.inputs));
+      ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().method.outputs));
       methods.push_back(std::move(method));
     }
     return methods;
@@ -84,10 +77,8 @@ Result<std::vector<MethodInfo>> ProgramFile::methods() const {
 
 Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
   return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    ETSTREAM_ASSIGN(auto segments, read_segments(root, parts_->file, parts_->header.segment_base_offset));
-    ETSTREAM_TRY(note_uses(root, segments));
-    return segments;
+    ETSTREAM_ASSIGN(const auto segments, model_->segments());
+    return std::vector<SegmentInfo>(segments.begin(), segments.end());
   });
 }
 

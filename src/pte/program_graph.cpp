@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program_graph.h"
 
-#include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/table_reader.h"
 #include "pte/call_outputs.h"
-#include "pte/program_parts.h"
-#include "pte/program_payloads.h"
-#include "pte/value_info.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 namespace {
 
 class GraphReader {
  public:
-  GraphReader(const TableReader& plan, const ProgramPayloads& payloads, std::uint64_t most_links)
-      : plan_(plan), payloads_(payloads), most_links_(most_links) {}
+  GraphReader(const pte::Program& program, const pte::Method& method)
+      : program_(program), method_(method), most_links_(program.header().program_size) {}
 
   Result<ProgramGraph> read() {
-    ETSTREAM_ASSIGN(auto name, plan_.string("name"));
-    graph_.method = std::move(name).value_or("");
-    ETSTREAM_ASSIGN(const auto sizes, plan_.values<std::int64_t>("non_const_buffer_sizes"));
-    for (const std::int64_t size : sizes) graph_.memory_sizes.push_back(static_cast<std::uint64_t>(size));
+    const pte::MethodFields& known = program_.fields().method;
+    ETSTREAM_ASSIGN(graph_.method, method_.name());
+    ETSTREAM_TRY(read_memory_sizes());
     ETSTREAM_TRY(read_values());
-    ETSTREAM_ASSIGN(graph_.inputs, indices(plan_, "inputs"));
-    ETSTREAM_ASSIGN(graph_.outputs, indices(plan_, "outputs"));
+    ETSTREAM_ASSIGN(graph_.inputs, indices(method_, known.inputs));
+    ETSTREAM_ASSIGN(graph_.outputs, indices(method_, known.outputs));
     for (const std::uint32_t input : graph_.inputs) graph_.values[input].is_input = true;
     for (const std::uint32_t output : graph_.outputs) graph_.values[output].is_output = true;
     ETSTREAM_TRY(read_operators());
     ETSTREAM_TRY(read_delegates());
-    ETSTREAM_ASSIGN(const TableList chains, plan_.tables("chains"));
+    ETSTREAM_ASSIGN(const auto chains, method_.chains());
     contents_.emplace(graph_);
     for (std::uint32_t i = 0; i < chains.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader chain, chains.at(i));
+      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
       ETSTREAM_TRY(read_chain(chain));
     }
     for (const std::uint32_t output : graph_.outputs) see(output);
@@ -41,43 +36,38 @@ class GraphReader {
   }
 
  private:
-  static Result<std::uint32_t> index(const TableReader& table, std::string_view name, std::uint64_t limit) {
-    ETSTREAM_ASSIGN(const auto found, table.scalar<std::int32_t>(name));
-    if (found >= 0 && std::cmp_less(found, limit)) return static_cast<std::uint32_t>(found);
-    return out_of_range(table, name, found, limit);
-  }
-  static Error out_of_range(const TableReader& table, std::string_view name, std::int64_t found,
-                            std::uint64_t limit) {
-    return table.corrupt(text(table.type_name(), ".", name, " from 0 to below ", limit), text(found));
+  Result<void> read_memory_sizes() {
+    ETSTREAM_ASSIGN(memory_sizes_, method_.memory_sizes());
+    ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
+    graph_.memory_sizes.assign(sizes.begin(), sizes.end());
+    return {};
   }
 
   /// Indices of values. `T` is how wide they are in the file; `none` may be among them.
   template <class T>
-  Result<std::vector<std::int32_t>> items(const TableReader& table, std::string_view name,
-                                          std::uint64_t count, bool may_be_none) const {
-    ETSTREAM_ASSIGN(const auto listed, table.values<T>(name));
+  static Result<std::vector<std::int32_t>> items(const pte::View& table, const BoundField& field,
+                                                 std::uint64_t count, bool may_be_none) {
+    ETSTREAM_ASSIGN(const auto numbers, table.numbers<T>(field));
+    ETSTREAM_ASSIGN(const auto listed, numbers.all());
     std::vector<std::int32_t> out;
     for (const T item : listed) {
-      const bool is_none = may_be_none && item == -1;
-      if (!is_none && (item < 0 || std::cmp_greater_equal(item, count))) {
-        return out_of_range(table, name, item, count);
-      }
+      if (!may_be_none || item != -1) ETSTREAM_TRY(table.check_index(field, item, count));
       out.push_back(static_cast<std::int32_t>(item));
     }
     return out;
   }
-  Result<std::vector<std::uint32_t>> indices(const TableReader& table, std::string_view name) const {
-    ETSTREAM_ASSIGN(const auto listed, items<std::int32_t>(table, name, graph_.values.size(), false));
+  Result<std::vector<std::uint32_t>> indices(const pte::View& table, const BoundField& field) const {
+    ETSTREAM_ASSIGN(const auto listed, items<std::int32_t>(table, field, graph_.values.size(), false));
     return std::vector<std::uint32_t>(listed.begin(), listed.end());
   }
 
   Result<void> read_values() {
-    ETSTREAM_ASSIGN(const TableList values, plan_.tables("values"));
+    ETSTREAM_ASSIGN(const auto values, method_.values());
     for (std::uint32_t i = 0; i < values.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, values.at(i));
-      ETSTREAM_ASSIGN(const auto held, table.member("val"));
+      ETSTREAM_ASSIGN(const pte::Value table, values.at(i));
+      ETSTREAM_ASSIGN(const auto held, table.held());
       GraphValue value;
-      ETSTREAM_ASSIGN(value.info, read_value_info(held));
+      ETSTREAM_ASSIGN(value.info, pte::Held::info_of(held));
       if (held) ETSTREAM_TRY(read_content(*held, values.size(), value));
       graph_.values.push_back(std::move(value));
     }
@@ -85,111 +75,93 @@ class GraphReader {
   }
 
   /// What is in a value beyond its ValueInfo.
-  Result<void> read_content(const TableReader& held, std::uint64_t count, GraphValue& value) {
-    const std::string& kind = held.type_name();
-    if (kind == "Tensor") return read_tensor(held, value);
-    if (kind == "String") {
-      ETSTREAM_ASSIGN(auto string, held.string("string_val"));
-      value.string = std::move(string).value_or("");
-    } else if (kind == "IntList") {
-      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, "items", count, false));
-    } else if (kind == "TensorList" || kind == "OptionalTensorList") {
-      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, "items", count, kind != "TensorList"));
-    } else if (kind == "DoubleList") {
-      ETSTREAM_ASSIGN(value.doubles, held.values<double>("items"));
-    } else if (kind == "BoolList") {
-      ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>("items"));
+  Result<void> read_content(const pte::Held& held, std::uint64_t count, GraphValue& value) {
+    switch (const pte::ValueKind kind = held.kind()) {
+      case pte::ValueKind::kTensor:
+        return read_tensor(held.tensor(), value);
+      case pte::ValueKind::kString: {
+        ETSTREAM_ASSIGN(value.string, held.string());
+        return {};
+      }
+      case pte::ValueKind::kIntList: {
+        ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, held.items(), count, false));
+        return {};
+      }
+      case pte::ValueKind::kTensorList:
+      case pte::ValueKind::kOptionalTensorList: {
+        const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
+        ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, held.items(), count, may_be_none));
+        return {};
+      }
+      case pte::ValueKind::kDoubleList: {
+        ETSTREAM_ASSIGN(value.doubles, held.values<double>(held.items()));
+        return {};
+      }
+      case pte::ValueKind::kBoolList: {
+        ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(held.items()));
+        return {};
+      }
+      case pte::ValueKind::kOther:
+        return {};
     }
     return {};
   }
 
-  Result<void> read_tensor(const TableReader& tensor, GraphValue& value) {
+  Result<void> read_tensor(const pte::Tensor& tensor, GraphValue& value) {
     const auto* info = std::get_if<TensorInfo>(&value.info);
     const auto bytes = byte_size(info->scalar_type, info->sizes);
     if (!bytes) return tensor.corrupt("a tensor of known type and size", bytes.error().message);
     value.size = *bytes;
-    ETSTREAM_ASSIGN(value.data_index, tensor.scalar<std::uint32_t>("data_buffer_idx"));
-    ETSTREAM_ASSIGN(const auto allocation, tensor.child("allocation_info"));
-    if (allocation) ETSTREAM_TRY(read_allocation(*allocation, value));
-    ETSTREAM_ASSIGN(const auto extra, tensor.child("extra_tensor_info"));
-    std::uint64_t segments = 0;
-    if (extra) {
-      constexpr std::int8_t kExternal = 1;  // TensorDataLocation.EXTERNAL
-      ETSTREAM_ASSIGN(auto name, extra->string("fully_qualified_name"));
-      value.name = std::move(name).value_or("");
-      ETSTREAM_ASSIGN(segments, extra->scalar<std::uint64_t>("mutable_data_segments_idx"));
-      ETSTREAM_ASSIGN(const auto location, extra->scalar<std::int8_t>("location"));
-      if (location == kExternal) {
-        value.storage = TensorStorage::kExternal;
-        return {};
-      }
+    ETSTREAM_ASSIGN(const auto allocation, tensor.allocation());
+    if (allocation) {
+      ETSTREAM_TRY(allocation->check(value.size, memory_sizes_));
+      ETSTREAM_ASSIGN(value.memory_id, allocation->memory_id());
+      ETSTREAM_ASSIGN(value.memory_offset, allocation->memory_offset());
     }
-    if (value.data_index == 0) {
-      value.storage = allocation ? TensorStorage::kPlanned : TensorStorage::kOutside;
-    } else if (allocation) {
-      value.storage = TensorStorage::kMutable;
-      ETSTREAM_ASSIGN(value.data, payloads_.mutable_data(tensor, segments, value.data_index, value.size));
-    } else {
-      value.storage = TensorStorage::kConstant;
-      ETSTREAM_ASSIGN(value.data, payloads_.constant(tensor, value.data_index, value.size));
+    ETSTREAM_ASSIGN(pte::Storage storage, tensor.storage());
+    value.storage = storage.kind;
+    value.data_index = storage.index;
+    if (storage.kind == TensorStorage::kConstant || storage.kind == TensorStorage::kMutable) {
+      ETSTREAM_ASSIGN(value.data, program_.tensor_data(tensor, storage, value.size));
     }
-    return {};
-  }
-
-  Result<void> read_allocation(const TableReader& allocation, GraphValue& value) {
-    ETSTREAM_ASSIGN(value.memory_id, allocation.scalar<std::uint32_t>("memory_id"));
-    ETSTREAM_ASSIGN(const auto low, allocation.scalar<std::uint32_t>("memory_offset_low"));
-    ETSTREAM_ASSIGN(const auto high, allocation.scalar<std::uint32_t>("memory_offset_high"));
-    value.memory_offset = std::uint64_t{high} << 32 | low;
-    const auto& sizes = graph_.memory_sizes;
-    if (value.memory_id == 0 || value.memory_id >= sizes.size()) {
-      return allocation.corrupt(text("a memory_id from 1 to below ", sizes.size()), text(value.memory_id));
-    }
-    if (!range_fits(value.memory_offset, value.size, sizes[value.memory_id])) {
-      return allocation.corrupt(
-          text(value.size, " bytes inside the ", sizes[value.memory_id], " of memory ", value.memory_id),
-          text("them at ", value.memory_offset));
-    }
+    value.name = std::move(storage.name);
     return {};
   }
 
   Result<void> read_operators() {
-    ETSTREAM_ASSIGN(const TableList operators, plan_.tables("operators"));
+    ETSTREAM_ASSIGN(const auto operators, method_.operators());
     for (std::uint32_t i = 0; i < operators.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, operators.at(i));
-      ETSTREAM_ASSIGN(auto name, table.string("name"));
-      ETSTREAM_ASSIGN(auto overload, table.string("overload"));
-      graph_.operators.push_back({std::move(name).value_or(""), std::move(overload).value_or("")});
+      ETSTREAM_ASSIGN(const pte::Operator table, operators.at(i));
+      GraphOperator& callee = graph_.operators.emplace_back();
+      ETSTREAM_ASSIGN(callee.name, table.name());
+      ETSTREAM_ASSIGN(callee.overload, table.overload());
     }
     return {};
   }
 
   Result<void> read_delegates() {
-    ETSTREAM_ASSIGN(const TableList delegates, plan_.tables("delegates"));
+    ETSTREAM_ASSIGN(const auto delegates, method_.delegates());
     for (std::uint32_t i = 0; i < delegates.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, delegates.at(i));
-      GraphDelegate delegate;
-      ETSTREAM_ASSIGN(auto id, table.string("id"));
+      ETSTREAM_ASSIGN(const pte::Delegate table, delegates.at(i));
+      GraphDelegate& delegate = graph_.delegates.emplace_back();
+      ETSTREAM_ASSIGN(auto id, table.id());
       delegate.backend = std::move(id).value_or("");
-      ETSTREAM_ASSIGN(const auto processed, table.child("processed"));
-      if (processed) {
-        constexpr std::int8_t kInSegment = 1;  // DataLocation.SEGMENT
-        ETSTREAM_ASSIGN(const auto location, processed->scalar<std::int8_t>("location"));
-        delegate.in_segment = location == kInSegment;
-        ETSTREAM_ASSIGN(delegate.index, processed->scalar<std::uint32_t>("index"));
-        ETSTREAM_ASSIGN(delegate.data, payloads_.delegate(*processed, delegate.in_segment, delegate.index));
-      }
-      graph_.delegates.push_back(std::move(delegate));
+      ETSTREAM_ASSIGN(const auto data, table.data());
+      if (!data) continue;
+      ETSTREAM_ASSIGN(delegate.in_segment, data->is_in_segment());
+      ETSTREAM_ASSIGN(delegate.index, data->index());
+      ETSTREAM_ASSIGN(delegate.data,
+                      program_.delegate_data(data->position(), delegate.in_segment, delegate.index));
     }
     return {};
   }
 
-  Result<void> read_chain(const TableReader& chain) {
+  Result<void> read_chain(const pte::Chain& chain) {
     const auto first = static_cast<std::uint32_t>(graph_.calls.size());
-    ETSTREAM_ASSIGN(const TableList instructions, chain.tables("instructions"));
+    ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
     for (std::uint32_t i = 0; i < instructions.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader instruction, instructions.at(i));
-      ETSTREAM_ASSIGN(const auto held, instruction.member("instr_args"));
+      ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(i));
+      ETSTREAM_ASSIGN(const auto held, instruction.call());
       if (!held) return instruction.corrupt("an instruction", "none");
       GraphCall call;
       ETSTREAM_TRY(read_call(*held, first, instructions.size(), call));
@@ -200,42 +172,52 @@ class GraphReader {
   }
 
   /// An instruction of a chain of `count`, whose first is number `first`.
-  Result<void> read_call(const TableReader& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
-    const std::string& kind = held.type_name();
+  Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
+    const pte::ProgramFields& known = program_.fields();
     const std::size_t values = graph_.values.size();
-    if (kind == "KernelCall" || kind == "DelegateCall") {
-      const bool is_kernel = kind == "KernelCall";
-      call.kind = is_kernel ? GraphCall::Kind::kKernel : GraphCall::Kind::kDelegate;
-      ETSTREAM_ASSIGN(call.callee, is_kernel ? index(held, "op_index", graph_.operators.size())
-                                             : index(held, "delegate_index", graph_.delegates.size()));
-      ETSTREAM_ASSIGN(call.args, indices(held, "args"));
-      ETSTREAM_TRY(charge(held, call.args));
-      split_arguments(graph_, *contents_, call);
-    } else if (kind == "MoveCall") {
-      call.kind = GraphCall::Kind::kMove;
-      ETSTREAM_ASSIGN(const auto from, index(held, "move_from", values));
-      ETSTREAM_ASSIGN(const auto to, index(held, "move_to", values));
-      call.args = {from, to};
-      call.inputs = {from};
-      call.outputs = {to};
-    } else if (kind == "JumpFalseCall") {
-      call.kind = GraphCall::Kind::kJumpIfFalse;
-      ETSTREAM_ASSIGN(const auto condition, index(held, "cond_value_index", values));
-      ETSTREAM_ASSIGN(const auto to, index(held, "destination_instruction", std::uint64_t{count} + 1));
-      call.args = {condition};
-      call.inputs = call.args;
-      call.destination = first + to;
-    } else {
-      call.kind = GraphCall::Kind::kFree;
-      ETSTREAM_ASSIGN(const auto value, index(held, "value_index", values));
-      call.args = {value};
-      call.inputs = call.args;
+    const auto kind = held.kind();
+    if (!kind) return held.corrupt("an instruction that ExecuTorch 1.5.1 has", held.type_name());
+    call.kind = *kind;
+    switch (*kind) {
+      case GraphCall::Kind::kKernel:
+      case GraphCall::Kind::kDelegate: {
+        const std::size_t callees =
+            *kind == GraphCall::Kind::kKernel ? graph_.operators.size() : graph_.delegates.size();
+        ETSTREAM_ASSIGN(call.callee, held.index(held.callee(), callees));
+        ETSTREAM_ASSIGN(call.args, indices(held, held.args()));
+        ETSTREAM_TRY(charge(held, call.args));
+        split_arguments(graph_, *contents_, call);
+        return {};
+      }
+      case GraphCall::Kind::kMove: {
+        ETSTREAM_ASSIGN(const auto from, held.index(known.move_call.move_from, values));
+        ETSTREAM_ASSIGN(const auto to, held.index(known.move_call.move_to, values));
+        call.args = {from, to};
+        call.inputs = {from};
+        call.outputs = {to};
+        return {};
+      }
+      case GraphCall::Kind::kJumpIfFalse: {
+        const pte::JumpFalseCallFields& jump = known.jump_false_call;
+        ETSTREAM_ASSIGN(const auto condition, held.index(jump.cond_value_index, values));
+        ETSTREAM_ASSIGN(const auto to, held.index(jump.destination_instruction, std::uint64_t{count} + 1));
+        call.args = {condition};
+        call.inputs = call.args;
+        call.destination = first + to;
+        return {};
+      }
+      case GraphCall::Kind::kFree: {
+        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.value_index, values));
+        call.args = {value};
+        call.inputs = call.args;
+        return {};
+      }
     }
     return {};
   }
 
   /// Keeps the links to values in lists in proportion to the file, though calls may share long lists.
-  Result<void> charge(const TableReader& held, const std::vector<std::uint32_t>& args) {
+  Result<void> charge(const pte::Call& held, const std::vector<std::uint32_t>& args) {
     for (const std::uint32_t arg : args) links_ += graph_.values[arg].items.size();
     if (links_ <= most_links_) return {};
     Error error = held.corrupt(text("at most ", most_links_, " values in the lists that calls take"), "more");
@@ -278,46 +260,41 @@ class GraphReader {
     if (calls.empty() || calls.back() != number) calls.push_back(number);
   }
 
-  const TableReader& plan_;
-  const ProgramPayloads& payloads_;
+  const pte::Program& program_;
+  const pte::Method& method_;
   const std::uint64_t most_links_;
   std::uint64_t links_ = 0;
+  NumberList<std::int64_t> memory_sizes_;
   ProgramGraph graph_;
   std::optional<ValueContents> contents_;  // after the calls that have been read
 };
-
-Result<TableList> plans_of(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(program.parts().view));
-  return root.tables("execution_plan");
-}
 
 }  // namespace
 
 Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::uint32_t method) {
   return without_exceptions([&]() -> Result<ProgramGraph> {
-    ETSTREAM_ASSIGN(const TableList plans, plans_of(program));
-    if (method >= plans.size()) {
-      return make_error(ErrorCode::kNotFound, program.parts().view.name(), ": there is no method ", method,
-                        "; the program has ", plans.size());
+    const pte::Program& model = program.model();
+    ETSTREAM_ASSIGN(const auto methods, model.methods());
+    if (method >= methods.size()) {
+      return make_error(ErrorCode::kNotFound, model.name(), ": there is no method ", method,
+                        "; the program has ", methods.size());
     }
-    ETSTREAM_ASSIGN(const ProgramPayloads payloads, ProgramPayloads::read(program));
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(method));
-    return GraphReader(plan, payloads, program.flatbuffer_size()).read();
+    ETSTREAM_TRY(model.segments());  // none is outside the file, whether data is in it or not
+    ETSTREAM_ASSIGN(const pte::Method table, methods.at(method));
+    return GraphReader(model, table).read();
   });
 }
 
 Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_view method) {
   return without_exceptions([&]() -> Result<ProgramGraph> {
-    ETSTREAM_ASSIGN(const TableList plans, plans_of(program));
-    std::string names;
-    for (std::uint32_t i = 0; i < plans.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-      ETSTREAM_ASSIGN(const auto name, plan.string("name"));
-      if (name.value_or("") == method) return read(program, i);
-      names += text(i > 0 ? ", " : "", quote(name.value_or("")));
+    ETSTREAM_ASSIGN(const auto names, program.model().method_names());
+    std::string there;
+    for (std::uint32_t i = 0; i < names.size(); ++i) {
+      if (names[i] == method) return read(program, i);
+      there += text(i > 0 ? ", " : "", quote(names[i]));
     }
-    return make_error(ErrorCode::kNotFound, program.parts().view.name(), ": there is no method ",
-                      quote(method), "; there is ", names);
+    return make_error(ErrorCode::kNotFound, program.model().name(), ": there is no method ", quote(method),
+                      "; there is ", there);
   });
 }
 
@@ -358,7 +335,8 @@ std::string_view name_of(TensorStorage storage) noexcept {
 }
 
 std::string_view kind_of(const ValueInfo& info) {
-  static constexpr std::string_view kKinds[] = {"Tensor", "Int", "Bool", "Double"};
+  static constexpr std::string_view kKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
+                                                pte::kDoubleKind};
   const auto* other = std::get_if<OtherInfo>(&info);
   return other ? std::string_view(other->kind) : kKinds[info.index()];
 }

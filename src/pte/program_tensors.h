@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "flatbuffer/table_reader.h"
+#include "etstream/result.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 
 struct ProgramTensor {
   std::uint64_t position = 0;                   // of its table in the file
-  std::uint32_t method = 0;                     // an index in Program.execution_plan
-  std::uint32_t buffer = 0;                     // Tensor.data_buffer_idx; not checked
+  std::uint32_t method = 0;                     // its number
+  std::uint32_t buffer = 0;                     // among the constants or the mutable data; not checked
   bool is_planned = false;                      // its memory is planned: it has allocation_info
   bool is_external = false;                     // its data is in another file
   std::string name;                             // fully qualified, or empty
@@ -28,11 +29,8 @@ struct ProgramTensor {
   [[nodiscard]] bool has_initial_state() const noexcept { return buffer != 0 && is_planned && !is_external; }
 };
 
-/// Those of all methods in file order. `root` is the program's root table. Memory: 80 bytes a tensor.
+/// Those of all methods in file order. Memory: 80 bytes a tensor.
 /// Errors: those of FlatbufferView.
-[[nodiscard]] Result<std::vector<ProgramTensor>> read_tensors(const TableReader& root);
-
-/// The table of `tensor`. Errors: those of FlatbufferView.
-[[nodiscard]] Result<TableReader> table_of(const FlatbufferView& view, const ProgramTensor& tensor);
+[[nodiscard]] Result<std::vector<ProgramTensor>> read_tensors(const pte::Program& program);
 
 }  // namespace etstream

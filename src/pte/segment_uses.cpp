@@ -16,39 +16,36 @@ void note_use(std::vector<SegmentInfo>& segments, std::uint64_t index, std::stri
   if (index < segments.size() && segments[index].use.empty()) segments[index].use = use;
 }
 
-Result<void> note_delegates(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const auto references, read_delegate_references(root));
-  for (const DelegateReference& reference : references) {
-    if (reference.in_segment) note_use(segments, reference.index, text("delegate ", reference.backend));
-  }
-  return {};
-}
-
-Result<void> note_data(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
-  if (constants) {
-    ETSTREAM_ASSIGN(const auto offsets, constants->vector("offsets"));
-    ETSTREAM_ASSIGN(const auto index, constants->scalar<std::uint32_t>("segment_index"));
-    // Without offsets the table is there for form's sake, and what it names is another's.
-    if (offsets && offsets->count > 0) note_use(segments, index, "constants");
-  }
-  for (const auto& [list, use] :
-       {std::pair{"mutable_data_segments", "mutable data"}, std::pair{"named_data", "named data"}}) {
-    ETSTREAM_ASSIGN(const TableList tables, root.tables(list));
-    for (std::uint32_t i = 0; i < tables.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, tables.at(i));
-      ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
-      note_use(segments, index, use);
-    }
+template <class T>
+Result<void> note_listed(const pte::List<T>& tables, std::string_view use,
+                         std::vector<SegmentInfo>& segments) {
+  for (std::uint32_t i = 0; i < tables.size(); ++i) {
+    ETSTREAM_ASSIGN(const T table, tables.at(i));
+    ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
+    note_use(segments, index, use);
   }
   return {};
 }
 
 }  // namespace
 
-Result<void> note_uses(const TableReader& root, std::vector<SegmentInfo>& segments) {
-  ETSTREAM_TRY(note_data(root, segments));
-  return note_delegates(root, segments);
+Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& segments) {
+  ETSTREAM_ASSIGN(const auto constants, program.constants());
+  if (constants) {
+    ETSTREAM_ASSIGN(const auto offsets, constants->offsets());
+    ETSTREAM_ASSIGN(const std::uint32_t index, constants->segment());
+    // Without offsets the table is there for form's sake, and what it names is another's.
+    if (offsets.size() > 0) note_use(segments, index, "constants");
+  }
+  ETSTREAM_ASSIGN(const auto mutable_data, program.mutable_data());
+  ETSTREAM_TRY(note_listed(mutable_data, "mutable data", segments));
+  ETSTREAM_ASSIGN(const auto named_data, program.named_data());
+  ETSTREAM_TRY(note_listed(named_data, "named data", segments));
+  ETSTREAM_ASSIGN(const auto delegates, read_delegate_references(program));
+  for (const DelegateReference& reference : delegates) {
+    if (reference.in_segment) note_use(segments, reference.index, text("delegate ", reference.backend));
+  }
+  return {};
 }
 
 }  // namespace etstream

@@ -7,12 +7,12 @@
 
 #include "etstream/program.h"
 #include "etstream/result.h"
-#include "flatbuffer/table_reader.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 
-/// Says it of each of `segments`, which are those of the program whose root table is `root`: see SegmentInfo;
-/// of several uses the first. Errors: those of FlatbufferView.
-[[nodiscard]] Result<void> note_uses(const TableReader& root, std::vector<SegmentInfo>& segments);
+/// Says it of each of `segments`, which are those of `program`: see SegmentInfo; of several uses the first.
+/// Errors: those of FlatbufferView.
+[[nodiscard]] Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& segments);
 
 }  // namespace etstream

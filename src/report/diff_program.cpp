@@ -6,9 +6,8 @@
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_layout.h"
-#include "flatbuffer/table_reader.h"
 #include "io/hash_source.h"
-#include "pte/program_parts.h"
+#include "pte/program_model.h"
 #include "report/diff_list.h"
 #include "tensor/dimensions.h"
 
@@ -154,19 +153,10 @@ std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
 }
 
 Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(program.parts().view));
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+  ETSTREAM_ASSIGN(auto named_data, pte::read_named_data(program.model()));
   std::vector<ProgramPayload> out;
-  for (std::uint32_t i = 0; i < listed.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
-    ETSTREAM_ASSIGN(const auto key, named.string("key"));
-    ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
-    if (index >= segments.size()) {
-      return named.corrupt(text("a segment below ", segments.size()), text(index));
-    }
-    ETSTREAM_ASSIGN(ByteSource data, program.file().slice(segments[index].offset, segments[index].size));
-    out.push_back({text("named data ", quote(key.value_or(""))), "", std::move(data)});
+  for (pte::NamedPayload& named : named_data) {
+    out.push_back({text("named data ", quote(named.key)), "", std::move(named.data)});
   }
   return out;
 }

@@ -17,7 +17,7 @@
 #include "io/find_keys.h"
 #include "layout/same_bytes.h"
 #include "pte/data_requests.h"
-#include "pte/program_parts.h"
+#include "pte/program_model.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
@@ -64,7 +64,7 @@ class PairVerifier {
     add_warning(findings_, text(file, ": ", words...));
   }
   [[nodiscard]] std::string name_of(std::size_t file) const { return weights_[file]->file().name(); }
-  [[nodiscard]] std::string program_name() const { return program_.parts().view.name(); }
+  [[nodiscard]] std::string program_name() const { return program_.model().name(); }
 
   Result<void> read_entries() {
     for (std::size_t i = 0; i < weights_.size(); ++i) {

@@ -20,10 +20,9 @@ Result<Sizes> constant_sizes(const ProgramDraft& draft, std::size_t count) {
   Sizes sizes(count);
   for (const ProgramTensor& tensor : draft.tensors) {
     if (!tensor.is_constant() || tensor.buffer >= count) continue;
-    ETSTREAM_ASSIGN(const TableReader table, table_of(draft.view, tensor));
-    ETSTREAM_ASSIGN(const auto type, table.scalar<ScalarType>("scalar_type"));
-    ETSTREAM_ASSIGN(const auto dimensions, table.values<std::int32_t>("sizes"));
-    const auto bytes = byte_size(type, dimensions);
+    ETSTREAM_ASSIGN(const pte::Tensor table, draft.program.tensor_at(tensor.position));
+    ETSTREAM_ASSIGN(const TensorLayout layout, table.layout());
+    const auto bytes = byte_size(layout.scalar_type, layout.sizes);
     if (!bytes) return table.corrupt("a constant tensor", bytes.error().message);
     sizes[tensor.buffer] = std::max(sizes[tensor.buffer].value_or(0), *bytes);
   }
@@ -40,9 +39,9 @@ Result<void> split(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, 
     const std::uint64_t room = end < offsets[i] ? 0 : end - offsets[i];
     const std::uint64_t size = sizes[i].value_or(room);
     if (!range_fits(offsets[i], size, segment.size()) || end < offsets[i] || size > room) {
-      return draft.view.corrupt(subsegments.position.value_or(0),
-                                text("room for the ", size, " bytes of piece ", i, " in its segment"),
-                                text(room));
+      return draft.program.view().corrupt(
+          subsegments.position.value_or(0),
+          text("room for the ", size, " bytes of piece ", i, " in its segment"), text(room));
     }
     ETSTREAM_ASSIGN(ByteSource piece, segment.slice(offsets[i], size));
     pieces.push_back(std::move(piece));

@@ -17,26 +17,25 @@ namespace {
 
 using TensorTest = std::function<bool(const ProgramTensor&)>;
 
-/// The numbers of the methods of these names, in Program.execution_plan.
+/// The numbers of the methods of these names.
 Result<std::set<std::uint32_t>> find_methods(const ProgramDraft& draft,
                                              const std::vector<std::string>& names) {
   std::set<std::uint32_t> found;
   std::set<std::string_view> wanted(names.begin(), names.end());
   std::string there;
-  ETSTREAM_ASSIGN(const TableList plans, draft.root.tables("execution_plan"));
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-    ETSTREAM_ASSIGN(const auto name, plan.string("name"));
-    if (std::find(names.begin(), names.end(), name.value_or("")) != names.end()) found.insert(i);
-    wanted.erase(name.value_or(""));
-    there += (there.empty() ? "" : ", ") + quote(name.value_or(""));
+  ETSTREAM_ASSIGN(const auto methods, draft.program.method_names());
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    if (std::find(names.begin(), names.end(), methods[i]) != names.end()) found.insert(i);
+    wanted.erase(methods[i]);
+    there += (there.empty() ? "" : ", ") + quote(methods[i]);
   }
   if (!wanted.empty()) {
-    return make_error(ErrorCode::kNotFound, draft.view.name(), ": has no method ",
+    return make_error(ErrorCode::kNotFound, draft.program.name(), ": has no method ",
                       quote(std::string(*wanted.begin())), ", it has ", there);
   }
-  if (found.size() == plans.size()) {
-    return make_error(ErrorCode::kInvalidArgument, draft.view.name(), ": no method would be left of ", there);
+  if (found.size() == methods.size()) {
+    return make_error(ErrorCode::kInvalidArgument, draft.program.name(), ": no method would be left of ",
+                      there);
   }
   return found;
 }

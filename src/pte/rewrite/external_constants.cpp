@@ -10,7 +10,6 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "container/tensor_shape.h"
 #include "etstream/tensor_layout.h"
 #include "io/read_pieces.h"
 #include "pte/rewrite/constant_segment.h"
@@ -35,9 +34,9 @@ Result<bool> begins_with_sha256(const std::string& name, const ByteSource& sourc
   return name.starts_with(hash);
 }
 
-Result<TensorLayout> layout_of(const FlatbufferView& view, const ProgramTensor& tensor) {
-  ETSTREAM_ASSIGN(const TableReader table, table_of(view, tensor));
-  return read_tensor_layout(table);
+Result<TensorLayout> layout_of(const ProgramDraft& draft, const ProgramTensor& tensor) {
+  ETSTREAM_ASSIGN(const pte::Tensor table, draft.program.tensor_at(tensor.position));
+  return table.layout();
 }
 
 /// What follows a key that tensors of several layouts share.
@@ -55,7 +54,7 @@ class ConstantMover {
     ETSTREAM_TRY(move_named_data());
     // ExecuTorch's Module refuses a file without keys.
     if (out_.entries.empty()) {
-      return make_error(ErrorCode::kInvalidArgument, draft_.view.name(),
+      return make_error(ErrorCode::kInvalidArgument, draft_.program.name(),
                         ": has no constants and no named data to move out");
     }
     return std::move(out_);
@@ -69,10 +68,10 @@ class ConstantMover {
       ProgramTensor& tensor = draft_.tensors[i];
       if (!tensor.is_constant()) continue;
       if (tensor.buffer >= pieces.size()) {
-        return draft_.view.corrupt(tensor.position, text("a constant below ", pieces.size()),
-                                   text(tensor.buffer));
+        return draft_.program.view().corrupt(tensor.position, text("a constant below ", pieces.size()),
+                                             text(tensor.buffer));
       }
-      ETSTREAM_ASSIGN(TensorLayout layout, layout_of(draft_.view, tensor));
+      ETSTREAM_ASSIGN(TensorLayout layout, layout_of(draft_, tensor));
       ETSTREAM_ASSIGN(const std::string key, key_of(tensor));
       ETSTREAM_TRY(add(key, tensor, std::move(layout)));
       tensor.is_external = true;
@@ -115,7 +114,7 @@ class ConstantMover {
       if (entry.buffer != number->second) break;
       if (entry.layout == layout) return {};
     }
-    return make_error(ErrorCode::kInvalidArgument, draft_.view.name(), ": key ", quote(key),
+    return make_error(ErrorCode::kInvalidArgument, draft_.program.name(), ": key ", quote(key),
                       " would be that of two tensors with other data");
   }
 
@@ -127,7 +126,7 @@ class ConstantMover {
           buffers.try_emplace(named.segment, static_cast<std::uint32_t>(out_.buffers.size()));
       if (is_new) out_.buffers.push_back({draft_.segments[named.segment].source});
       if (!entries_.try_emplace(named.key, out_.entries.size()).second) {
-        return make_error(ErrorCode::kInvalidArgument, draft_.view.name(), ": key ", quote(named.key),
+        return make_error(ErrorCode::kInvalidArgument, draft_.program.name(), ": key ", quote(named.key),
                           " would be that of a tensor and of named data");
       }
       out_.entries.push_back({named.key, buffer->second});
@@ -171,7 +170,7 @@ Result<void> move_tensor_in(ProgramDraft& draft, const EntriesByKey& entries, st
   ProgramTensor& tensor = draft.tensors[i];
   const auto entry = entries.find(tensor.name);
   if (entry == entries.end()) return {};
-  ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(draft.view, tensor));
+  ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(draft, tensor));
   const NamedTensorData& data = entry->second;
   if (data.layout != layout) {
     return make_error(ErrorCode::kInvalidArgument, data.data.name(), ": key ", quote(data.key), ": expected ",

@@ -21,7 +21,7 @@ Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& chang
     }
     ETSTREAM_TRY(check(options));
     ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(program, draft));
+    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(draft));
     draft.has_stack_traces = !changes.drop_stack_traces;
     if (!changes.drop_methods.empty()) ETSTREAM_TRY(drop_methods(draft, changes.drop_methods));
     ETSTREAM_TRY(move_constants_in(draft, changes.constants_in));

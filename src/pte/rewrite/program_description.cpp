@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/flatbuffer_verifier.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/program_draft.h"
 #include "pte/rewrite/program_planner.h"
@@ -40,14 +39,15 @@ void set_data(std::vector<ProgramDraft::InlineData>& entries, const std::vector<
 Result<Layout> plan(const ProgramDescription& program, const ProgramLayoutOptions& options) {
   return without_exceptions([&]() -> Result<Layout> {
     ETSTREAM_TRY(check(options));
-    ETSTREAM_ASSIGN(const auto schema, program.schema.schema());
-    ETSTREAM_ASSIGN(const FlatbufferView view, FlatbufferView::open(*schema, program.metadata, "program"));
-    ETSTREAM_TRY(verify_flatbuffer(view));
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-    ETSTREAM_ASSIGN(const TableList segments, root.tables("segments"));
-    ETSTREAM_TRY(check_count("segments", program.segments.size(), segments.size()));
+    ETSTREAM_ASSIGN(auto schema, program.schema.schema());
+    ExtendedHeader none;
+    none.program_size = program.metadata.size();
+    ETSTREAM_ASSIGN(const auto model,
+                    pte::Program::open(std::move(schema), program.metadata, none, "program"));
+    ETSTREAM_ASSIGN(const auto segments, model->segment_tables());
+    ETSTREAM_TRY(check_count(model->fields().root.segments.name(), program.segments.size(), segments.size()));
     ETSTREAM_ASSIGN(const auto sources, sources_of(program.segments));
-    ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(view, sources));
+    ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(*model, sources));
     ETSTREAM_TRY(check_count("constants", program.constants.size(), draft.inline_constants.size()));
     set_data(draft.inline_constants, program.constants);
     ETSTREAM_TRY(

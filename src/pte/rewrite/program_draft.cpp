@@ -3,10 +3,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/data_segments.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/struct_reader.h"
-#include "pte/program_parts.h"
 #include "pte/segment_uses.h"
 
 namespace etstream {
@@ -14,73 +12,75 @@ namespace {
 
 using Subsegments = ProgramDraft::Subsegments;
 
-/// A list of tables that hold bytes.
-Result<std::vector<ProgramDraft::InlineData>> read_inline_data(const TableReader& root, std::string_view list,
-                                                               std::string_view field) {
+/// Those of constants, or of delegates.
+template <class T>
+Result<std::vector<ProgramDraft::InlineData>> read_inline_data(const pte::List<T>& entries) {
   std::vector<ProgramDraft::InlineData> out;
-  ETSTREAM_ASSIGN(const TableList entries, root.tables(list));
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader entry, entries.at(i));
-    ETSTREAM_ASSIGN(auto data, entry.bytes(field));
-    out.push_back({entry.position(), std::move(data).value_or(ByteSource())});
+    ETSTREAM_ASSIGN(const T entry, entries.at(i));
+    ETSTREAM_ASSIGN(ByteSource data, entry.data());
+    out.push_back({entry.position(), std::move(data)});
   }
   return out;
 }
 
-Result<std::uint32_t> read_segment_index(const TableReader& table, std::size_t count) {
-  ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
+/// The segment that `table` names, of `count`.
+Result<std::uint32_t> read_segment(const auto& table, std::size_t count) {
+  ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
   if (index < count) return index;
   return table.corrupt(text("a segment below ", count), text(index));
 }
 
-Result<Subsegments> read_subsegments(const TableReader& table, std::size_t count) {
+Result<Subsegments> read_subsegments(const pte::Subsegments& table, std::size_t count) {
   Subsegments out;
   out.position = table.position();
-  ETSTREAM_ASSIGN(out.offsets, read_offsets(table));
-  ETSTREAM_ASSIGN(const auto index, table.scalar<std::uint32_t>("segment_index"));
+  ETSTREAM_ASSIGN(out.offsets, table.all_offsets());
+  ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
   // With no constants, segment 0 need not be there, or is another's.
   if (out.offsets.empty() || (index == 0 && count == 0)) return out;
-  ETSTREAM_ASSIGN(out.segment, read_segment_index(table, count));
+  ETSTREAM_ASSIGN(out.segment, read_segment(table, count));
   return out;
 }
 
-Result<void> read_tensor_data(const TableReader& root, ProgramDraft& draft) {
-  ETSTREAM_ASSIGN(draft.inline_constants, read_inline_data(root, "constant_buffer", "storage"));
-  ETSTREAM_ASSIGN(const auto constants, root.child("constant_segment"));
+Result<void> read_tensor_data(ProgramDraft& draft) {
+  ETSTREAM_ASSIGN(const auto inline_constants, draft.program.inline_constants());
+  ETSTREAM_ASSIGN(draft.inline_constants, read_inline_data(inline_constants));
+  ETSTREAM_ASSIGN(const auto constants, draft.program.constants());
   if (constants) {
     ETSTREAM_ASSIGN(draft.constants, read_subsegments(*constants, draft.segments.size()));
   }
-  ETSTREAM_ASSIGN(const TableList mutable_data, root.tables("mutable_data_segments"));
+  ETSTREAM_ASSIGN(const auto mutable_data, draft.program.mutable_data());
   for (std::uint32_t i = 0; i < mutable_data.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader table, mutable_data.at(i));
+    ETSTREAM_ASSIGN(const pte::Subsegments table, mutable_data.at(i));
     ETSTREAM_ASSIGN(Subsegments subsegments, read_subsegments(table, draft.segments.size()));
     draft.mutable_data.push_back(std::move(subsegments));
   }
-  ETSTREAM_ASSIGN(draft.tensors, read_tensors(root));
+  ETSTREAM_ASSIGN(draft.tensors, read_tensors(draft.program));
   return {};
 }
 
-Result<void> read_named_data(const TableReader& root, ProgramDraft& draft) {
-  ETSTREAM_ASSIGN(const TableList named_data, root.tables("named_data"));
+Result<void> read_named_data(ProgramDraft& draft) {
+  ETSTREAM_ASSIGN(const auto named_data, draft.program.named_data());
   for (std::uint32_t i = 0; i < named_data.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader table, named_data.at(i));
-    ETSTREAM_ASSIGN(auto key, table.string("key"));
-    ETSTREAM_ASSIGN(const std::uint32_t segment, read_segment_index(table, draft.segments.size()));
+    ETSTREAM_ASSIGN(const pte::NamedData table, named_data.at(i));
+    ETSTREAM_ASSIGN(auto key, table.key());
+    ETSTREAM_ASSIGN(const std::uint32_t segment, read_segment(table, draft.segments.size()));
     draft.named_data.push_back({table.position(), std::move(key).value_or(""), segment});
   }
   return {};
 }
 
-Result<void> read_delegates(const TableReader& root, ProgramDraft& draft) {
-  ETSTREAM_ASSIGN(draft.inline_delegates, read_inline_data(root, "backend_delegate_data", "data"));
-  ETSTREAM_ASSIGN(draft.delegates, read_delegate_references(root));
+Result<void> read_delegates(ProgramDraft& draft) {
+  ETSTREAM_ASSIGN(const auto inline_delegates, draft.program.inline_delegates());
+  ETSTREAM_ASSIGN(draft.inline_delegates, read_inline_data(inline_delegates));
+  ETSTREAM_ASSIGN(draft.delegates, read_delegate_references(draft.program));
   for (const DelegateReference& reference : draft.delegates) {
     const std::size_t count = reference.in_segment ? draft.segments.size() : draft.inline_delegates.size();
     if (reference.index < count) continue;
-    return draft.view.corrupt(reference.position,
-                              text("an index below ", count, " of a delegate's data ",
-                                   reference.in_segment ? "in segments" : "in the flatbuffer"),
-                              text(reference.index));
+    return draft.program.view().corrupt(reference.position,
+                                        text("an index below ", count, " of a delegate's data ",
+                                             reference.in_segment ? "in segments" : "in the flatbuffer"),
+                                        text(reference.index));
   }
   return {};
 }
@@ -89,7 +89,7 @@ Result<void> read_delegates(const TableReader& root, ProgramDraft& draft) {
 class ValueSetter {
  public:
   ValueSetter(const ProgramDraft& draft, EditedValues& values)
-      : draft_(draft), values_(values), numbers_(draft.segments.size()) {
+      : draft_(draft), known_(draft.program.fields()), values_(values), numbers_(draft.segments.size()) {
     for (std::uint32_t i = 0; i < draft.order.size(); ++i) numbers_[draft.order[i]] = i;
   }
 
@@ -97,28 +97,28 @@ class ValueSetter {
     if (draft_.has_all_methods) return;
     std::vector<ValueNode> plans;
     for (const std::uint64_t position : draft_.methods) plans.push_back(EditedValues::node_at(position));
-    set_list("execution_plan", std::move(plans));
+    set_list(known_.root.execution_plan, std::move(plans));
   }
 
   void set_segments(const std::vector<PlacedSegment>& placed) {
     std::vector<ValueNode> tables;
     for (std::size_t i = 0; i < placed.size(); ++i) {
       const ValueNode table = tables.emplace_back(node(draft_.segments[draft_.order[i]].position));
-      values_.set(table, "DataSegment", "offset", scalar(placed[i].offset));
-      values_.set(table, "DataSegment", "size", scalar(placed[i].size));
+      values_.set(table, known_.segment.offset, scalar(placed[i].offset));
+      values_.set(table, known_.segment.size, scalar(placed[i].size));
     }
-    set_list("segments", std::move(tables));
+    set_list(known_.root.segments, std::move(tables));
   }
 
   void set_tensor_data() {
     if (draft_.constants) {
-      values_.set(values_.root(), "Program", "constant_segment",
+      values_.set(values_.root(), known_.root.constant_segment,
                   TableValue{set_subsegments(*draft_.constants)});
-      if (!draft_.has_same_inline_constants) set_list("constant_buffer", {});
+      if (!draft_.has_same_inline_constants) set_list(known_.root.constant_buffer, {});
     }
     for (const Subsegments& subsegments : draft_.mutable_data) set_subsegments(subsegments);
     if (!draft_.has_same_mutable_data) {
-      values_.set(values_.root(), "Program", "mutable_data_segments", AbsentValue{});
+      values_.set(values_.root(), known_.root.mutable_data_segments, AbsentValue{});
     }
     for (const std::size_t i : draft_.changed_tensors) set_tensor(draft_.tensors[i]);
   }
@@ -127,27 +127,27 @@ class ValueSetter {
     std::vector<ValueNode> tables;
     for (const ProgramDraft::NamedData& named : draft_.named_data) {
       const ValueNode table = tables.emplace_back(node(named.position));
-      values_.set(table, "NamedData", "segment_index", scalar(numbers_[named.segment]));
-      if (!named.position) values_.set(table, "NamedData", "key", values_.string(named.key));
+      values_.set(table, known_.named_data.segment_index, scalar(numbers_[named.segment]));
+      if (!named.position) values_.set(table, known_.named_data.key, values_.string(named.key));
     }
-    if (!draft_.has_same_named_data) set_list("named_data", std::move(tables));
+    if (!draft_.has_same_named_data) set_list(known_.root.named_data, std::move(tables));
   }
 
   void set_delegates() {
     for (const DelegateReference& reference : draft_.delegates) {
       const ValueNode table = EditedValues::node_at(reference.position);
       const std::uint32_t index = reference.in_segment ? numbers_[reference.index] : reference.index;
-      values_.set(table, "BackendDelegateDataReference", "location",
-                  scalar(static_cast<std::int8_t>(reference.in_segment ? 1 : 0)));
-      values_.set(table, "BackendDelegateDataReference", "index", scalar(index));
+      values_.set(table, known_.delegate_reference.location,
+                  scalar(pte::delegate_location(reference.in_segment)));
+      values_.set(table, known_.delegate_reference.index, scalar(index));
     }
     if (draft_.has_same_inline_delegates) return;
     std::vector<ValueNode> tables;
     for (const ProgramDraft::InlineData& entry : draft_.inline_delegates) {
       const ValueNode table = tables.emplace_back(node(entry.position));
-      values_.set(table, "BackendDelegateInlineData", "data", entry.data);
+      values_.set(table, known_.inline_delegate.data, entry.data);
     }
-    set_list("backend_delegate_data", std::move(tables));
+    set_list(known_.root.backend_delegate_data, std::move(tables));
   }
 
  private:
@@ -155,50 +155,50 @@ class ValueSetter {
     return position ? EditedValues::node_at(*position) : values_.add_table();
   }
 
-  void set_list(std::string_view field, std::vector<ValueNode> tables) {
-    values_.set(values_.root(), "Program", field, values_.tables(std::move(tables)));
+  void set_list(const BoundField& field, std::vector<ValueNode> tables) {
+    values_.set(values_.root(), field, values_.tables(std::move(tables)));
   }
 
   ValueNode set_subsegments(const Subsegments& subsegments) {
     const ValueNode table = node(subsegments.position);
     if (subsegments.segment) {
-      values_.set(table, "SubsegmentOffsets", "segment_index", scalar(numbers_[*subsegments.segment]));
+      values_.set(table, known_.subsegments.segment_index, scalar(numbers_[*subsegments.segment]));
     }
     if (subsegments.pieces) {
-      values_.set(table, "SubsegmentOffsets", "offsets", values_.scalars(subsegments.offsets));
+      values_.set(table, known_.subsegments.offsets, values_.scalars(subsegments.offsets));
     }
     return table;
   }
 
   void set_tensor(const ProgramTensor& tensor) {
     const ValueNode table = EditedValues::node_at(tensor.position);
-    values_.set(table, "Tensor", "data_buffer_idx", scalar(tensor.buffer));
+    values_.set(table, known_.tensor.data_buffer_idx, scalar(tensor.buffer));
     if (tensor.name.empty() && !tensor.has_other_info) {
-      values_.set(table, "Tensor", "extra_tensor_info", AbsentValue{});
+      values_.set(table, known_.tensor.extra_tensor_info, AbsentValue{});
       return;
     }
     const ValueNode extra = node(tensor.extra_position);
-    values_.set(table, "Tensor", "extra_tensor_info", TableValue{extra});
-    values_.set(extra, "ExtraTensorInfo", "fully_qualified_name",
+    values_.set(table, known_.tensor.extra_tensor_info, TableValue{extra});
+    values_.set(extra, known_.extra_tensor.fully_qualified_name,
                 tensor.name.empty() ? FieldValue(AbsentValue{}) : values_.string(tensor.name));
-    values_.set(extra, "ExtraTensorInfo", "location",
-                scalar(static_cast<std::int8_t>(tensor.is_external ? 1 : 0)));
+    values_.set(extra, known_.extra_tensor.location, scalar(pte::tensor_location(tensor.is_external)));
   }
 
   const ProgramDraft& draft_;
+  const pte::ProgramFields& known_;
   EditedValues& values_;
   std::vector<std::uint32_t> numbers_;  // of segments in the file
 };
 
 /// No method's instructions say where they come from.
-Result<void> remove_stack_traces(const ProgramDraft& draft, EditedValues& values) {
-  ETSTREAM_ASSIGN(const TableList plans, draft.root.tables("execution_plan"));
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-    ETSTREAM_ASSIGN(const TableList chains, plan.tables("chains"));
+Result<void> remove_stack_traces(const pte::Program& program, EditedValues& values) {
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
+    ETSTREAM_ASSIGN(const auto chains, method.chains());
     for (std::uint32_t j = 0; j < chains.size(); ++j) {
-      ETSTREAM_ASSIGN(const TableReader chain, chains.at(j));
-      values.set(EditedValues::node_at(chain.position()), "Chain", "stacktrace", AbsentValue{});
+      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(j));
+      values.set(EditedValues::node_at(chain.position()), program.fields().chain.stacktrace, AbsentValue{});
     }
   }
   return {};
@@ -206,43 +206,42 @@ Result<void> remove_stack_traces(const ProgramDraft& draft, EditedValues& values
 
 }  // namespace
 
-Result<ProgramDraft> read_draft(const FlatbufferView& view, const std::vector<DraftSource>& sources) {
-  ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(view));
+Result<ProgramDraft> read_draft(const pte::Program& program, const std::vector<DraftSource>& sources) {
+  ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(program.view()));
   if (unknown) {
     return make_error(ErrorCode::kUnsupported, *unknown,
                       "; a program is written again only by a schema that has all of its fields");
   }
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ProgramDraft draft(view, root);
-  ETSTREAM_ASSIGN(const TableList plans, root.tables("execution_plan"));
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader plan, plans.at(i));
-    draft.methods.push_back(plan.position());
+  ProgramDraft draft(program);
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
+    draft.methods.push_back(method.position());
   }
   std::vector<SegmentInfo> uses(sources.size());
-  ETSTREAM_TRY(note_uses(root, uses));
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
+  ETSTREAM_TRY(note_uses(program, uses));
+  ETSTREAM_ASSIGN(const auto listed, program.segment_tables());
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
+    ETSTREAM_ASSIGN(const pte::View segment, listed.at(i));
     const std::string& use = uses[i].use;
     draft.segments.push_back({sources[i].source, use.empty() ? "segment" : use, sources[i].alignment,
                               segment.position(), sources[i].offset});
     draft.order.push_back(i);
   }
-  ETSTREAM_TRY(read_tensor_data(root, draft));
-  ETSTREAM_TRY(read_named_data(root, draft));
-  ETSTREAM_TRY(read_delegates(root, draft));
+  ETSTREAM_TRY(read_tensor_data(draft));
+  ETSTREAM_TRY(read_named_data(draft));
+  ETSTREAM_TRY(read_delegates(draft));
   return draft;
 }
 
 Result<ProgramDraft> read_draft(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  ETSTREAM_ASSIGN(const auto segments, program.model().segments());
   std::vector<DraftSource> sources;
   for (const SegmentInfo& segment : segments) {
     ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
     sources.push_back({std::move(source), 1, segment.offset - program.segment_base_offset()});
   }
-  return read_draft(program.parts().view, sources);
+  return read_draft(program.model(), sources);
 }
 
 Result<void> set_values(const ProgramDraft& draft, const std::vector<PlacedSegment>& placed,
@@ -253,7 +252,7 @@ Result<void> set_values(const ProgramDraft& draft, const std::vector<PlacedSegme
   setter.set_tensor_data();
   setter.set_named_data();
   setter.set_delegates();
-  return draft.has_stack_traces ? Result<void>() : remove_stack_traces(draft, values);
+  return draft.has_stack_traces ? Result<void>() : remove_stack_traces(draft.program, values);
 }
 
 }  // namespace etstream

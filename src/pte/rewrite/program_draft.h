@@ -12,8 +12,8 @@
 
 #include "etstream/program.h"
 #include "flatbuffer/edited_values.h"
-#include "flatbuffer/table_reader.h"
 #include "pte/delegate_references.h"
+#include "pte/program_model.h"
 #include "pte/program_tensors.h"
 
 namespace etstream {
@@ -41,16 +41,15 @@ struct ProgramDraft {
     std::string key;
     std::uint32_t segment = 0;
   };
-  /// An entry of Program.constant_buffer or Program.backend_delegate_data.
+  /// Of a constant, or of a delegate.
   struct InlineData {
     std::optional<std::uint64_t> position;  // of its table
     ByteSource data;
   };
 
-  ProgramDraft(const FlatbufferView& of, const TableReader& its_root) : view(of), root(its_root) {}
+  explicit ProgramDraft(const pte::Program& of) : program(of) {}
 
-  const FlatbufferView& view;
-  TableReader root;
+  const pte::Program& program;
 
   std::vector<std::uint64_t> methods;  // where the tables are of those that stay
   bool has_all_methods = true;
@@ -83,7 +82,7 @@ struct DraftSource {
 /// The draft of a program as it is; `sources` has an entry for each of its segments. Errors: kUnsupported for
 /// a field that its schema lacks, which would be lost; kCorrupt for an index that leads nowhere; those of
 /// FlatbufferView.
-[[nodiscard]] Result<ProgramDraft> read_draft(const FlatbufferView& view,
+[[nodiscard]] Result<ProgramDraft> read_draft(const pte::Program& program,
                                               const std::vector<DraftSource>& sources);
 [[nodiscard]] Result<ProgramDraft> read_draft(const ProgramFile& program);
 

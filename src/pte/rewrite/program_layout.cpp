@@ -12,7 +12,7 @@ Result<Layout> plan(const ProgramFile& program, const ProgramLayoutOptions& opti
     ETSTREAM_TRY(check(options));
     if (options.empty()) return plan_copy(program.file(), "program");
     ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(program, draft));
+    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(draft));
     return lay_out(std::move(draft), observed, options);
   });
 }

@@ -114,11 +114,11 @@ class ProgramPlanner {
     }
     const bool has_header = std::any_of(placed.begin(), placed.end(),
                                         [](const PlacedSegment& segment) { return segment.size > 0; });
-    ETSTREAM_ASSIGN(const TableView root, draft_.view.root());
-    EditedValues values(draft_.view, root);
+    ETSTREAM_ASSIGN(const TableView root, draft_.program.view().root());
+    EditedValues values(draft_.program.view(), root);
     ETSTREAM_TRY(set_values(draft_, placed, values));
-    ReleaseFields known(draft_.view.schema(), values, style_.writer.release);
-    auto packed = pack_program(draft_.view, known, style_, has_header);
+    ReleaseFields known(draft_.program.fields(), values, style_.writer.release);
+    auto packed = pack_program(draft_.program, known, style_, has_header);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
       return make_error(ErrorCode::kTooLarge, packed.error().message,
                         "; have the data of delegates in segments, which may be of any size");
@@ -165,10 +165,11 @@ Result<Layout> lay_out(ProgramDraft draft, const ProgramStyle& observed,
   return ProgramPlanner(std::move(draft), with_options(observed, options)).run(options);
 }
 
-Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values, const ProgramStyle& style,
+Result<Layout> pack_program(const pte::Program& program, ValueReader& values, const ProgramStyle& style,
                             bool has_header) {
-  Schema schema = view.schema();
-  ETSTREAM_TRY(schema.set_alignment("BackendDelegateInlineData", "data", style.delegates));
+  Schema schema = program.view().schema();
+  const BoundField& data = program.fields().inline_delegate.data;
+  ETSTREAM_TRY(schema.set_alignment(data.table_name(), data.name(), style.delegates));
   PackOptions options;
   options.header_size = has_header ? style.header : 0;
   // Until 1.1 programs went through JSON and flatc.

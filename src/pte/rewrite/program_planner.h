@@ -32,10 +32,10 @@ struct ProgramStyle {
   WriterVersion writer = {};
 };
 
-/// What `program` was written with, as far as it shows that; `draft` is of it and unchanged. What it does not
+/// What the program was written with that `draft` is of, unchanged, as far as it shows that. What it does not
 /// show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default. Errors:
 /// those of reading.
-[[nodiscard]] Result<ProgramStyle> observe_style(const ProgramFile& program, const ProgramDraft& draft);
+[[nodiscard]] Result<ProgramStyle> observe_style(const ProgramDraft& draft);
 
 /// Error: kInvalidArgument for an alignment that is none.
 [[nodiscard]] Result<void> check(const ProgramLayoutOptions& options);
@@ -45,8 +45,8 @@ struct ProgramStyle {
                                      const ProgramLayoutOptions& options);
 
 /// The flatbuffer of a program in this style, with room for an extended header where `has_header`. `values`
-/// are of `view`. Errors: those of pack().
-[[nodiscard]] Result<Layout> pack_program(const FlatbufferView& view, ValueReader& values,
+/// are of `program`. Errors: those of pack().
+[[nodiscard]] Result<Layout> pack_program(const pte::Program& program, ValueReader& values,
                                           const ProgramStyle& style, bool has_header);
 
 /// Has `flatbuffer`, which pack_program() made with room for it, hold `header`.

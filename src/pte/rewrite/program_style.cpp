@@ -3,12 +3,13 @@
 // What a program was written with, told from where things lie in it.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include "base/try.h"
 #include "flatbuffer/edited_values.h"
 #include "layout/same_bytes.h"
-#include "pte/program_parts.h"
+#include "pte/program_model.h"
 #include "pte/rewrite/program_planner.h"
 
 namespace etstream {
@@ -34,11 +35,10 @@ std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline
 
 /// The writer and the alignments of delegates and of the header with which packing gives the program's
 /// flatbuffer again; the usual ones where none do, as another writer made it.
-Result<void> observe_flatbuffer(const ProgramFile::Parts& parts, bool has_inline_delegates,
-                                ProgramStyle& out) {
-  ETSTREAM_ASSIGN(const TableView root, parts.view.root());
-  EditedValues values(parts.view, root);
-  const bool has_header = parts.header.length != 0;
+Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_delegates, ProgramStyle& out) {
+  ETSTREAM_ASSIGN(const TableView root, program.view().root());
+  EditedValues values(program.view(), root);
+  const bool has_header = program.header().length != 0;
   ProgramStyle style = out;
   for (const std::uint32_t delegates : inline_alignments(out.delegates, has_inline_delegates)) {
     style.delegates = delegates;
@@ -46,9 +46,9 @@ Result<void> observe_flatbuffer(const ProgramFile::Parts& parts, bool has_inline
          style.header *= 2) {
       for (const WriterVersion& writer : kWriters) {
         style.writer = writer;
-        ETSTREAM_ASSIGN(Layout flatbuffer, pack_program(parts.view, values, style, has_header));
-        if (has_header) put_header(flatbuffer, parts.header, style);
-        ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, parts.view.file()));
+        ETSTREAM_ASSIGN(Layout flatbuffer, pack_program(program, values, style, has_header));
+        if (has_header) put_header(flatbuffer, program.header(), style);
+        ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, program.view().file()));
         if (same) {
           out = style;
           return {};
@@ -80,8 +80,8 @@ void observe_tensors(const ProgramDraft& draft, ProgramStyle& out) {
 
 /// The alignment with which segments come to lie where they do: the usual one if that does it, otherwise the
 /// largest one. The padding before the first segment is shorter than the alignment.
-std::uint32_t observed_segment_alignment(const ExtendedHeader& header,
-                                         const std::vector<SegmentInfo>& segments, std::uint32_t usual) {
+std::uint32_t observed_segment_alignment(const ExtendedHeader& header, std::span<const SegmentInfo> segments,
+                                         std::uint32_t usual) {
   const std::uint64_t padding = header.segment_base_offset - header.program_size;
   std::uint64_t places = header.segment_base_offset;
   for (const SegmentInfo& segment : segments) places |= segment.size > 0 ? segment.offset : 0;
@@ -97,12 +97,12 @@ std::uint32_t observed_segment_alignment(const ExtendedHeader& header,
 
 }  // namespace
 
-Result<ProgramStyle> observe_style(const ProgramFile& program, const ProgramDraft& draft) {
+Result<ProgramStyle> observe_style(const ProgramDraft& draft) {
   ProgramStyle out;
-  ETSTREAM_TRY(observe_flatbuffer(program.parts(), !draft.inline_delegates.empty(), out));
+  ETSTREAM_TRY(observe_flatbuffer(draft.program, !draft.inline_delegates.empty(), out));
   observe_tensors(draft, out);
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
-  out.segments = observed_segment_alignment(program.parts().header, segments, out.segments);
+  ETSTREAM_ASSIGN(const auto segments, draft.program.segments());
+  out.segments = observed_segment_alignment(draft.program.header(), segments, out.segments);
   return out;
 }
 

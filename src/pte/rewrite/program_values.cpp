@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/rewrite/program_values.h"
 
-#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/schema_packer.h"
+#include "pte/program_fields.h"
 
 namespace etstream {
 namespace {
@@ -18,28 +18,24 @@ namespace {
 class DataTaker final : public ValueReader {
  public:
   DataTaker(const Schema& schema, ValueReader& values, ProgramDescription& out)
-      : values_(values),
-        out_(out),
-        storage_(place(schema, "Buffer", "storage")),
-        delegate_data_(place(schema, "BackendDelegateInlineData", "data")),
-        segment_size_(place(schema, "DataSegment", "size")),
-        segment_data_(place(schema, "DataSegment", "data")),
-        segment_alignment_(place(schema, "DataSegment", "alignment")) {}
+      : values_(values), out_(out), constant_(schema), delegate_(schema), segment_(schema) {}
 
   ValueNode root() override { return values_.root(); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
     ETSTREAM_ASSIGN(FieldValue value, values_.field(node, table, field));
-    const Place asked{table, field};
-    if (asked == storage_) {
+    const auto asks_for = [&](const BoundField& known) {
+      return known.table == table && known.index == field;
+    };
+    if (asks_for(constant_.storage)) {
       out_.constants.push_back(bytes_of(value));
-    } else if (asked == delegate_data_) {
+    } else if (asks_for(delegate_.data)) {
       out_.delegate_data.push_back(bytes_of(value));
-    } else if (asked == segment_size_) {
+    } else if (asks_for(segment_.size)) {
       sizes_.push_back(number_of(value));
-    } else if (asked == segment_data_) {
+    } else if (asks_for(segment_.data)) {
       out_.segments.push_back({bytes_of(value)});
       has_data_.push_back(!std::holds_alternative<AbsentValue>(value));
-    } else if (asked == segment_alignment_) {
+    } else if (asks_for(segment_.alignment)) {
       out_.segments.back().alignment = static_cast<std::uint32_t>(number_of(value).value_or(1));
     } else {
       return value;
@@ -70,15 +66,6 @@ class DataTaker final : public ValueReader {
   }
 
  private:
-  using Place = std::pair<std::size_t, std::size_t>;
-
-  static Place place(const Schema& schema, std::string_view table, std::string_view field) {
-    const auto index = schema.find_table(table);
-    const auto field_index = index ? schema.find_field(*index, field) : std::nullopt;
-    if (!field_index) std::abort();
-    return {*index, *field_index};
-  }
-
   static ByteSource bytes_of(const FieldValue& value) {
     if (const auto* source = std::get_if<ByteSource>(&value)) return *source;
     const auto* bytes = std::get_if<BytesValue>(&value);
@@ -92,11 +79,9 @@ class DataTaker final : public ValueReader {
 
   ValueReader& values_;
   ProgramDescription& out_;
-  const Place storage_;
-  const Place delegate_data_;
-  const Place segment_size_;
-  const Place segment_data_;
-  const Place segment_alignment_;
+  const pte::InlineConstantFields constant_;
+  const pte::InlineDelegateFields delegate_;
+  const pte::DescribedSegmentFields segment_;
   std::vector<std::optional<std::uint64_t>> sizes_;  // of segments, as they say
   std::vector<bool> has_data_;                       // of segments
 };
@@ -105,14 +90,15 @@ class DataTaker final : public ValueReader {
 
 Result<Schema> with_segment_data(Schema schema) {
   FieldType data;
-  data.name = "data";
+  data.name = pte::kSegmentData;
   data.kind = FieldKind::kInlineVector;
   data.width = 1;
   FieldType alignment;
-  alignment.name = "alignment";
+  alignment.name = pte::kSegmentAlignment;
   alignment.width = alignment.natural_alignment = sizeof(std::uint32_t);
-  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(data)));
-  ETSTREAM_TRY(schema.add_field("DataSegment", std::move(alignment)));
+  const std::string table = pte::SegmentFields(schema).name();
+  ETSTREAM_TRY(schema.add_field(table, std::move(data)));
+  ETSTREAM_TRY(schema.add_field(table, std::move(alignment)));
   return schema;
 }
 

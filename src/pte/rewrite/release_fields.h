@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "etstream/writer_version.h"
 #include "flatbuffer/value_reader.h"
+#include "pte/program_fields.h"
 
 namespace etstream {
 
@@ -16,7 +16,7 @@ namespace etstream {
 /// that is not its default in a field that came after `release`.
 class ReleaseFields final : public ValueReader {
  public:
-  ReleaseFields(const Schema& schema, ValueReader& values, ExecutorchRelease release);
+  ReleaseFields(const pte::ProgramFields& fields, ValueReader& values, ExecutorchRelease release);
 
   ValueNode root() override { return values_.root(); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
@@ -25,10 +25,9 @@ class ReleaseFields final : public ValueReader {
   }
 
  private:
-  const Schema& schema_;
   ValueReader& values_;
   const ExecutorchRelease release_;
-  std::vector<std::pair<std::size_t, std::size_t>> newer_;  // indices of tables, and of fields in them
+  std::vector<BoundField> newer_;
 };
 
 }  // namespace etstream

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Program: what a program is, in terms of its schema. It alone, with its views, knows the schema's fields.
+//
+//   ETSTREAM_ASSIGN(const auto methods, program.methods());
+//   for (std::uint32_t i = 0; i < methods.size(); ++i) {
+//     ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
+//     ETSTREAM_ASSIGN(const std::string name, method.name());
+//   }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "container/extended_header.h"
+#include "etstream/program.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "pte/program_views.h"
+
+namespace etstream::pte {
+
+/// Reads lazily, but keeps segments and the names of methods once they were asked for. May be used by several
+/// threads at once. Views must not outlive it. Errors: kCorrupt for what leads nowhere; kTooLarge for strings
+/// over 1 MiB; kIo.
+class Program {
+ public:
+  /// Checks the structure of the flatbuffer, which `file` begins with, as far as `header` says.
+  [[nodiscard]] static Result<std::unique_ptr<const Program>> open(std::shared_ptr<const Schema> schema,
+                                                                   ByteSource file,
+                                                                   const ExtendedHeader& header,
+                                                                   std::string name);
+
+  [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
+  [[nodiscard]] const ExtendedHeader& header() const noexcept { return header_; }
+  [[nodiscard]] const FlatbufferView& view() const noexcept { return view_; }
+  [[nodiscard]] const ProgramFields& fields() const noexcept { return fields_; }
+  [[nodiscard]] const View& root() const noexcept { return root_; }
+  /// What messages call the file.
+  [[nodiscard]] const std::string& name() const noexcept { return view_.name(); }
+
+  [[nodiscard]] Result<std::uint32_t> version() const;
+  [[nodiscard]] Result<List<Method>> methods() const { return list<Method>(fields_.root.execution_plan); }
+  [[nodiscard]] Result<std::span<const std::string>> method_names() const;
+  [[nodiscard]] Result<List<InlineConstant>> inline_constants() const {
+    return list<InlineConstant>(fields_.root.constant_buffer);
+  }
+  [[nodiscard]] Result<List<InlineDelegate>> inline_delegates() const {
+    return list<InlineDelegate>(fields_.root.backend_delegate_data);
+  }
+  [[nodiscard]] Result<std::optional<Subsegments>> constants() const;
+  [[nodiscard]] Result<List<Subsegments>> mutable_data() const {
+    return list<Subsegments>(fields_.root.mutable_data_segments);
+  }
+  [[nodiscard]] Result<List<NamedData>> named_data() const {
+    return list<NamedData>(fields_.root.named_data);
+  }
+  /// Their tables, which may say anything; segments() checks them.
+  [[nodiscard]] Result<List<View>> segment_tables() const { return list<View>(fields_.root.segments); }
+  /// Inside the file, with their first uses.
+  [[nodiscard]] Result<std::span<const SegmentInfo>> segments() const;
+  /// The tensor whose table is at `position`.
+  [[nodiscard]] Result<Tensor> tensor_at(std::uint64_t position) const;
+
+  /// The bytes of segment `index`, which the table at `position` asks for.
+  [[nodiscard]] Result<ByteSource> segment_data(std::uint64_t position, std::uint64_t index) const;
+  /// `size` bytes of a tensor's constant or mutable data.
+  [[nodiscard]] Result<ByteSource> tensor_data(const Tensor& tensor, const Storage& storage,
+                                               std::uint64_t size) const;
+  /// All data of the delegate that the table at `position` refers to.
+  [[nodiscard]] Result<ByteSource> delegate_data(std::uint64_t position, bool in_segment,
+                                                 std::uint32_t index) const;
+
+ private:
+  Program(std::shared_ptr<const Schema> schema, ByteSource file, const ExtendedHeader& header,
+          FlatbufferView view, const TableView& root);
+
+  template <class T>
+  Result<List<T>> list(const BoundField& field) const {
+    ETSTREAM_ASSIGN(const TableList tables, root_.tables(field));
+    return List<T>(fields_, tables);
+  }
+  Result<ByteSource> inline_constant(const Tensor& tensor, std::uint32_t index, std::uint64_t size) const;
+  Result<ByteSource> piece(const Tensor& tensor, const Subsegments& pieces, std::uint32_t index,
+                           std::uint64_t size) const;
+
+  std::shared_ptr<const Schema> schema_;
+  ByteSource file_;
+  ExtendedHeader header_;
+  FlatbufferView view_;
+  ProgramFields fields_;
+  View root_;
+  mutable std::mutex mutex_;  // guards what is kept
+  mutable std::optional<std::vector<SegmentInfo>> segments_;
+  mutable std::optional<std::vector<std::string>> method_names_;
+};
+
+/// A payload that has a name.
+struct NamedPayload {
+  std::string key;
+  ByteSource data;
+};
+
+/// The named data of `program`, in its order. Errors: as of Program.
+[[nodiscard]] Result<std::vector<NamedPayload>> read_named_data(const Program& program);
+
+}  // namespace etstream::pte

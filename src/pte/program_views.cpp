@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pte/program_views.h"
+
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream::pte {
+namespace {
+
+constexpr std::int8_t kExternal = 1;   // TensorDataLocation.EXTERNAL
+constexpr std::int8_t kInSegment = 1;  // DataLocation.SEGMENT
+
+/// A string, empty where it is absent.
+Result<std::string> string_or_empty(const View& table, const BoundField& field) {
+  ETSTREAM_ASSIGN(auto found, table.string(field));
+  return std::move(found).value_or("");
+}
+
+/// Bytes, none where they are absent.
+Result<ByteSource> bytes_or_none(const View& table, const BoundField& field) {
+  ETSTREAM_ASSIGN(auto found, table.bytes(field));
+  return std::move(found).value_or(ByteSource());
+}
+
+}  // namespace
+
+Result<void> View::check_index(const BoundField& field, std::int64_t index, std::uint64_t limit) const {
+  if (index >= 0 && std::cmp_less(index, limit)) return {};
+  return corrupt(text(field.full_name(), " from 0 to below ", limit), text(index));
+}
+
+Result<std::uint32_t> View::index(const BoundField& field, std::uint64_t limit) const {
+  ETSTREAM_ASSIGN(const auto found, scalar<std::int32_t>(field));
+  ETSTREAM_TRY(check_index(field, found, limit));
+  return static_cast<std::uint32_t>(found);
+}
+
+std::int8_t tensor_location(bool is_external) { return is_external ? kExternal : 0; }
+std::int8_t delegate_location(bool in_segment) { return in_segment ? kInSegment : 0; }
+
+Result<std::uint32_t> Allocation::memory_id() const {
+  return scalar<std::uint32_t>(fields().allocation.memory_id);
+}
+
+Result<std::uint64_t> Allocation::memory_offset() const {
+  ETSTREAM_ASSIGN(const auto low, scalar<std::uint32_t>(fields().allocation.memory_offset_low));
+  ETSTREAM_ASSIGN(const auto high, scalar<std::uint32_t>(fields().allocation.memory_offset_high));
+  return std::uint64_t{high} << 32 | low;
+}
+
+Result<void> Allocation::check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const {
+  ETSTREAM_ASSIGN(const std::uint32_t memory, memory_id());
+  // Memory ids count from 1; their sizes from 0, where the first is reserved.
+  if (memory == 0 || memory >= sizes.size()) {
+    return corrupt(text("a memory_id from 1 to below ", sizes.size()), text(memory));
+  }
+  ETSTREAM_ASSIGN(const std::uint64_t offset, memory_offset());
+  ETSTREAM_ASSIGN(const std::int64_t signed_size, sizes.at(memory));
+  const auto size = static_cast<std::uint64_t>(signed_size);
+  if (range_fits(offset, bytes, size)) return {};
+  return corrupt(text(bytes, " bytes inside the ", size, " of memory ", memory), text("them at ", offset));
+}
+
+Result<TensorInfo> Tensor::info() const {
+  ETSTREAM_ASSIGN(TensorLayout layout, this->layout());
+  ETSTREAM_ASSIGN(const auto dynamism, scalar<ShapeDynamism>(fields().tensor.shape_dynamism));
+  return TensorInfo{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), dynamism};
+}
+
+Result<std::optional<Allocation>> Tensor::allocation() const {
+  return optional_view<Allocation>(child(fields().tensor.allocation_info));
+}
+
+Result<Storage> Tensor::storage() const {
+  Storage out;
+  std::int8_t location = 0;
+  ETSTREAM_ASSIGN(out.index, scalar<std::uint32_t>(fields().tensor.data_buffer_idx));
+  ETSTREAM_ASSIGN(out.is_planned, has(fields().tensor.allocation_info));
+  ETSTREAM_ASSIGN(const auto extra, child(fields().tensor.extra_tensor_info));
+  if (extra) {
+    const ExtraTensorFields& known = fields().extra_tensor;
+    ETSTREAM_ASSIGN(location, extra->scalar<std::int8_t>(known.location));
+    ETSTREAM_ASSIGN(auto name, extra->string(known.fully_qualified_name));
+    out.name = std::move(name).value_or("");
+    ETSTREAM_ASSIGN(out.mutable_data, extra->scalar<std::uint64_t>(known.mutable_data_segments_idx));
+    out.extra_position = extra->position();
+    for (const BoundField* other :
+         {&known.mutable_data_segments_idx, &known.device_type, &known.device_index}) {
+      ETSTREAM_ASSIGN(const bool has_it, extra->has(*other));
+      out.has_other_info |= has_it;
+    }
+  }
+  if (location == kExternal) {
+    out.kind = TensorStorage::kExternal;
+  } else if (out.index == 0) {
+    out.kind = out.is_planned ? TensorStorage::kPlanned : TensorStorage::kOutside;
+  } else {
+    out.kind = out.is_planned ? TensorStorage::kMutable : TensorStorage::kConstant;
+  }
+  return out;
+}
+
+ValueKind Held::kind() const {
+  const ProgramFields& known = fields();
+  const std::pair<std::size_t, ValueKind> kinds[] = {
+      {known.tensor.index(), ValueKind::kTensor},
+      {known.string.index(), ValueKind::kString},
+      {known.int_list.index(), ValueKind::kIntList},
+      {known.double_list.index(), ValueKind::kDoubleList},
+      {known.bool_list.index(), ValueKind::kBoolList},
+      {known.tensor_list.index(), ValueKind::kTensorList},
+      {known.optional_tensor_list.index(), ValueKind::kOptionalTensorList},
+  };
+  for (const auto& [table, kind] : kinds) {
+    if (table == type()) return kind;
+  }
+  return ValueKind::kOther;
+}
+
+Result<ValueInfo> Held::info_of(const std::optional<Held>& held) {
+  return held ? held->info() : ValueInfo(OtherInfo{"NONE"});
+}
+
+Result<ValueInfo> Held::info() const {
+  const ProgramFields& known = fields();
+  if (type() == known.tensor.index()) {
+    ETSTREAM_ASSIGN(TensorInfo info, tensor().info());
+    return ValueInfo(std::move(info));
+  }
+  if (type() == known.integer.index()) {
+    ETSTREAM_ASSIGN(const auto integer, scalar<std::int64_t>(known.integer.content));
+    return ValueInfo(integer);
+  }
+  if (type() == known.boolean.index()) {
+    ETSTREAM_ASSIGN(const auto boolean, scalar<std::uint8_t>(known.boolean.content));
+    return ValueInfo(boolean != 0);
+  }
+  if (type() == known.number.index()) {
+    ETSTREAM_ASSIGN(const auto number, scalar<double>(known.number.content));
+    return ValueInfo(number);
+  }
+  return ValueInfo(OtherInfo{type_name()});
+}
+
+Result<std::string> Held::string() const { return string_or_empty(*this, fields().string.content); }
+
+const BoundField& Held::items() const {
+  const ProgramFields& known = fields();
+  for (const HeldFields* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
+                                 &known.optional_tensor_list}) {
+    if (list->index() == type()) return list->content;
+  }
+  std::abort();
+}
+
+Result<std::string> Operator::name() const { return string_or_empty(*this, fields().operators.name); }
+Result<std::string> Operator::overload() const { return string_or_empty(*this, fields().operators.overload); }
+
+Result<std::int8_t> DelegateData::location() const {
+  return scalar<std::int8_t>(fields().delegate_reference.location);
+}
+
+Result<bool> DelegateData::is_in_segment() const {
+  ETSTREAM_ASSIGN(const std::int8_t found, location());
+  return found == kInSegment;
+}
+
+Result<std::uint32_t> DelegateData::index() const {
+  return scalar<std::uint32_t>(fields().delegate_reference.index);
+}
+
+std::optional<GraphCall::Kind> Call::kind() const {
+  const ProgramFields& known = fields();
+  if (type() == known.kernel_call.index()) return GraphCall::Kind::kKernel;
+  if (type() == known.delegate_call.index()) return GraphCall::Kind::kDelegate;
+  if (type() == known.move_call.index()) return GraphCall::Kind::kMove;
+  if (type() == known.jump_false_call.index()) return GraphCall::Kind::kJumpIfFalse;
+  if (type() == known.free_call.index()) return GraphCall::Kind::kFree;
+  return std::nullopt;
+}
+
+bool Call::has_args() const {
+  const auto found = kind();
+  return found == GraphCall::Kind::kKernel || found == GraphCall::Kind::kDelegate;
+}
+
+const BoundField& Call::args() const {
+  return kind() == GraphCall::Kind::kKernel ? fields().kernel_call.args : fields().delegate_call.args;
+}
+
+const BoundField& Call::callee() const {
+  return kind() == GraphCall::Kind::kKernel ? fields().kernel_call.op_index
+                                            : fields().delegate_call.delegate_index;
+}
+
+Result<std::string> Method::name() const { return string_or_empty(*this, fields().method.name); }
+
+Result<std::uint32_t> Subsegments::segment() const {
+  return scalar<std::uint32_t>(fields().subsegments.segment_index);
+}
+
+Result<std::vector<std::uint64_t>> Subsegments::all_offsets() const {
+  ETSTREAM_ASSIGN(const ByteSource source, bytes_or_none(*this, fields().subsegments.offsets));
+  std::vector<std::uint64_t> offsets(static_cast<std::size_t>(source.size() / sizeof(std::uint64_t)));
+  ETSTREAM_TRY(source.read_at(0, std::as_writable_bytes(std::span(offsets))));
+  return offsets;
+}
+
+Result<std::uint32_t> NamedData::segment() const {
+  return scalar<std::uint32_t>(fields().named_data.segment_index);
+}
+
+Result<ByteSource> InlineConstant::data() const {
+  return bytes_or_none(*this, fields().inline_constant.storage);
+}
+Result<ByteSource> InlineDelegate::data() const {
+  return bytes_or_none(*this, fields().inline_delegate.data);
+}
+
+}  // namespace etstream::pte

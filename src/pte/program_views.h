@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tables of a program as typed views, read where they lie when they are asked for. See program_model.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "container/tensor_shape.h"
+#include "etstream/program.h"
+#include "etstream/program_graph.h"
+#include "flatbuffer/table_reader.h"
+#include "pte/program_fields.h"
+
+namespace etstream::pte {
+
+template <class T>
+class List;
+
+/// A table of a program, which outlives it. Errors: those of FlatbufferView.
+class View : public TableReader {
+ public:
+  View(const ProgramFields& fields, const TableReader& table) : TableReader(table), fields_(&fields) {}
+
+  /// Error: kCorrupt unless 0 <= index < limit, "TABLE.FIELD from 0 to below LIMIT".
+  [[nodiscard]] Result<void> check_index(const BoundField& field, std::int64_t index,
+                                         std::uint64_t limit) const;
+  /// A 32-bit index. Error also: as of check_index().
+  [[nodiscard]] Result<std::uint32_t> index(const BoundField& field, std::uint64_t limit) const;
+
+ protected:
+  template <class T>
+  [[nodiscard]] Result<List<T>> list(const BoundField& field) const {
+    ETSTREAM_ASSIGN(const TableList tables, this->tables(field));
+    return List<T>(*fields_, tables);
+  }
+  template <class T>
+  [[nodiscard]] Result<std::optional<T>> optional_view(
+      const Result<std::optional<TableReader>>& table) const {
+    if (!table) return table.error();
+    return *table ? std::optional<T>(T(*fields_, **table)) : std::nullopt;
+  }
+  [[nodiscard]] const ProgramFields& fields() const noexcept { return *fields_; }
+
+ private:
+  const ProgramFields* fields_;
+};
+
+/// A vector of tables.
+template <class T>
+class List {
+ public:
+  List(const ProgramFields& fields, const TableList& tables) : fields_(&fields), tables_(tables) {}
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return tables_.size(); }
+  /// The one at `i`, which is below size().
+  [[nodiscard]] Result<T> at(std::uint64_t i) const {
+    ETSTREAM_ASSIGN(const TableReader table, tables_.at(i));
+    return T(*fields_, table);
+  }
+
+ private:
+  const ProgramFields* fields_;
+  TableList tables_;
+};
+
+/// Where a tensor or a delegate has its data, as its table says it.
+[[nodiscard]] std::int8_t tensor_location(bool is_external);
+[[nodiscard]] std::int8_t delegate_location(bool in_segment);
+
+/// Where a tensor lies in planned memory.
+class Allocation : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::uint32_t> memory_id() const;
+  [[nodiscard]] Result<std::uint64_t> memory_offset() const;
+  /// Error also: kCorrupt unless `bytes` there are inside one of the memories of these `sizes`.
+  [[nodiscard]] Result<void> check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const;
+};
+
+/// What a tensor's data is. None of it is checked.
+struct Storage {
+  TensorStorage kind = TensorStorage::kNone;
+  std::uint32_t index = 0;         // among the constants or the mutable data
+  std::uint64_t mutable_data = 0;  // in the program's list of mutable data
+  bool is_planned = false;
+  std::string name;                             // fully qualified, or empty
+  std::optional<std::uint64_t> extra_position;  // of the table that says the name
+  bool has_other_info = false;                  // there, besides where the data is and under what name
+};
+
+class Tensor : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<TensorLayout> layout() const { return read_tensor_layout(*this); }
+  [[nodiscard]] Result<TensorInfo> info() const;
+  [[nodiscard]] Result<std::optional<Allocation>> allocation() const;
+  [[nodiscard]] Result<Storage> storage() const;
+};
+
+enum class ValueKind {
+  kTensor,
+  kString,
+  kIntList,
+  kDoubleList,
+  kBoolList,
+  kTensorList,
+  kOptionalTensorList,
+  kOther
+};
+
+/// What is in a value.
+class Held : public View {
+ public:
+  using View::View;
+  /// kOther is a scalar, null, or what the library does not know.
+  [[nodiscard]] ValueKind kind() const;
+  /// Of one that may be none.
+  [[nodiscard]] static Result<ValueInfo> info_of(const std::optional<Held>& held);
+  /// Of a kTensor.
+  [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
+  /// Of a kString.
+  [[nodiscard]] Result<std::string> string() const;
+  /// Of a list: its items' field.
+  [[nodiscard]] const BoundField& items() const;
+
+ private:
+  Result<ValueInfo> info() const;
+};
+
+class Value : public View {
+ public:
+  using View::View;
+  /// None for a value of no type.
+  [[nodiscard]] Result<std::optional<Held>> held() const {
+    return optional_view<Held>(member(fields().value.val));
+  }
+};
+
+class Operator : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::string> name() const;
+  [[nodiscard]] Result<std::string> overload() const;
+};
+
+/// Where a delegate has its data. None of it is checked.
+class DelegateData : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::int8_t> location() const;
+  [[nodiscard]] Result<bool> is_in_segment() const;
+  /// Of the segment, or of the entry in the flatbuffer.
+  [[nodiscard]] Result<std::uint32_t> index() const;
+};
+
+class Delegate : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::optional<std::string>> id() const { return string(fields().delegate.id); }
+  [[nodiscard]] Result<std::optional<DelegateData>> data() const {
+    return optional_view<DelegateData>(child(fields().delegate.processed));
+  }
+};
+
+/// What an instruction does.
+class Call : public View {
+ public:
+  using View::View;
+  /// None for one that the library does not know.
+  [[nodiscard]] std::optional<GraphCall::Kind> kind() const;
+  /// Of a kernel or a delegate, which alone have arguments.
+  [[nodiscard]] bool has_args() const;
+  /// The fields of its arguments and of what it calls.
+  [[nodiscard]] const BoundField& args() const;
+  [[nodiscard]] const BoundField& callee() const;
+};
+
+class Instruction : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::optional<Call>> call() const {
+    return optional_view<Call>(member(fields().instruction.instr_args));
+  }
+};
+
+class Chain : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<List<Instruction>> instructions() const {
+    return list<Instruction>(fields().chain.instructions);
+  }
+};
+
+class Method : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::string> name() const;
+  [[nodiscard]] Result<List<Value>> values() const { return list<Value>(fields().method.values); }
+  [[nodiscard]] Result<List<Operator>> operators() const { return list<Operator>(fields().method.operators); }
+  [[nodiscard]] Result<List<Delegate>> delegates() const { return list<Delegate>(fields().method.delegates); }
+  [[nodiscard]] Result<List<Chain>> chains() const { return list<Chain>(fields().method.chains); }
+  /// Of the planned memories by their ids.
+  [[nodiscard]] Result<NumberList<std::int64_t>> memory_sizes() const {
+    return numbers<std::int64_t>(fields().method.non_const_buffer_sizes);
+  }
+};
+
+/// Where the pieces of a segment are: constants, or mutable data. None of it is checked.
+class Subsegments : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::uint32_t> segment() const;
+  [[nodiscard]] Result<NumberList<std::uint64_t>> offsets() const {
+    return numbers<std::uint64_t>(fields().subsegments.offsets);
+  }
+  /// However many they are.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> all_offsets() const;
+};
+
+class NamedData : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::optional<std::string>> key() const { return string(fields().named_data.key); }
+  [[nodiscard]] Result<std::uint32_t> segment() const;
+};
+
+/// Data in the flatbuffer.
+class InlineConstant : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<ByteSource> data() const;
+};
+class InlineDelegate : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<ByteSource> data() const;
+};
+
+}  // namespace etstream::pte
