@@ -55,6 +55,17 @@ void append(Findings& findings, Findings more) {
   std::move(more.warnings.begin(), more.warnings.end(), std::back_inserter(findings.warnings));
 }
 
+Result<Findings> verify_one(FileKind kind, const ByteSource& file) {
+  Findings findings;
+  auto done = open_and_verify(kind, file, findings);
+  if (!done) {
+    if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
+    add_error(findings, std::move(done).error().message);
+  }
+  ETSTREAM_TRY(file.check_unchanged());
+  return findings;
+}
+
 /// Files that are sound each.
 Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteSource>& weights) {
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
@@ -72,14 +83,7 @@ Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteS
 Result<Findings> verify(const ByteSource& file) {
   return without_exceptions([&]() -> Result<Findings> {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-    Findings findings;
-    auto done = open_and_verify(kind, file, findings);
-    if (!done) {
-      if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
-      add_error(findings, std::move(done).error().message);
-    }
-    ETSTREAM_TRY(file.check_unchanged());
-    return findings;
+    return verify_one(kind, file);
   });
 }
 
@@ -90,13 +94,13 @@ Result<Findings> verify(const ByteSource& file, const std::vector<ByteSource>& w
       return make_error(ErrorCode::kUnsupported, file.name(),
                         ": expected the program or the bundle that the files after it are for");
     }
-    ETSTREAM_ASSIGN(Findings findings, verify(file));
+    ETSTREAM_ASSIGN(Findings findings, verify_one(file_is, file));
     for (const ByteSource& source : weights) {
       ETSTREAM_ASSIGN(const FileKind kind, file_kind(source));
       if (kind != FileKind::kTensorData) {
         return make_error(ErrorCode::kUnsupported, source.name(), ": expected named data (.ptd)");
       }
-      ETSTREAM_ASSIGN(Findings more, verify(source));
+      ETSTREAM_ASSIGN(Findings more, verify_one(kind, source));
       append(findings, std::move(more));
     }
     if (!findings.ok() || weights.empty()) return findings;
