@@ -76,33 +76,19 @@ class GraphReader {
 
   /// What is in a value beyond its ValueInfo.
   Result<void> read_content(const pte::Held& held, std::uint64_t count, GraphValue& value) {
-    switch (const pte::ValueKind kind = held.kind()) {
-      case pte::ValueKind::kTensor:
-        return read_tensor(held.tensor(), value);
-      case pte::ValueKind::kString: {
-        ETSTREAM_ASSIGN(value.string, held.string());
-        return {};
-      }
-      case pte::ValueKind::kIntList: {
-        ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, held.items(), count, false));
-        return {};
-      }
-      case pte::ValueKind::kTensorList:
-      case pte::ValueKind::kOptionalTensorList: {
-        const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
-        ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, held.items(), count, may_be_none));
-        return {};
-      }
-      case pte::ValueKind::kDoubleList: {
-        ETSTREAM_ASSIGN(value.doubles, held.values<double>(held.items()));
-        return {};
-      }
-      case pte::ValueKind::kBoolList: {
-        ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(held.items()));
-        return {};
-      }
-      case pte::ValueKind::kOther:
-        return {};
+    const pte::ValueKind kind = held.kind();
+    if (kind == pte::ValueKind::kTensor) return read_tensor(held.tensor(), value);
+    if (kind == pte::ValueKind::kString) {
+      ETSTREAM_ASSIGN(value.string, held.string());
+    } else if (kind == pte::ValueKind::kIntList) {
+      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, held.items(), count, false));
+    } else if (kind == pte::ValueKind::kTensorList || kind == pte::ValueKind::kOptionalTensorList) {
+      const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
+      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, held.items(), count, may_be_none));
+    } else if (kind == pte::ValueKind::kDoubleList) {
+      ETSTREAM_ASSIGN(value.doubles, held.values<double>(held.items()));
+    } else if (kind == pte::ValueKind::kBoolList) {
+      ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(held.items()));
     }
     return {};
   }

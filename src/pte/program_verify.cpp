@@ -203,25 +203,15 @@ class ProgramVerifier {
 
   /// In a method of so many `values`.
   Result<void> verify_held(const pte::Held& held, std::uint64_t values) {
-    switch (held.kind()) {
-      case pte::ValueKind::kTensor:
-        return verify_tensor(held.tensor());
-      case pte::ValueKind::kString:
-        return check_there(held, known_.string.content);
-      case pte::ValueKind::kDoubleList:
-      case pte::ValueKind::kBoolList:
-        return check_there(held, held.items());
-      case pte::ValueKind::kIntList:
-        ETSTREAM_TRY(check_there(held, held.items()));
-        return check_indices<std::int64_t>(held, held.items(), values);
-      case pte::ValueKind::kTensorList:
-        ETSTREAM_TRY(check_there(held, held.items()));
-        return check_indices<std::int32_t>(held, held.items(), values);
-      case pte::ValueKind::kOptionalTensorList:
-        ETSTREAM_TRY(check_there(held, held.items()));
-        return check_indices<std::int32_t>(held, held.items(), values, -1);
-      case pte::ValueKind::kOther:
-        return {};
+    const pte::ValueKind kind = held.kind();
+    if (kind == pte::ValueKind::kTensor) return verify_tensor(held.tensor());
+    if (kind == pte::ValueKind::kString) return check_there(held, known_.string.content);
+    if (kind == pte::ValueKind::kOther) return {};
+    ETSTREAM_TRY(check_there(held, held.items()));
+    if (kind == pte::ValueKind::kIntList) return check_indices<std::int64_t>(held, held.items(), values);
+    if (kind == pte::ValueKind::kTensorList) return check_indices<std::int32_t>(held, held.items(), values);
+    if (kind == pte::ValueKind::kOptionalTensorList) {
+      return check_indices<std::int32_t>(held, held.items(), values, -1);
     }
     return {};
   }

@@ -15,19 +15,17 @@ namespace {
 constexpr std::int8_t kExternal = 1;   // TensorDataLocation.EXTERNAL
 constexpr std::int8_t kInSegment = 1;  // DataLocation.SEGMENT
 
-/// A string, empty where it is absent.
-Result<std::string> string_or_empty(const View& table, const BoundField& field) {
-  ETSTREAM_ASSIGN(auto found, table.string(field));
+}  // namespace
+
+Result<std::string> View::string_or_empty(const BoundField& field) const {
+  ETSTREAM_ASSIGN(auto found, string(field));
   return std::move(found).value_or("");
 }
 
-/// Bytes, none where they are absent.
-Result<ByteSource> bytes_or_none(const View& table, const BoundField& field) {
-  ETSTREAM_ASSIGN(auto found, table.bytes(field));
+Result<ByteSource> View::bytes_or_empty(const BoundField& field) const {
+  ETSTREAM_ASSIGN(auto found, bytes(field));
   return std::move(found).value_or(ByteSource());
 }
-
-}  // namespace
 
 Result<void> View::check_index(const BoundField& field, std::int64_t index, std::uint64_t limit) const {
   if (index >= 0 && std::cmp_less(index, limit)) return {};
@@ -42,10 +40,6 @@ Result<std::uint32_t> View::index(const BoundField& field, std::uint64_t limit) 
 
 std::int8_t tensor_location(bool is_external) { return is_external ? kExternal : 0; }
 std::int8_t delegate_location(bool in_segment) { return in_segment ? kInSegment : 0; }
-
-Result<std::uint32_t> Allocation::memory_id() const {
-  return scalar<std::uint32_t>(fields().allocation.memory_id);
-}
 
 Result<std::uint64_t> Allocation::memory_offset() const {
   ETSTREAM_ASSIGN(const auto low, scalar<std::uint32_t>(fields().allocation.memory_offset_low));
@@ -147,8 +141,6 @@ Result<ValueInfo> Held::info() const {
   return ValueInfo(OtherInfo{type_name()});
 }
 
-Result<std::string> Held::string() const { return string_or_empty(*this, fields().string.content); }
-
 const BoundField& Held::items() const {
   const ProgramFields& known = fields();
   for (const HeldFields* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
@@ -158,9 +150,6 @@ const BoundField& Held::items() const {
   std::abort();
 }
 
-Result<std::string> Operator::name() const { return string_or_empty(*this, fields().operators.name); }
-Result<std::string> Operator::overload() const { return string_or_empty(*this, fields().operators.overload); }
-
 Result<std::int8_t> DelegateData::location() const {
   return scalar<std::int8_t>(fields().delegate_reference.location);
 }
@@ -168,10 +157,6 @@ Result<std::int8_t> DelegateData::location() const {
 Result<bool> DelegateData::is_in_segment() const {
   ETSTREAM_ASSIGN(const std::int8_t found, location());
   return found == kInSegment;
-}
-
-Result<std::uint32_t> DelegateData::index() const {
-  return scalar<std::uint32_t>(fields().delegate_reference.index);
 }
 
 std::optional<GraphCall::Kind> Call::kind() const {
@@ -198,28 +183,11 @@ const BoundField& Call::callee() const {
                                             : fields().delegate_call.delegate_index;
 }
 
-Result<std::string> Method::name() const { return string_or_empty(*this, fields().method.name); }
-
-Result<std::uint32_t> Subsegments::segment() const {
-  return scalar<std::uint32_t>(fields().subsegments.segment_index);
-}
-
 Result<std::vector<std::uint64_t>> Subsegments::all_offsets() const {
-  ETSTREAM_ASSIGN(const ByteSource source, bytes_or_none(*this, fields().subsegments.offsets));
+  ETSTREAM_ASSIGN(const ByteSource source, bytes_or_empty(fields().subsegments.offsets));
   std::vector<std::uint64_t> offsets(static_cast<std::size_t>(source.size() / sizeof(std::uint64_t)));
   ETSTREAM_TRY(source.read_at(0, std::as_writable_bytes(std::span(offsets))));
   return offsets;
-}
-
-Result<std::uint32_t> NamedData::segment() const {
-  return scalar<std::uint32_t>(fields().named_data.segment_index);
-}
-
-Result<ByteSource> InlineConstant::data() const {
-  return bytes_or_none(*this, fields().inline_constant.storage);
-}
-Result<ByteSource> InlineDelegate::data() const {
-  return bytes_or_none(*this, fields().inline_delegate.data);
 }
 
 }  // namespace etstream::pte

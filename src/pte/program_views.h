@@ -42,6 +42,12 @@ class View : public TableReader {
     if (!table) return table.error();
     return *table ? std::optional<T>(T(*fields_, **table)) : std::nullopt;
   }
+  /// Empty where they are absent.
+  [[nodiscard]] Result<std::string> string_or_empty(const BoundField& field) const;
+  [[nodiscard]] Result<ByteSource> bytes_or_empty(const BoundField& field) const;
+  [[nodiscard]] Result<std::uint32_t> uint32(const BoundField& field) const {
+    return scalar<std::uint32_t>(field);
+  }
   [[nodiscard]] const ProgramFields& fields() const noexcept { return *fields_; }
 
  private:
@@ -74,7 +80,7 @@ class List {
 class Allocation : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::uint32_t> memory_id() const;
+  [[nodiscard]] Result<std::uint32_t> memory_id() const { return uint32(fields().allocation.memory_id); }
   [[nodiscard]] Result<std::uint64_t> memory_offset() const;
   /// Error also: kCorrupt unless `bytes` there are inside one of the memories of these `sizes`.
   [[nodiscard]] Result<void> check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const;
@@ -122,7 +128,7 @@ class Held : public View {
   /// Of a kTensor.
   [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
   /// Of a kString.
-  [[nodiscard]] Result<std::string> string() const;
+  [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.content); }
   /// Of a list: its items' field.
   [[nodiscard]] const BoundField& items() const;
 
@@ -142,8 +148,8 @@ class Value : public View {
 class Operator : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::string> name() const;
-  [[nodiscard]] Result<std::string> overload() const;
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().operators.name); }
+  [[nodiscard]] Result<std::string> overload() const { return string_or_empty(fields().operators.overload); }
 };
 
 /// Where a delegate has its data. None of it is checked.
@@ -153,7 +159,7 @@ class DelegateData : public View {
   [[nodiscard]] Result<std::int8_t> location() const;
   [[nodiscard]] Result<bool> is_in_segment() const;
   /// Of the segment, or of the entry in the flatbuffer.
-  [[nodiscard]] Result<std::uint32_t> index() const;
+  [[nodiscard]] Result<std::uint32_t> index() const { return uint32(fields().delegate_reference.index); }
 };
 
 class Delegate : public View {
@@ -197,7 +203,7 @@ class Chain : public View {
 class Method : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::string> name() const;
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().method.name); }
   [[nodiscard]] Result<List<Value>> values() const { return list<Value>(fields().method.values); }
   [[nodiscard]] Result<List<Operator>> operators() const { return list<Operator>(fields().method.operators); }
   [[nodiscard]] Result<List<Delegate>> delegates() const { return list<Delegate>(fields().method.delegates); }
@@ -212,7 +218,7 @@ class Method : public View {
 class Subsegments : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::uint32_t> segment() const;
+  [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().subsegments.segment_index); }
   [[nodiscard]] Result<NumberList<std::uint64_t>> offsets() const {
     return numbers<std::uint64_t>(fields().subsegments.offsets);
   }
@@ -224,19 +230,19 @@ class NamedData : public View {
  public:
   using View::View;
   [[nodiscard]] Result<std::optional<std::string>> key() const { return string(fields().named_data.key); }
-  [[nodiscard]] Result<std::uint32_t> segment() const;
+  [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().named_data.segment_index); }
 };
 
 /// Data in the flatbuffer.
 class InlineConstant : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<ByteSource> data() const;
+  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_constant.storage); }
 };
 class InlineDelegate : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<ByteSource> data() const;
+  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_delegate.data); }
 };
 
 }  // namespace etstream::pte
