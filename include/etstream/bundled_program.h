@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -20,31 +19,12 @@
 #include "etstream/findings.h"
 #include "etstream/layout.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
 #include "etstream/sink.h"
+#include "etstream/tensor.h"
 #include "etstream/write.h"
 #include "etstream/writer_version.h"
 
 namespace etstream {
-
-/// What ExecuTorch's tensors can have.
-inline constexpr std::size_t kMostDimensions = 16;
-
-/// `data` holds numel(sizes) elements of `scalar_type`, little-endian, dense, in the order that
-/// `dim_order` gives. A tensor of no elements has no data, one of no dimensions has one element.
-struct Tensor {
-  ScalarType scalar_type = ScalarType::kFloat32;
-  std::vector<std::int32_t> sizes;      // of the dimensions; none is negative
-  std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first: 0, 1, 2... where contiguous
-  ByteSource data;
-};
-
-/// 0, 1, ... `dimensions` - 1: the dim_order of a contiguous tensor.
-[[nodiscard]] ETSTREAM_EXPORT std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions);
-
-/// An argument or a result of a method. std::monostate is a value of no kind, which the format can hold
-/// but no method takes.
-using Value = std::variant<std::monostate, Tensor, std::int64_t, bool, double>;
 
 struct MethodTestCase {
   std::vector<Value> inputs;            // one for each input of the method

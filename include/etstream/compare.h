@@ -16,9 +16,9 @@
 #include <string>
 #include <variant>
 
-#include "etstream/bundled_program.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "etstream/bundled_program.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

@@ -19,6 +19,7 @@
 #include "etstream/program_schema.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
+#include "etstream/segment_info.h"
 
 namespace etstream {
 namespace pte {
@@ -47,13 +48,6 @@ struct MethodInfo {
   std::string name;
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
-};
-
-/// Where a segment lies in the file.
-struct SegmentInfo {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-  std::string use;  // "constants", "mutable data", "delegate XnnpackBackend", "named data"; "" for none
 };
 
 /// An open program. Holds at most 512 KiB of it in memory, whatever its size; and, once they are asked for,

@@ -18,8 +18,8 @@
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
-#include "etstream/program.h"
 #include "etstream/result.h"
+#include "etstream/segment_info.h"
 #include "etstream/tensor_layout.h"
 
 namespace etstream {

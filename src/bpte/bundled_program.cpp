@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/bundled_program.h"
 
-#include <numeric>
-
 #include "base/text.h"
 #include "base/try.h"
 #include "bpte/bundled_program_bindings.h"
@@ -24,12 +22,6 @@ Error first_error(const Findings& findings) {
 }
 
 }  // namespace
-
-std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions) {
-  std::vector<std::uint8_t> order(dimensions);
-  std::iota(order.begin(), order.end(), std::uint8_t{0});
-  return order;
-}
 
 Result<Findings> check(const BundledProgram& bundle) {
   return without_exceptions([&]() -> Result<Findings> {

@@ -10,6 +10,7 @@
 #include "bpte/bundled_program_schema.h"
 #include "bpte/test_case_check.h"
 #include "container/file_kind.h"
+#include "container/findings.h"
 #include "etstream/program.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"

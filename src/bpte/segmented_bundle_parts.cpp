@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "bpte/segmented_bundle.h"
-#include "bpte/test_case_check.h"
+#include "container/findings.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "io/find_nonzero.h"
 #include "io/read_pieces.h"

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "container/findings.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
@@ -153,18 +154,6 @@ void check_values(bool are_inputs, const std::vector<ValueInfo>& expected, const
 }
 
 }  // namespace
-
-void add_error(Findings& findings, std::string message) {
-  if (findings.errors.size() < kMostFindings) findings.errors.push_back(std::move(message));
-}
-
-void add_warning(Findings& findings, std::string message) {
-  if (findings.warnings.size() < kMostFindings) findings.warnings.push_back(std::move(message));
-}
-
-void add_warnings(Findings& findings, std::vector<std::string> messages) {
-  for (std::string& message : messages) add_warning(findings, std::move(message));
-}
 
 const MethodInfo* find_method(const std::vector<MethodInfo>& methods, std::string_view name,
                               Findings& findings) {

@@ -14,13 +14,6 @@
 
 namespace etstream {
 
-/// How many of each kind a Findings takes; more would say nothing new.
-inline constexpr std::size_t kMostFindings = 100;
-
-void add_error(Findings& findings, std::string message);
-void add_warning(Findings& findings, std::string message);
-void add_warnings(Findings& findings, std::vector<std::string> messages);
-
 /// The method that a suite names; adds an error if there is none.
 [[nodiscard]] const MethodInfo* find_method(const std::vector<MethodInfo>& methods, std::string_view name,
                                             Findings& findings);

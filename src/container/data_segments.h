@@ -9,7 +9,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/findings.h"
-#include "etstream/program.h"
+#include "etstream/segment_info.h"
 #include "flatbuffer/table_reader.h"
 
 namespace etstream {

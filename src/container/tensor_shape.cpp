@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/test_case_check.h"
-#include "etstream/bundled_program.h"
+#include "container/findings.h"
 #include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SchemaPacker: packs any table of any schema, driven by the schema alone.
+// pack(): packs any table of any schema, driven by the schema alone.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/test_case_check.h"
 #include "container/data_segments.h"
+#include "container/findings.h"
 #include "container/tensor_shape.h"
 #include "flat_tensor_bfbs_generated.h"
 #include "flatbuffer/embedded_schema.h"

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/test_case_check.h"
+#include "container/findings.h"
 #include "io/find_nonzero.h"
 #include "pte/delegate_references.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/test_case_check.h"
+#include "container/findings.h"
 #include "etstream/scalar_type.h"
 #include "io/find_keys.h"
 #include "layout/same_bytes.h"

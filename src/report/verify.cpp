@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/test_case_check.h"
 #include "container/file_kind.h"
+#include "container/findings.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program.h"
 #include "etstream/program_weights.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program.h"
+#include "etstream/tensor.h"
 #include "etstream/tensor_layout.h"
 
 namespace etstream {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

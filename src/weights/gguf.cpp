@@ -78,8 +78,8 @@ constexpr std::uint64_t kStringLeast = 8;     // its length
 constexpr std::uint64_t kArrayLeast = 4 + 8;  // a type and a count
 constexpr std::uint64_t kMetadataLeast = kStringLeast + 4 + 1;
 constexpr std::uint64_t kTensorLeast = kStringLeast + 4 + 4 + 8;
-constexpr std::uint64_t kLongestName = 65536;  // ggml's are at most 63 bytes
-constexpr std::uint32_t kMostDimensions = 4;
+constexpr std::uint64_t kLongestName = 65536;     // ggml's are at most 63 bytes
+constexpr std::uint32_t kMostGgufDimensions = 4;  // GGML_MAX_DIMS
 constexpr int kDeepestArray = 8;
 constexpr std::uint64_t kDefaultAlignment = 32;
 
@@ -247,9 +247,9 @@ class GgufParser {
     ETSTREAM_ASSIGN(tensor.name, read_string(kLongestName, "a tensor's name"));
     if (!is_utf8(tensor.name)) return corrupt_tensor(start, tensor.name, "expected a name in UTF-8");
     ETSTREAM_ASSIGN(const auto dimensions, read<std::uint32_t>());
-    if (dimensions > kMostDimensions) {
-      return corrupt_tensor(at_ - 4, tensor.name, "expected at most ", kMostDimensions, " dimensions, found ",
-                            dimensions);
+    if (dimensions > kMostGgufDimensions) {
+      return corrupt_tensor(at_ - 4, tensor.name, "expected at most ", kMostGgufDimensions,
+                            " dimensions, found ", dimensions);
     }
     tensor.shape.resize(dimensions);
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {

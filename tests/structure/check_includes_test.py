@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from check_includes import MAY_INCLUDE, REMAINING, check_file, check_lists
+from check_includes import EXCEPTIONS, MAY_INCLUDE, check_file, check_lists
 
 TREE = {
     "include/etstream/sink.h": "",
@@ -42,8 +42,8 @@ class CheckIncludes(unittest.TestCase):
         self.assertEqual(self.problems("src/pte/rewrite/a.cpp", '#include "etstream/program.h"'), "")
         self.assertIn("may not include", self.problems("src/heap/a.cpp", '#include "etstream/program.h"'))
 
-    def test_what_remains_is_an_exception_for_one_folder_and_header(self) -> None:
-        with mock.patch.dict(REMAINING, {"io": "pte/rewrite/program_draft.h"}, clear=True):
+    def test_an_exception_is_for_one_folder_and_header(self) -> None:
+        with mock.patch.dict(EXCEPTIONS, {"io": "pte/rewrite/program_draft.h"}, clear=True):
             self.assertEqual(self.problems("src/io/a.cpp", '#include "pte/rewrite/program_draft.h"'), "")
             self.assertIn("may not include", self.problems("src/io/a.cpp", '#include "etstream/program.h"'))
             self.assertIn("may not include", self.problems("src/base/a.h", '#include "pte/rewrite/program_draft.h"'))
@@ -54,7 +54,7 @@ class CheckIncludes(unittest.TestCase):
             (root / "src/io").mkdir(parents=True)
             with (
                 mock.patch.dict(MAY_INCLUDE, {"io": "base", "base": ""}, clear=True),
-                mock.patch.dict(REMAINING, {"io": "layout/append.h"}, clear=True),
+                mock.patch.dict(EXCEPTIONS, {"io": "layout/append.h"}, clear=True),
             ):
                 problems = "\n".join(check_lists(root, []))
         self.assertIn("there is no src/base", problems)

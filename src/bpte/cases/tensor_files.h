@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 #include "weights/safetensors.h"
 
 namespace etstream {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A segment of a program or of a file of named data: the bytes behind the flatbuffer that it points at.
+//
+//   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
+//   if (!program) return program.error();
+//   for (const etstream::SegmentInfo& segment : program->segments().value()) std::puts(segment.use.c_str());
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace etstream {
+
+/// Where a segment lies in the file.
+struct SegmentInfo {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  /// What it holds. Of a program: "constants", "mutable data", "delegate XnnpackBackend" or "named data". Of
+  /// named data: see TensorDataFile::segments(). "" where nothing uses it.
+  std::string use;
+};
+
+}  // namespace etstream
