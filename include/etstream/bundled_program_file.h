@@ -73,6 +73,8 @@ class ETSTREAM_EXPORT BundledProgramFile {
   /// Checks the program, and that the test cases fit its methods. What is wrong is added to `findings`.
   /// Error: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
+  /// The same for who has opened the program: `program` is what open_program() gave.
+  [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, Findings& findings) const;
 
  private:
   struct ETSTREAM_HIDDEN Parts;

@@ -35,12 +35,14 @@ struct FileDiff {
   std::vector<DiffEntry> differences;
 };
 
-/// Compares two programs (.pte), two files of named data (.ptd), or two bundles (.bpte), of either format. Of
-/// programs: methods, their signatures, operators by calls, instructions, values, delegates, memory plans;
-/// constants and initial data by name, shape and bytes, wherever they are in the file; named data by key;
-/// segments. Of bundles: the programs inside, and test cases value by value. Payloads are compared by reading
-/// them, in 512 KiB of memory; memory otherwise follows the metadata. At most 1000 differences are listed.
-/// Errors: kInvalidArgument for files of two kinds; those of opening and reading either.
+/// Compares two programs (.pte), two files of named data (.ptd), two bundles (.bpte) of either format, or two
+/// files of a checkpoint, each safetensors or GGUF. Of programs: methods, their signatures, operators by
+/// calls, instructions, values, delegates, memory plans; constants and initial data by name, shape and bytes,
+/// wherever they are in the file; named data by key; segments. Of bundles: the programs inside, and test
+/// cases value by value. Of checkpoints: tensors by name, type, shape and bytes, and the metadata of two GGUF
+/// files. Payloads are compared by reading them, in 512 KiB of memory; memory otherwise follows the metadata.
+/// At most 1000 differences are listed. Errors: kInvalidArgument for files of two kinds; those of opening and
+/// reading either.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const ByteSource& a, const ByteSource& b);
 
 }  // namespace etstream

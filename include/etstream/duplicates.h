@@ -26,9 +26,10 @@ struct Duplicates {
   [[nodiscard]] std::uint64_t wasted() const noexcept { return size * (names.size() - 1); }
 };
 
-/// Of the segments, constants, mutable data, delegates and test tensors of a .pte, a .ptd or a .bpte; those
-/// that waste most first. Reads the payloads of which several have one size, in 256 KiB of memory, and
-/// compares their hashes (XXH3-128). Errors: those of inspect() and of ProgramGraph::read.
+/// Of the segments, constants, mutable data, delegates and test tensors of a .pte, a .ptd or a .bpte, and of
+/// the tensors of a safetensors or a GGUF file; those that waste most first. Reads the payloads of which
+/// several have one size, in 256 KiB of memory, and compares their hashes (XXH3-128). Errors: those of
+/// inspect() and of ProgramGraph::read.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file);
 
 }  // namespace etstream

@@ -16,6 +16,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
+#include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/program_summary.h"
 #include "etstream/result.h"
@@ -32,8 +33,7 @@ struct FilePart {
 };
 
 struct FileInspection {
-  std::string
-      format;  // "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf"
+  FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
   std::uint32_t version = 0;              // of the outermost schema; 0 where there is none
   std::vector<FilePart> parts;            // payloads in file order, a shared one once; they don't overlap

@@ -7,6 +7,8 @@
 //   if (!findings->ok()) std::puts(findings->errors.front().c_str());
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -16,6 +18,12 @@
 
 namespace etstream {
 
+struct FileFindings : Findings {
+  /// What the program asks for and does not have, as keys_from_outside() of program_weights.h has it; none
+  /// where there is no program, or its requests can't be read.
+  std::optional<std::vector<std::string>> keys_from_outside;
+};
+
 /// Checks a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, told apart by how they begin. All metadata
 /// and padding is read, payloads are not, which no hash in these formats protects. At most 100 errors and 100
 /// warnings are found. Errors: kUnsupported for another kind of file; kIo; kCorrupt for one that changes
@@ -23,9 +31,9 @@ namespace etstream {
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
 
 /// Checks a .pte or a .bpte and the .ptd files that it is to run with: each by itself, and, where all are
-/// sound, that they fit, as program_weights.h has it. At most 100 errors and 100 warnings of each are found.
-/// Error also: kUnsupported for `weights` with another kind of file than these.
-[[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file,
-                                                      const std::vector<ByteSource>& weights);
+/// sound, that they fit, as program_weights.h has it. Each file is opened once. At most 100 errors and 100
+/// warnings of each are found. Error also: kUnsupported for `weights` with another kind of file than these.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const ByteSource& file,
+                                                          const std::vector<ByteSource>& weights);
 
 }  // namespace etstream

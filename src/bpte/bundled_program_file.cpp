@@ -9,8 +9,8 @@
 #include "bpte/bundled_program_parts.h"
 #include "bpte/bundled_program_schema.h"
 #include "bpte/test_case_check.h"
-#include "container/file_kind.h"
 #include "container/findings.h"
+#include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"
@@ -254,7 +254,9 @@ Result<BundledProgram> BundledProgramFile::read() const {
   });
 }
 
-Result<void> BundledProgramFile::verify(Findings& findings) const {
+Result<void> BundledProgramFile::verify(Findings& findings) const { return verify(open_program(), findings); }
+
+Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_TRY(parts_->add_flaws_of_layout(findings));
     ETSTREAM_TRY(parts_->check_all_present(findings));
@@ -266,8 +268,8 @@ Result<void> BundledProgramFile::verify(Findings& findings) const {
       add_warning(findings,
                   text(file().name(), ": schema version ", version(), ", expected ", kBundledProgramVersion));
     }
-    ETSTREAM_ASSIGN(const ProgramFile program, open_program());
-    ETSTREAM_TRY(program.verify(findings));
+    if (!program) return program.error();
+    ETSTREAM_TRY(program->verify(findings));
     // That a program in a bundle is aligned to less than its segments ask for is ExecuTorch's own layout:
     // only who maps the program meets it, and is told then.
     if (program_offset() % kLoadedAlignment != 0) {
@@ -275,7 +277,7 @@ Result<void> BundledProgramFile::verify(Findings& findings) const {
           text("the program at a multiple of ", kLoadedAlignment, ", or ExecuTorch does not load it");
       add_error(findings, parts_->view.corrupt(program_offset(), expected, "one that is not").message);
     }
-    ETSTREAM_ASSIGN(const auto methods, program.methods());
+    ETSTREAM_ASSIGN(const auto methods, program->methods());
     for (const Suite& suite : suites()) {
       const MethodInfo* method = find_method(methods, suite.method_name, findings);
       for (std::uint32_t i = 0; method && i < suite.test_cases; ++i) {

@@ -67,7 +67,10 @@ void add_diff_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand("diff", "Say what differs between two files of one kind");
   command->footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
   auto arguments = std::make_shared<DiffArguments>();
-  command->add_option("A", arguments->a, "A program, a bundle or named data (.pte, .bpte, .ptd)")->required();
+  command
+      ->add_option("A", arguments->a,
+                   "A program, a bundle, named data (.pte, .bpte, .ptd), or a file of a checkpoint")
+      ->required();
   command->add_option("B", arguments->b, "Another of the same kind")->required();
   command->add_flag("--ignore-layout", arguments->ignore_layout,
                     "Take files for the same that only have the same content in other places");

@@ -10,10 +10,9 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "etstream/bundled_program_file.h"
 #include "etstream/checkpoint.h"
-#include "etstream/program.h"
 #include "etstream/test_cases.h"
+#include "report/any_file.h"
 
 namespace etstream::cli {
 namespace {
@@ -36,15 +35,14 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::string& pa
   return {};
 }
 
-Result<void> extract_segment(const ExtractArguments& arguments, const ByteSource& program_source) {
-  ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(program_source));
+Result<void> extract_segment(const ExtractArguments& arguments, const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   if (*arguments.segment >= segments.size()) {
     return make_error(ErrorCode::kNotFound, arguments.file, ": there is no segment ", *arguments.segment,
                       "; the program has ", segments.size());
   }
   const SegmentInfo& segment = segments[static_cast<std::size_t>(*arguments.segment)];
-  ETSTREAM_ASSIGN(ByteSource source, program_source.slice(segment.offset, segment.size));
+  ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
   return extract_to(arguments, arguments.output, std::move(source), text("segment ", *arguments.segment));
 }
 
@@ -62,14 +60,23 @@ Result<void> extract_tensor(const ExtractArguments& arguments) {
 Result<void> extract_command(const ExtractArguments& arguments) {
   if (arguments.tensor) return extract_tensor(arguments);
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  const auto program = ProgramFile::open(file);
-  if (program && arguments.program.empty() && arguments.cases.empty())
-    return extract_segment(arguments, file);
-  ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
+  ETSTREAM_ASSIGN(const AnyFile opened, open_any(file));
+  if (const auto* program = std::get_if<ProgramFile>(&opened)) {
+    if (arguments.program.empty() && arguments.cases.empty()) return extract_segment(arguments, *program);
+  }
+  const auto* found = std::get_if<BundledProgramFile>(&opened);
+  if (!found) {
+    return make_error(ErrorCode::kUnsupported, arguments.file,
+                      ": expected a bundle, or for --segment a program, found ", describe(kind_of(opened)));
+  }
+  const BundledProgramFile& bundle = *found;
   if (!arguments.program.empty()) {
     ETSTREAM_TRY(extract_to(arguments, arguments.program, bundle.program(), "program"));
   }
-  if (arguments.segment) ETSTREAM_TRY(extract_segment(arguments, bundle.program()));
+  if (arguments.segment) {
+    ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
+    ETSTREAM_TRY(extract_segment(arguments, program));
+  }
   if (!arguments.cases.empty()) {
     ETSTREAM_TRY(
         write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync}, interruptible_progress()));

@@ -62,18 +62,12 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
               name.c_str());
 }
 
-const char* described_format(const std::string& format) {
-  if (format == "program") return "program (ET12)";
-  if (format == "tensor_data") return "named data (FT01)";
-  if (format == "safetensors") return "safetensors";
-  if (format == "gguf") return "GGUF";
-  return format == "segmented_bundle" ? "segmented bundle (BPS1)" : "bundled program (BP08)";
-}
-
 void print_inspection(const std::string& file, const FileInspection& found) {
-  const std::string version = found.format == "safetensors" ? "" : text("version ", found.version, ", ");
-  std::printf("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(), described_format(found.format),
-              version.c_str(), readable_size(found.size).c_str(), found.size);
+  const std::string version =
+      found.format == FileKind::kSafetensors ? "" : text("version ", found.version, ", ");
+  std::printf("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(),
+              std::string(describe(found.format)).c_str(), version.c_str(), readable_size(found.size).c_str(),
+              found.size);
   std::printf("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {

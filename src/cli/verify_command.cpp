@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,6 @@
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/output.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/program_weights.h"
 #include "etstream/verify.h"
 #include "report/json_report.h"
 
@@ -27,23 +24,14 @@ struct VerifyArguments {
   bool json = false;
 };
 
-/// Those that the program in `file` asks for and does not have; nothing where that can't be told, or is none.
-std::optional<std::vector<std::string>> keys_from_outside_of(const ByteSource& file) {
-  const auto program = open_program(file);
-  if (!program) return {};
-  auto keys = keys_from_outside(*program);
-  if (!keys) return {};
-  return std::move(keys).value();
-}
-
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   std::vector<ByteSource> weights;
   for (const std::string& path : arguments.weights) {
     ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
   }
-  ETSTREAM_ASSIGN(const Findings findings, verify(file, weights));
-  const auto outside = keys_from_outside_of(file);
+  ETSTREAM_ASSIGN(const FileFindings findings, verify(file, weights));
+  const auto& outside = findings.keys_from_outside;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
     nlohmann::ordered_json report = {{"file", arguments.file},

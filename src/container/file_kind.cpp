@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "container/file_kind.h"
+#include "etstream/file_kind.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <span>
 #include <string_view>
 
@@ -10,6 +11,35 @@
 #include "base/try.h"
 
 namespace etstream {
+namespace {
+
+struct KindNames {
+  std::string_view name;
+  std::string_view description;
+};
+
+KindNames names_of(FileKind kind) noexcept {
+  switch (kind) {
+    case FileKind::kProgram:
+      return {"program", "program (ET12)"};
+    case FileKind::kBundledProgram:
+      return {"bundled_program", "bundled program (BP08)"};
+    case FileKind::kSegmentedBundle:
+      return {"segmented_bundle", "segmented bundle (BPS1)"};
+    case FileKind::kTensorData:
+      return {"tensor_data", "named data (FT01)"};
+    case FileKind::kSafetensors:
+      return {"safetensors", "safetensors"};
+    case FileKind::kGguf:
+      return {"gguf", "GGUF"};
+  }
+  std::abort();
+}
+
+}  // namespace
+
+std::string_view name_of(FileKind kind) noexcept { return names_of(kind).name; }
+std::string_view describe(FileKind kind) noexcept { return names_of(kind).description; }
 
 Result<FileKind> file_kind(const ByteSource& file) {
   constexpr std::size_t kOffset = 4;

@@ -29,7 +29,8 @@ Findings verify_files(nb::handle file, const nb::handle& weights) {
   const ByteSource source = source_of(file);
   std::vector<ByteSource> sources;
   for (const nb::handle one : nb::iter(weights)) sources.push_back(source_of(one));
-  return without_gil([&] { return sources.empty() ? verify(source) : verify(source, sources); });
+  if (sources.empty()) return without_gil([&] { return verify(source); });
+  return without_gil([&] { return verify(source, sources); });
 }
 
 nb::object inspected(nb::handle file, bool duplicates) {

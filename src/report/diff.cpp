@@ -2,22 +2,35 @@
 #include "etstream/diff.h"
 
 #include <algorithm>
+#include <type_traits>
 
-#include "container/file_kind.h"
 #include "report/diff_list.h"
 
 namespace etstream {
 namespace {
 
-template <class File, class Compare>
-Result<bool> open_and_compare(const ByteSource& a, const ByteSource& b, Compare compare, DiffList list) {
-  ETSTREAM_ASSIGN(const File one, File::open(a));
-  ETSTREAM_ASSIGN(const File other, File::open(b));
-  return compare(one, other, std::move(list));
+/// The error for files of two kinds.
+Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
+  const auto told = [](const AnyFile& file) {
+    return text(source_of(file).name(), ", ", describe(kind_of(file)));
+  };
+  const bool has_bundle =
+      std::holds_alternative<BundledProgramFile>(a) || std::holds_alternative<BundledProgramFile>(b);
+  const bool has_program = std::holds_alternative<ProgramFile>(a) || std::holds_alternative<ProgramFile>(b);
+  return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found ", told(a), ", and ",
+                    told(b), has_bundle && has_program ? "; take the program out of a bundle first" : "");
 }
 
-bool is_bundle(FileKind kind) {
-  return kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle;
+Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
+  return std::visit(
+      [&]<class A, class B>(const A& one, const B& other) -> Result<bool> {
+        if constexpr (std::is_same_v<A, B>) {
+          return diff_files(one, other, list);
+        } else {
+          return of_two_kinds(a, b);
+        }
+      },
+      a, b);
 }
 
 }  // namespace
@@ -49,30 +62,15 @@ Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& 
 
 Result<FileDiff> diff(const ByteSource& a, const ByteSource& b) {
   return without_exceptions([&]() -> Result<FileDiff> {
-    ETSTREAM_ASSIGN(const FileKind kind_a, file_kind(a));
-    ETSTREAM_ASSIGN(const FileKind kind_b, file_kind(b));
-    if (kind_a != kind_b && !(is_bundle(kind_a) && is_bundle(kind_b))) {
-      return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found ", a.name(),
-                        " and ", b.name(), " to be of two; take the program out of a bundle first");
-    }
-    if (kind_a == FileKind::kSafetensors) {
-      return make_error(
-          ErrorCode::kUnsupported, a.name(),
-          ": is a safetensors file; expected a program, a bundle or named data, which ptd makes of it");
-    }
+    ETSTREAM_TRY(file_kind(a));
+    ETSTREAM_TRY(file_kind(b));
     FileDiff out;
-    const DiffList list(out.differences);
-    const auto compared = [&]() -> Result<bool> {
-      if (kind_a == FileKind::kProgram) return open_and_compare<ProgramFile>(a, b, diff_programs, list);
-      if (kind_a == FileKind::kTensorData)
-        return open_and_compare<TensorDataFile>(a, b, diff_tensor_data, list);
-      return open_and_compare<BundledProgramFile>(a, b, diff_bundles, list);
-    };
     ETSTREAM_ASSIGN(out.same_bytes, same_bytes(a, b));
-    if (out.same_bytes) {
-      out.same_content = true;
-    } else {
-      ETSTREAM_ASSIGN(out.same_content, compared());
+    out.same_content = out.same_bytes;
+    if (!out.same_bytes) {
+      ETSTREAM_ASSIGN(const AnyFile one, open_any(a));
+      ETSTREAM_ASSIGN(const AnyFile other, open_any(b));
+      ETSTREAM_ASSIGN(out.same_content, diff_opened(one, other, DiffList(out.differences)));
       // Where tables lie in a flatbuffer, padding, or what nothing refers to.
       const auto kind = out.same_content ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
       if (out.differences.empty())

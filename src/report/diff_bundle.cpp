@@ -55,12 +55,12 @@ Result<bool> compare_programs(DiffList& list, const BundledProgramFile& a, const
   if (same) return true;
   ETSTREAM_ASSIGN(const ProgramFile one, a.open_program());
   ETSTREAM_ASSIGN(const ProgramFile other, b.open_program());
-  return diff_programs(one, other, list.within("program"));
+  return diff_files(one, other, list.within("program"));
 }
 
 }  // namespace
 
-Result<bool> diff_bundles(const BundledProgramFile& a, const BundledProgramFile& b, DiffList list) {
+Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b, DiffList list) {
   const auto format = [](const BundledProgramFile& bundle) {
     return bundle.format() == BundleFormat::kSegmented ? "segmented" : "bp08";
   };

@@ -12,11 +12,9 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "etstream/bundled_program_file.h"
 #include "etstream/diff.h"
-#include "etstream/program.h"
-#include "etstream/tensor_data_file.h"
 #include "layout/same_bytes.h"
+#include "report/any_file.h"
 
 namespace etstream {
 
@@ -78,10 +76,11 @@ template <class T>
 }
 
 // Whether both files have the same content is in the result.
-[[nodiscard]] Result<bool> diff_programs(const ProgramFile& a, const ProgramFile& b, DiffList list);
-[[nodiscard]] Result<bool> diff_tensor_data(const TensorDataFile& a, const TensorDataFile& b, DiffList list);
-[[nodiscard]] Result<bool> diff_bundles(const BundledProgramFile& a, const BundledProgramFile& b,
-                                        DiffList list);
+[[nodiscard]] Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b,
+                                      DiffList list);
+[[nodiscard]] Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list);
 /// Segments by index: where they are, how long and of what use, and in which bytes those of one size differ.
 /// All but the first is of `kind`.
 [[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,

@@ -252,7 +252,7 @@ Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffLis
 
 }  // namespace
 
-Result<bool> diff_programs(const ProgramFile& a, const ProgramFile& b, DiffList list) {
+Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list) {
   ETSTREAM_ASSIGN(const bool same, same_content(a, b));
   if (!same) {
     ETSTREAM_TRY(compare_content(a, b, list));

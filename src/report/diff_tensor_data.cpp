@@ -13,7 +13,7 @@ std::string entry_text(const NamedTensorData& entry) {
 
 }  // namespace
 
-Result<bool> diff_tensor_data(const TensorDataFile& a, const TensorDataFile& b, DiffList list) {
+Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list) {
   ETSTREAM_ASSIGN(const auto version_a, a.version());
   ETSTREAM_ASSIGN(const auto version_b, b.version());
   list.compare("version", std::to_string(version_a), std::to_string(version_b));

@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "io/hash_source.h"
+#include "report/inspection.h"
 
 namespace etstream {
 namespace {
@@ -48,15 +48,17 @@ Result<void> add_graphs(const ProgramFile& program, const ByteSource& file, Payl
   return {};
 }
 
-Result<void> add_programs(const ByteSource& file, const std::string& format, Payloads& payloads) {
-  if (format == "tensor_data") return {};
-  if (format == "program") {
-    ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
-    return add_graphs(program, file, payloads);
-  }
-  ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
-  const auto program = bundle.open_program();
-  return program ? add_graphs(*program, file, payloads) : Result<void>();
+/// Adds what is in the file's program, if it has one.
+Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
+  return std::visit(
+      Overloaded{[&](const ProgramFile& program) { return add_graphs(program, program.file(), payloads); },
+                 [&](const BundledProgramFile& bundle) {
+                   const auto program = bundle.open_program();
+                   return program ? add_graphs(*program, bundle.file(), payloads) : Result<void>();
+                 },
+                 [](const TensorDataFile&) { return Result<void>(); },
+                 [](const CheckpointFile&) { return Result<void>(); }},
+      file);
 }
 
 /// Adds the groups of equal bytes among payloads of one size.
@@ -81,10 +83,11 @@ Result<void> add_duplicates(const ByteSource& file, Payloads::const_iterator beg
 
 Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file) {
   return without_exceptions([&]() -> Result<std::vector<Duplicates>> {
-    ETSTREAM_ASSIGN(const FileInspection inspection, inspect(file));
+    ETSTREAM_ASSIGN(const AnyFile opened, open_any(file));
+    ETSTREAM_ASSIGN(const FileInspection inspection, inspect(opened));
     Payloads payloads;
     for (const FilePart& part : inspection.parts) add_payload(payloads, part.name, part.offset, part.size);
-    ETSTREAM_TRY(add_programs(file, inspection.format, payloads));
+    ETSTREAM_TRY(add_programs(opened, payloads));
     std::vector<Duplicates> out;
     for (auto begin = payloads.begin(); begin != payloads.end();) {
       const auto end = payloads.lower_bound({begin->first.first + 1, 0});

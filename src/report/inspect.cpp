@@ -7,11 +7,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/file_kind.h"
-#include "etstream/tensor_data_file.h"
+#include "report/inspection.h"
 #include "tensor/dimensions.h"
-#include "weights/gguf.h"
-#include "weights/safetensors.h"
 
 namespace etstream {
 namespace {
@@ -67,6 +64,11 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
   return {};
 }
 
+Result<void> add_file(const ProgramFile& program, FileInspection& inspection) {
+  ETSTREAM_ASSIGN(inspection.version, program.version());
+  return add_program(program, "", 0, inspection);
+}
+
 /// Adds the tensors among the values. `bundle` is the file that their data lies in.
 void add_tensors(const std::vector<Value>& values, const std::string& where, const ByteSource& bundle,
                  FileInspection& inspection) {
@@ -78,7 +80,7 @@ void add_tensors(const std::vector<Value>& values, const std::string& where, con
   }
 }
 
-Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspection) {
+Result<void> add_file(const BundledProgramFile& bundle, FileInspection& inspection) {
   inspection.version = bundle.version();
   inspection.suites = bundle.suites();
   const auto program = bundle.open_program();
@@ -99,7 +101,7 @@ Result<void> add_bundle(const BundledProgramFile& bundle, FileInspection& inspec
   return {};
 }
 
-Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspection) {
+Result<void> add_file(const TensorDataFile& file, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
   ETSTREAM_ASSIGN(inspection.named_data, file.entries());
   add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
@@ -108,16 +110,14 @@ Result<void> add_tensor_data(const TensorDataFile& file, FileInspection& inspect
   return {};
 }
 
-/// A file that is tensors behind a header.
-void add_checkpoint(const std::vector<CheckpointTensor>& tensors, const ByteSource& file,
-                    FileInspection& inspection) {
-  for (const CheckpointTensor& tensor : tensors) {
+Result<void> add_file(const CheckpointFile& checkpoint, FileInspection& inspection) {
+  inspection.version = checkpoint.version;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
     if (tensor.data.size() == 0) continue;
-    add_part(
-        inspection,
-        text(quote(tensor.name), ": ", tensor.layout ? describe(*tensor.layout) : printable(tensor.type)),
-        tensor.data.offset_in(file).value_or(0), tensor.data.size());
+    add_part(inspection, text(quote(tensor.name), ": ", type_text(tensor)),
+             tensor.data.offset_in(checkpoint.file).value_or(0), tensor.data.size());
   }
+  return {};
 }
 
 /// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
@@ -143,37 +143,20 @@ void settle_parts(FileInspection& inspection) {
 
 }  // namespace
 
+Result<FileInspection> inspect(const AnyFile& file) {
+  FileInspection inspection;
+  inspection.format = kind_of(file);
+  inspection.size = source_of(file).size();
+  ETSTREAM_TRY(std::visit([&](const auto& opened) { return add_file(opened, inspection); }, file));
+  settle_parts(inspection);
+  return inspection;
+}
+
 Result<FileInspection> inspect(const ByteSource& source) {
   return without_exceptions([&]() -> Result<FileInspection> {
     const auto counted = std::make_shared<Counted>(source);
-    const ByteSource file(counted);
-    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-    FileInspection inspection;
-    inspection.size = file.size();
-    if (kind == FileKind::kProgram) {
-      inspection.format = "program";
-      ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
-      ETSTREAM_ASSIGN(inspection.version, program.version());
-      ETSTREAM_TRY(add_program(program, "", 0, inspection));
-    } else if (kind == FileKind::kTensorData) {
-      inspection.format = "tensor_data";
-      ETSTREAM_ASSIGN(const auto weights, TensorDataFile::open(file));
-      ETSTREAM_TRY(add_tensor_data(weights, inspection));
-    } else if (kind == FileKind::kSafetensors) {
-      inspection.format = "safetensors";
-      ETSTREAM_ASSIGN(const auto tensors, open_safetensors(file));
-      add_checkpoint(tensors, file, inspection);
-    } else if (kind == FileKind::kGguf) {
-      inspection.format = "gguf";
-      ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
-      inspection.version = opened.version;
-      add_checkpoint(checkpoint_tensors(std::move(opened), file), file, inspection);
-    } else {
-      inspection.format = kind == FileKind::kSegmentedBundle ? "segmented_bundle" : "bundled_program";
-      ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
-      ETSTREAM_TRY(add_bundle(bundle, inspection));
-    }
-    settle_parts(inspection);
+    ETSTREAM_ASSIGN(const AnyFile file, open_any(ByteSource(counted)));
+    ETSTREAM_ASSIGN(FileInspection inspection, inspect(file));
     inspection.bytes_read = counted->bytes_read();
     return inspection;
   });

@@ -35,7 +35,7 @@ std::vector<std::string> described(const std::vector<ValueInfo>& values) {
 
 nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found) {
   nlohmann::ordered_json out = {{"file", file},
-                                {"format", found.format},
+                                {"format", name_of(found.format)},
                                 {"size", found.size},
                                 {"version", found.version},
                                 {"metadata_size", found.metadata_size},

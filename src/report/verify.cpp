@@ -1,53 +1,74 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/verify.h"
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/file_kind.h"
 #include "container/findings.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/program.h"
 #include "etstream/program_weights.h"
-#include "etstream/tensor_data_file.h"
-#include "weights/gguf.h"
-#include "weights/safetensors.h"
+#include "report/any_file.h"
 
 namespace etstream {
 namespace {
 
-template <class File>
-Result<void> open_and_verify(const ByteSource& file, Findings& findings) {
-  ETSTREAM_ASSIGN(const File opened, File::open(file));
-  return opened.verify(findings);
+/// A file that is checked, as far as it can be opened, and the program that it holds if it is a bundle.
+struct Checked {
+  std::optional<AnyFile> file;
+  std::optional<ProgramFile> held;
+
+  [[nodiscard]] const ProgramFile* program() const noexcept {
+    if (held) return &*held;
+    return file ? std::get_if<ProgramFile>(&*file) : nullptr;
+  }
+};
+
+Result<void> verify_opened(Checked& checked, Findings& findings) {
+  return std::visit(Overloaded{[&](const ProgramFile& program) { return program.verify(findings); },
+                               [&](const BundledProgramFile& bundle) {
+                                 auto program = bundle.open_program();
+                                 auto done = bundle.verify(program, findings);
+                                 if (program) checked.held = std::move(program).value();
+                                 return done;
+                               },
+                               [&](const TensorDataFile& weights) { return weights.verify(findings); },
+                               // All that can be checked of it has been when it was opened.
+                               [](const CheckpointFile&) { return Result<void>(); }},
+                    *checked.file);
 }
 
-Result<void> open_and_verify(FileKind kind, const ByteSource& file, Findings& findings) {
+/// What is wrong with the file goes to `findings`.
+Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
+  Checked checked;
+  const auto verify_it = [&]() -> Result<void> {
+    ETSTREAM_ASSIGN(checked.file, open_any(file));
+    return verify_opened(checked, findings);
+  };
+  auto done = verify_it();
+  if (!done) {
+    if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
+    add_error(findings, std::move(done).error().message);
+  }
+  ETSTREAM_TRY(file.check_unchanged());
+  return checked;
+}
+
+Result<void> require_program(const ByteSource& file) {
+  ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
   switch (kind) {
     case FileKind::kProgram:
-      return open_and_verify<ProgramFile>(file, findings);
+    case FileKind::kBundledProgram:
+    case FileKind::kSegmentedBundle:
+      return {};
     case FileKind::kTensorData:
-      return open_and_verify<TensorDataFile>(file, findings);
-    case FileKind::kSafetensors: {
-      const auto tensors = open_safetensors(file);
-      return tensors ? Result<void>() : tensors.error();
-    }
-    case FileKind::kGguf: {
-      const auto opened = open_gguf(file);
-      return opened ? Result<void>() : opened.error();
-    }
-    default:
-      return open_and_verify<BundledProgramFile>(file, findings);
+    case FileKind::kSafetensors:
+    case FileKind::kGguf:
+      break;
   }
-}
-
-bool holds_program(FileKind kind) {
-  return kind == FileKind::kProgram || kind == FileKind::kBundledProgram ||
-         kind == FileKind::kSegmentedBundle;
+  return make_error(ErrorCode::kUnsupported, file.name(),
+                    ": expected the program or the bundle that the files after it are for");
 }
 
 void append(Findings& findings, Findings more) {
@@ -55,26 +76,27 @@ void append(Findings& findings, Findings more) {
   std::move(more.warnings.begin(), more.warnings.end(), std::back_inserter(findings.warnings));
 }
 
-Result<Findings> verify_one(FileKind kind, const ByteSource& file) {
-  Findings findings;
-  auto done = open_and_verify(kind, file, findings);
-  if (!done) {
-    if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
-    add_error(findings, std::move(done).error().message);
+/// Adds what is wrong with each of `files` by itself.
+Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSource>& files,
+                                                     Findings& findings) {
+  std::vector<Checked> out;
+  for (const ByteSource& file : files) {
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    if (kind != FileKind::kTensorData) {
+      return make_error(ErrorCode::kUnsupported, file.name(), ": expected named data (.ptd)");
+    }
+    Findings of_file;
+    ETSTREAM_ASSIGN(Checked checked, open_and_verify(file, of_file));
+    append(findings, std::move(of_file));
+    out.push_back(std::move(checked));
   }
-  ETSTREAM_TRY(file.check_unchanged());
-  return findings;
+  return out;
 }
 
-/// Files that are sound each.
-Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteSource>& weights) {
-  ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
-  std::vector<std::optional<TensorDataFile>> opened(weights.size());
+/// Whether files that are sound each fit.
+Result<Findings> verify_together(const ProgramFile& program, const std::vector<Checked>& weights) {
   std::vector<const TensorDataFile*> all;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    ETSTREAM_ASSIGN(opened[i], TensorDataFile::open(weights[i]));
-    all.push_back(&*opened[i]);
-  }
+  for (const Checked& each : weights) all.push_back(&std::get<TensorDataFile>(*each.file));
   return verify(program, all);
 }
 
@@ -82,30 +104,26 @@ Result<Findings> verify_together(const ByteSource& file, const std::vector<ByteS
 
 Result<Findings> verify(const ByteSource& file) {
   return without_exceptions([&]() -> Result<Findings> {
-    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-    return verify_one(kind, file);
+    Findings findings;
+    ETSTREAM_TRY(open_and_verify(file, findings));
+    return findings;
   });
 }
 
-Result<Findings> verify(const ByteSource& file, const std::vector<ByteSource>& weights) {
-  return without_exceptions([&]() -> Result<Findings> {
-    ETSTREAM_ASSIGN(const FileKind file_is, file_kind(file));
-    if (!weights.empty() && !holds_program(file_is)) {
-      return make_error(ErrorCode::kUnsupported, file.name(),
-                        ": expected the program or the bundle that the files after it are for");
-    }
-    ETSTREAM_ASSIGN(Findings findings, verify_one(file_is, file));
-    for (const ByteSource& source : weights) {
-      ETSTREAM_ASSIGN(const FileKind kind, file_kind(source));
-      if (kind != FileKind::kTensorData) {
-        return make_error(ErrorCode::kUnsupported, source.name(), ": expected named data (.ptd)");
-      }
-      ETSTREAM_ASSIGN(Findings more, verify_one(kind, source));
+Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource>& weights) {
+  return without_exceptions([&]() -> Result<FileFindings> {
+    if (!weights.empty()) ETSTREAM_TRY(require_program(file));
+    FileFindings findings;
+    ETSTREAM_ASSIGN(const Checked checked, open_and_verify(file, findings));
+    ETSTREAM_ASSIGN(const std::vector<Checked> checked_weights, open_and_verify_weights(weights, findings));
+    const ProgramFile* program = checked.program();
+    if (!program) return findings;
+    if (findings.ok() && !weights.empty()) {
+      ETSTREAM_ASSIGN(Findings more, verify_together(*program, checked_weights));
       append(findings, std::move(more));
     }
-    if (!findings.ok() || weights.empty()) return findings;
-    ETSTREAM_ASSIGN(Findings more, verify_together(file, weights));
-    append(findings, std::move(more));
+    auto keys = keys_from_outside(*program);
+    if (keys) findings.keys_from_outside = std::move(keys).value();
     return findings;
   });
 }

@@ -4,12 +4,13 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <span>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/file_kind.h"
+#include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
 #include "pte/rewrite/external_constants.h"
@@ -102,22 +103,33 @@ Result<bool> is_json_object(const ByteSource& file) {
 
 Result<void> open_tensors(const ByteSource& file, const std::string& path, const OpenFile& open_file,
                           Checkpoint& out) {
-  const auto kind = file_kind(file);
-  if (!kind && kind.error().code != ErrorCode::kUnsupported) return kind.error();
-  if (kind && *kind == FileKind::kSafetensors) {
-    ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
-  } else if (kind && *kind == FileKind::kGguf) {
-    ETSTREAM_TRY(open_gguf_files(file, path, open_file, out));
-  } else if (kind && *kind == FileKind::kProgram) {
-    ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
-  } else if (kind && *kind == FileKind::kTensorData) {
-    ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
-  } else {
+  const auto other = [&] {
     return make_error(ErrorCode::kUnsupported, file.name(),
                       ": expected weights: safetensors, or the index of several such (.index.json), GGUF, a "
                       "program (.pte) or named data (.ptd)");
+  };
+  const auto kind = file_kind(file);
+  if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
+  switch (*kind) {
+    case FileKind::kSafetensors: {
+      ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
+      return {};
+    }
+    case FileKind::kGguf:
+      return open_gguf_files(file, path, open_file, out);
+    case FileKind::kProgram: {
+      ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
+      return {};
+    }
+    case FileKind::kTensorData: {
+      ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
+      return {};
+    }
+    case FileKind::kBundledProgram:
+    case FileKind::kSegmentedBundle:
+      return other();
   }
-  return {};
+  std::abort();
 }
 
 }  // namespace

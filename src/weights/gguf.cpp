@@ -92,7 +92,9 @@ class GgufParser {
     ETSTREAM_ASSIGN(const std::uint64_t tensors, read_count(kTensorLeast, "tensors"));
     ETSTREAM_ASSIGN(const std::uint64_t metadata, read_count(kMetadataLeast, "metadata entries"));
     file_.alignment = kDefaultAlignment;
+    const std::uint64_t begin = at_;
     for (std::uint64_t i = 0; i < metadata; ++i) ETSTREAM_TRY(pass_metadata());
+    ETSTREAM_ASSIGN(file_.metadata, reader_.source().slice(begin, at_ - begin));
     for (std::uint64_t i = 0; i < tensors; ++i) {
       ETSTREAM_TRY(read_tensor());
       // Not only at the end: what repeats one description for gigabytes must not fill the memory first.

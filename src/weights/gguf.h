@@ -29,6 +29,7 @@ struct GgufFile {
   std::uint32_t version = 0;  // 2 or 3
   std::uint64_t alignment = 0;
   std::uint32_t split_count = 1;    // over how many files the model goes
+  ByteSource metadata;              // all entries, as the file has them
   std::vector<GgufTensor> tensors;  // in the order of the file
 };
 

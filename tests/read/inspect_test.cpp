@@ -71,7 +71,7 @@ TEST_CASE("parts lie inside the file, apart from each other and in order; all el
 TEST_CASE("the real bundle's program, methods, suites and tensors are listed") {
   const auto inspection = inspect(file_of(real_bundle()));
   REQUIRE(inspection);
-  CHECK(inspection->format == "bundled_program");
+  CHECK(inspection->format == FileKind::kBundledProgram);
   CHECK(inspection->version == 2);
   REQUIRE(inspection->methods.size() == 2);
   CHECK(inspection->methods[0].name == "count");

@@ -107,7 +107,7 @@ TEST_CASE("a segmented bundle is read as the BP08 bundle of the same content is"
   CHECK(std::get<std::int64_t>(test_case->expected_outputs.at(0)) == 3);
   const auto inspection = inspect(file_of(file));
   REQUIRE(inspection);
-  CHECK(inspection->format == "segmented_bundle");
+  CHECK(inspection->format == FileKind::kSegmentedBundle);
 }
 
 TEST_CASE("any byte that changes is found, in metadata, padding, segments and directory") {

@@ -55,7 +55,7 @@ TEST_CASE("a file that ExecuTorch wrote is sound, and its parts are its segments
   CHECK(lines_of(findings.warnings).empty());
   const auto inspection = inspect(file_of(file));
   REQUIRE(inspection);
-  CHECK(inspection->format == "tensor_data");
+  CHECK(inspection->format == FileKind::kTensorData);
   REQUIRE(inspection->parts.size() == 5);
   CHECK(inspection->parts[0].name == "flatbuffer");
   CHECK(inspection->parts[3].name == "segment 2 ('packed für XNNPACK')");

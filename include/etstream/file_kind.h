@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which format a file is of.
+//
+//   const auto kind = etstream::file_kind(etstream::ByteSource::file("model.pte").value());
+//   if (!kind) return kind.error();
+//   std::puts(std::string(etstream::describe(*kind)).c_str());
+#pragma once
+
+#include <string_view>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+enum class FileKind { kProgram, kBundledProgram, kSegmentedBundle, kTensorData, kSafetensors, kGguf };
+
+/// By the identifier at offset 4; of GGUF by that at offset 0, of safetensors by its header, behind a length
+/// below 2^32, which no identifier can be taken for. Error: kUnsupported, naming what was found.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
+
+/// For programs: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf".
+[[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
+/// For people: "program (ET12)", "named data (FT01)", "GGUF"...
+[[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;
+
+}  // namespace etstream

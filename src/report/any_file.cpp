@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/any_file.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+template <class File>
+Result<AnyFile> as_any(Result<File> opened) {
+  if (!opened) return std::move(opened).error();
+  return AnyFile(std::move(opened).value());
+}
+
+}  // namespace
+
+Result<AnyFile> open_any(const ByteSource& file) {
+  ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+  switch (kind) {
+    case FileKind::kProgram:
+      return as_any(ProgramFile::open(file));
+    case FileKind::kBundledProgram:
+    case FileKind::kSegmentedBundle:
+      return as_any(BundledProgramFile::open(file));
+    case FileKind::kTensorData:
+      return as_any(TensorDataFile::open(file));
+    case FileKind::kSafetensors:
+      return as_any(open_safetensors_file(file));
+    case FileKind::kGguf:
+      return as_any(open_gguf_file(file));
+  }
+  std::abort();
+}
+
+FileKind kind_of(const AnyFile& file) noexcept {
+  return std::visit(Overloaded{[](const ProgramFile&) { return FileKind::kProgram; },
+                               [](const BundledProgramFile& bundle) {
+                                 return bundle.format() == BundleFormat::kSegmented
+                                            ? FileKind::kSegmentedBundle
+                                            : FileKind::kBundledProgram;
+                               },
+                               [](const TensorDataFile&) { return FileKind::kTensorData; },
+                               [](const CheckpointFile& checkpoint) { return checkpoint.kind; }},
+                    file);
+}
+
+const ByteSource& source_of(const AnyFile& file) noexcept {
+  return std::visit(
+      Overloaded{[](const CheckpointFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
+                 [](const auto& opened) -> const ByteSource& { return opened.file(); }},
+      file);
+}
+
+}  // namespace etstream

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// AnyFile: an open file of any kind that etstream knows. What reports say of each kind is a visit of it,
+// which does not compile while a kind is left out.
+//
+//   ETSTREAM_ASSIGN(const AnyFile file, open_any(source));
+//   std::visit(Overloaded{[](const ProgramFile& program) { ... }, ...}, file);
+#pragma once
+
+#include <variant>
+
+#include "etstream/bundled_program_file.h"
+#include "etstream/byte_source.h"
+#include "etstream/file_kind.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data_file.h"
+#include "weights/checkpoint_file.h"
+
+namespace etstream {
+
+using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile>;
+
+/// Functions as one that takes what any of them does.
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+/// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
+[[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);
+
+[[nodiscard]] FileKind kind_of(const AnyFile& file) noexcept;
+[[nodiscard]] const ByteSource& source_of(const AnyFile& file) noexcept;
+
+}  // namespace etstream
