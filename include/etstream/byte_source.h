@@ -49,13 +49,13 @@ class ETSTREAM_EXPORT ByteStorage {
   [[nodiscard]] virtual Result<int> open_descriptor() const;
   /// An error if the bytes may no longer be those that were there when the storage was opened.
   [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
-  /// A hint that a range will not be read again soon, so that caches may forget it; of a file, up to 2 MiB
+  /// A hint that a range will not be read again soon, so that caches may drop it; of a file, up to 2 MiB
   /// before it too.
-  virtual void forget(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
+  virtual void drop_pages(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
   /// Has the file that is open at `descriptor` share a range of this one, at `at` in it, so that no byte is
   /// copied and a later write to either leaves the other as it is (a reflink). Whether that was done.
-  [[nodiscard]] virtual bool share(std::uint64_t /*offset*/, std::uint64_t /*size*/, int /*descriptor*/,
-                                   std::uint64_t /*at*/) const noexcept {
+  [[nodiscard]] virtual bool clone_range(std::uint64_t /*offset*/, std::uint64_t /*size*/, int /*descriptor*/,
+                                         std::uint64_t /*at*/) const noexcept {
     return false;
   }
 };
@@ -70,9 +70,9 @@ class ETSTREAM_EXPORT ByteSource {
 
   /// A regular file, whole. Its size, identity and modification time are taken now; a later change or
   /// truncation is an error at the read or at check_unchanged(). The file is not kept open: any number
-  /// of sources uses at most 64 descriptors. forget() leaves a file be that lay in the page cache when it was
-  /// opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a
-  /// FIFO, a device: what has no size known beforehand).
+  /// of sources uses at most 64 descriptors. drop_pages() leaves a file be that lay in the page cache when it
+  /// was opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO, a device: what has no size known
+  /// beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
   /// Bytes that the caller owns and keeps unchanged for as long as a copy of the source is alive.
   [[nodiscard]] static ByteSource memory(std::span<const std::byte> bytes);
@@ -97,10 +97,10 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.
   [[nodiscard]] Result<void> check_unchanged() const;
-  /// See ByteStorage::forget; the range is relative to this source and inside it.
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// See ByteStorage::share; of all of this source.
-  [[nodiscard]] bool share(int descriptor, std::uint64_t at) const noexcept;
+  /// See ByteStorage::drop_pages; the range is relative to this source and inside it.
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// See ByteStorage::clone_range; of all of this source.
+  [[nodiscard]] bool clone_range(int descriptor, std::uint64_t at) const noexcept;
 
  private:
   ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset, std::uint64_t size);

@@ -38,6 +38,6 @@ namespace etstream {
 
 /// The keys that `program` asks for and does not have, in order, each once: of tensors outside, and of
 /// constants of XNNPACK's delegates. Errors: as of verify().
-[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> keys_from_outside(const ProgramFile& program);
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> external_keys(const ProgramFile& program);
 
 }  // namespace etstream

@@ -36,7 +36,7 @@ class ETSTREAM_EXPORT Sink {
   /// Before reserve() and all else: has the file system put bytes of `source` at `offset` without copying
   /// them, where it can. Returns how many, from the start of `source` on; the rest is appended, these are
   /// skipped.
-  [[nodiscard]] virtual std::uint64_t share(const ByteSource& /*source*/, std::uint64_t /*offset*/) {
+  [[nodiscard]] virtual std::uint64_t clone_range(const ByteSource& /*source*/, std::uint64_t /*offset*/) {
     return 0;
   }
   /// Tells how many bytes the file will have, before the first is appended; a file sink reserves the space
@@ -45,8 +45,8 @@ class ETSTREAM_EXPORT Sink {
   [[nodiscard]] virtual Result<void> reserve(std::uint64_t size) = 0;
   /// Takes all of `source`, or fails; after a failure the sink only serves to be destroyed.
   [[nodiscard]] virtual Result<void> append(const ByteSource& source) = 0;
-  /// Goes on behind `size` bytes that share() put where the next byte would go. Error: kInvalidArgument in a
-  /// sink that can't share.
+  /// Goes on behind `size` bytes that clone_range() put where the next byte would go. Error: kInvalidArgument
+  /// in a sink that can't share.
   [[nodiscard]] virtual Result<void> skip(std::uint64_t size);
   /// Makes what was appended the destination's content, durably. To be called once, last.
   [[nodiscard]] virtual Result<void> commit() = 0;

@@ -19,9 +19,9 @@
 namespace etstream {
 
 struct FileFindings : Findings {
-  /// What the program asks for and does not have, as keys_from_outside() of program_weights.h has it; none
+  /// What the program asks for and does not have, as external_keys() of program_weights.h has it; none
   /// where there is no program, or its requests can't be read.
-  std::optional<std::vector<std::string>> keys_from_outside;
+  std::optional<std::vector<std::string>> external_keys;
 };
 
 /// Checks a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, told apart by how they begin. All metadata

@@ -31,7 +31,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
   }
   ETSTREAM_ASSIGN(const FileFindings findings, verify(file, weights));
-  const auto& outside = findings.keys_from_outside;
+  const auto& outside = findings.external_keys;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
     nlohmann::ordered_json report = {{"file", arguments.file},
@@ -39,7 +39,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
                                      {"errors", worded.errors},
                                      {"warnings", worded.warnings}};
     if (!weights.empty()) report["weights"] = arguments.weights;
-    if (outside) report["keys_from_outside"] = *outside;
+    if (outside) report["external_keys"] = *outside;
     print_json(report);
   } else {
     print(findings);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FlatbufferValueReader: gives the packer what a flatbuffer holds, which so is written anew, in another order
-// of its objects or with some of its values replaced.
+// FlatbufferValueReader: gives the packer the values of a flatbuffer. The packer writes them again, in
+// another order of objects or with some values replaced.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ struct InlineType {
   std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
 };
 
-/// Whether it is a byte that is neither a truth nor a name: a vector of them is bytes.
+/// Whether it is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of them is bytes.
 [[nodiscard]] inline bool is_byte(const InlineType& type) {
   return type.width == 1 && !type.is_bool && !type.enumeration && !type.structure;
 }

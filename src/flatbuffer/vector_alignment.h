@@ -16,9 +16,9 @@ namespace etstream {
 /// Whether a vector in `schema` has an alignment over `limit`.
 [[nodiscard]] bool has_alignment_over(const Schema& schema, std::uint32_t limit);
 
-/// `flatbuffer` as its builder had built it if it had aligned vectors as `schema` says, and not to `limit`
-/// where that is less. Objects keep their order and move by multiples of `limit`, so that their own
-/// alignment, at most `limit`, stays. `name` is what messages call it. Errors: kCorrupt; kTooLarge for 2 GiB.
+/// Rebuilds `flatbuffer`, in which no vector is aligned to more than `limit`, with the alignments that
+/// `schema` asks for. Objects keep their order and move by multiples of `limit`, so that their own alignment,
+/// at most `limit`, stays. `name` is what messages call it. Errors: kCorrupt; kTooLarge for 2 GiB.
 [[nodiscard]] Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffer,
                                                               const Schema& schema, std::uint32_t limit,
                                                               const std::string& name);

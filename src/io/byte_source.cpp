@@ -69,11 +69,11 @@ class Concatenation final : public ByteStorage {
     return {};
   }
 
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     for (auto part = first_part_after(offset); size > 0; ++part) {
       const std::uint64_t start = offset - start_of(part);
       const std::uint64_t n = std::min(size, parts_[part].size() - start);
-      parts_[part].forget(start, n);
+      parts_[part].drop_pages(start, n);
       offset += n;
       size -= n;
     }
@@ -181,12 +181,12 @@ Result<void> ByteSource::check_unchanged() const {
       [&]() -> Result<void> { return storage_ ? storage_->check_unchanged() : Result<void>(); });
 }
 
-void ByteSource::forget(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (storage_ && range_fits(offset, size, size_)) storage_->forget(offset_ + offset, size);
+void ByteSource::drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (storage_ && range_fits(offset, size, size_)) storage_->drop_pages(offset_ + offset, size);
 }
 
-bool ByteSource::share(int descriptor, std::uint64_t at) const noexcept {
-  return storage_ && storage_->share(offset_, size_, descriptor, at);
+bool ByteSource::clone_range(int descriptor, std::uint64_t at) const noexcept {
+  return storage_ && storage_->clone_range(offset_, size_, descriptor, at);
 }
 
 }  // namespace etstream

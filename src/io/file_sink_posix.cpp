@@ -38,14 +38,14 @@ class FileSink final : public BufferedSink {
     set_forgetful(options_.sync);
   }
 
-  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
+  std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
     struct statvfs system {};
     if (source.size() < kSmallestShared || ::fstatvfs(file_.descriptor(), &system) != 0) return 0;
     // Whole blocks only, which begin where blocks begin.
     const std::uint64_t size = source.size() - source.size() % system.f_bsize;
     if (size == 0 || offset % system.f_bsize != 0) return 0;
     const auto blocks = source.slice(0, size);
-    if (!blocks || !blocks->share(file_.descriptor(), offset)) return 0;
+    if (!blocks || !blocks->clone_range(file_.descriptor(), offset)) return 0;
     shared_.push_back({offset, size});
     return size;
   }
@@ -108,7 +108,7 @@ class FileSink final : public BufferedSink {
       ETSTREAM_TRY(
           push_out(window_ - kWriteWindow, kWriteWindow,
                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
-      forget(window_ - kWriteWindow, kWriteWindow);
+      drop_pages(window_ - kWriteWindow, kWriteWindow);
     }
     window_ += kWriteWindow;
     return {};
@@ -117,7 +117,7 @@ class FileSink final : public BufferedSink {
   Result<void> finish() override {
     ETSTREAM_TRY(file_.publish(options_.sync));
     // A small file stays in the cache, where who reads it next finds it.
-    if (options_.sync && written_ > kMostCached) forget(0, written_);
+    if (options_.sync && written_ > kMostCached) drop_pages(0, written_);
     return {};
   }
 
@@ -133,7 +133,7 @@ class FileSink final : public BufferedSink {
     return system_error(errno, "cannot write", file_.path());
   }
 
-  void forget(std::uint64_t offset, std::uint64_t size) noexcept {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) noexcept {
     ::posix_fadvise(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_DONTNEED);
   }

@@ -166,7 +166,7 @@ class FileStorage final : public ByteStorage {
     return duplicate;
   }
 
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     if (was_cached_) return;
     const auto descriptor = acquire();
     if (!descriptor) return;
@@ -177,8 +177,8 @@ class FileStorage final : public ByteStorage {
                     static_cast<off_t>(offset + size - begin), POSIX_FADV_DONTNEED);
   }
 
-  bool share(std::uint64_t offset, std::uint64_t size, int descriptor,
-             std::uint64_t at) const noexcept override {
+  bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
+                   std::uint64_t at) const noexcept override {
     const auto source = acquire();
     if (!source) return false;
     file_clone_range range{};

@@ -24,7 +24,7 @@ template <class Take>
   for (std::uint64_t at = 0; at < source.size();) {
     const std::span piece(buffer.get(), static_cast<std::size_t>(std::min(size, source.size() - at)));
     ETSTREAM_TRY(source.read_at(at, piece));
-    source.forget(at, piece.size());
+    source.drop_pages(at, piece.size());
     take(std::span<const std::byte>(piece));
     at += piece.size();
   }

@@ -18,7 +18,7 @@ Result<void> BufferedSink::append(const ByteSource& source) {
       const auto n = static_cast<std::size_t>(
           std::min<std::uint64_t>(kTransferBufferSize - filled_, source.size() - offset));
       ETSTREAM_TRY(source.read_at(offset, {buffer_.get() + filled_, n}));
-      if (forgetful_ && source.size() >= kLargeSource) source.forget(offset, n);
+      if (forgetful_ && source.size() >= kLargeSource) source.drop_pages(offset, n);
       filled_ += n;
       offset += n;
       if (filled_ == kTransferBufferSize) ETSTREAM_TRY(flush());

@@ -16,8 +16,8 @@ Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), common - at));
     ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
     ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
-    a.forget(at, n);
-    b.forget(at, n);
+    a.drop_pages(at, n);
+    b.drop_pages(at, n);
     const auto end = left.begin() + static_cast<std::ptrdiff_t>(n);
     const auto different = std::mismatch(left.begin(), end, right.begin()).first;
     if (different != end) {

@@ -24,8 +24,8 @@ class Hashed final : public ByteStorage {
 
   std::uint64_t size() const noexcept override { return source_.size(); }
   std::string name() const override { return source_.name(); }
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
-    source_.forget(offset, size);
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.drop_pages(offset, size);
   }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     if (begin_ + offset != hasher_.position()) {
@@ -53,7 +53,7 @@ class LayoutWriter {
 
   Result<void> run() {
     for (const Extent& extent : layout_.extents) {
-      const std::uint64_t size = sink_.share(extent.source, extent.offset);
+      const std::uint64_t size = sink_.clone_range(extent.source, extent.offset);
       if (size != 0) shared_.push_back({&extent, size});
     }
     ETSTREAM_TRY(sink_.reserve(layout_.size));
@@ -78,7 +78,7 @@ class LayoutWriter {
         if (done % kStep == 0) ETSTREAM_TRY(report(extent.offset + done));
         const auto n = static_cast<std::size_t>(std::min(kPiece, size - done));
         ETSTREAM_TRY(extent.source.read_at(done, std::span(buffer).first(n)));
-        extent.source.forget(done, n);
+        extent.source.drop_pages(done, n);
         hasher_->pass(std::span(buffer).first(n));
         done += n;
       }

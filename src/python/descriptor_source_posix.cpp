@@ -31,7 +31,7 @@ class OpenFile final : public ByteStorage {
     return make_error(ErrorCode::kCorrupt, name_, ": expected ", offset_ + size_, " bytes, found ",
                       offset_ + offset + n);
   }
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     posix_fadvise(descriptor_.get(), static_cast<off_t>(offset_ + offset), static_cast<off_t>(size),
                   POSIX_FADV_DONTNEED);
   }

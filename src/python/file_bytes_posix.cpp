@@ -53,7 +53,7 @@ class FileBytes {
       : FileBytes(value_or_raise(source.open_range()), source.name()) {}
   FileBytes(const FileBytes&) = delete;
   ~FileBytes() {
-    // Whoever has it still is to find it there.
+    // Python still refers to the bytes object, so its memory must stay mapped.
     if (Py_REFCNT(object()) > 1) range_.abandon();
   }
 

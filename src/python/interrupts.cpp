@@ -28,13 +28,13 @@ class Interruptible final : public ByteStorage {
     return range.descriptor;
   }
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
-    source_.forget(offset, size);
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.drop_pages(offset, size);
   }
-  bool share(std::uint64_t offset, std::uint64_t size, int descriptor,
-             std::uint64_t at) const noexcept override {
+  bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
+                   std::uint64_t at) const noexcept override {
     const auto range = source_.slice(offset, size);
-    return range && range->share(descriptor, at);
+    return range && range->clone_range(descriptor, at);
   }
 
  private:

@@ -157,8 +157,8 @@ void bind_program_files(nb::module_& module) {
           "Of the schema.")
       .def_prop_ro("segments", &segments_of, "By their indices. Read anew at each use.")
       .def_prop_ro(
-          "keys_from_outside",
-          [](const ProgramFile& self) { return without_gil([&] { return keys_from_outside(self); }); },
+          "external_keys",
+          [](const ProgramFile& self) { return without_gil([&] { return external_keys(self); }); },
           "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
           "file.");
   nb::class_<ProgramLayoutOptions>(module, "ProgramLayoutOptions", "See etstream.plan_program.")

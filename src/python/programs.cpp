@@ -15,7 +15,7 @@
 #include "base/try.h"
 #include "etstream/program_description.h"
 #include "etstream/tensor_data.h"
-#include "pte/rewrite/program_values.h"
+#include "pte/rewrite/payload_extraction.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"

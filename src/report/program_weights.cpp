@@ -226,7 +226,7 @@ Result<Findings> verify(const ProgramFile& program, const std::vector<const Tens
   return without_exceptions([&] { return PairVerifier(program, weights).run(); });
 }
 
-Result<std::vector<std::string>> keys_from_outside(const ProgramFile& program) {
+Result<std::vector<std::string>> external_keys(const ProgramFile& program) {
   return without_exceptions([&]() -> Result<std::vector<std::string>> {
     ETSTREAM_ASSIGN(DataRequests requests, read_data_requests(program));
     std::set<std::string> keys;

@@ -122,8 +122,8 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
       ETSTREAM_ASSIGN(Findings more, verify_together(*program, checked_weights));
       append(findings, std::move(more));
     }
-    auto keys = keys_from_outside(*program);
-    if (keys) findings.keys_from_outside = std::move(keys).value();
+    auto keys = external_keys(*program);
+    if (keys) findings.external_keys = std::move(keys).value();
     return findings;
   });
 }

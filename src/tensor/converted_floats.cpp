@@ -118,9 +118,9 @@ class ConvertedFloats final : public ByteStorage {
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
 
   /// Of an element in part all that is behind it is kept, as it may be read again.
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t first = offset / to_size_ * from_size_;
-    source_.forget(first, (offset + size) / to_size_ * from_size_ - first);
+    source_.drop_pages(first, (offset + size) / to_size_ * from_size_ - first);
   }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {

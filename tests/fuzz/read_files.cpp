@@ -50,7 +50,7 @@ std::vector<std::byte> written(const etstream::Layout& layout) {
 /// What is missing is said, and a program that misses nothing fits the constants that were moved out of it.
 void check_pair(const etstream::ProgramFile& program, const etstream::ProgramFile& moved,
                 const etstream::TensorDataFile& weights) {
-  const auto keys = etstream::keys_from_outside(program);
+  const auto keys = etstream::external_keys(program);
   const auto alone = etstream::verify(program, {});
   require(keys.has_value() == alone.has_value(), "what a program asks for can be told or can't");
   require(!keys || keys->empty() || !alone->ok(), "what is missing is said");

@@ -150,10 +150,10 @@ def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> 
     command("pte", program, "-o", outputs[2], "--constants-to", outputs[3], "--keys", folder / "keys.json")
     content = [path.read_bytes() for path in outputs]
     assert content[:2] == content[2:] and b"first" in content[1]
-    assert "first" in etstream.ProgramFile(outputs[0]).keys_from_outside
+    assert "first" in etstream.ProgramFile(outputs[0]).external_keys
     assert etstream.verify(outputs[0], outputs[1])
     etstream.rebuild_program(content[0], back := io.BytesIO(), constants_from=[content[1]])
-    assert etstream.ProgramFile(back).keys_from_outside == []
+    assert etstream.ProgramFile(back).external_keys == []
     with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
         etstream.rebuild_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
     with pytest.raises(etstream.CorruptError, match="1 error, the first|expected"):

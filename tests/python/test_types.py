@@ -35,7 +35,7 @@ values: list[etstream.Tensor | int | float | bool | None] = suites[0].test_cases
 bundled = etstream.BundledProgramFile("a.bpte")
 bundled.write_test_cases("folder", sync=False)
 segments: list[etstream.Segment] = etstream.ProgramFile(bundled.program).segments
-keys: list[str] = etstream.ProgramFile("a.pte").keys_from_outside
+keys: list[str] = etstream.ProgramFile("a.pte").external_keys
 made: bytes = etstream.FlatbufferText("a.fbs", ["include"]).compile(b"{}")
 etstream.ExactJson("a.fbs").decompile("a", "a.json", leave_out_over=16)
 try:

@@ -91,8 +91,8 @@ TEST_CASE("a program fits the file that its constants were moved to, and asks fo
   std::vector<std::string> keys;
   for (const auto& entry : pair.weights.entries) keys.push_back(entry.key);
   std::sort(keys.begin(), keys.end());
-  CHECK(keys_from_outside(opened_program(pair.program)).value() == keys);
-  CHECK(keys_from_outside(opened_program(delegated_program())).value().empty());
+  CHECK(external_keys(opened_program(pair.program)).value() == keys);
+  CHECK(external_keys(opened_program(delegated_program())).value().empty());
 }
 
 TEST_CASE("what is wrong with a file is said of the key, with what ExecuTorch makes of it") {
@@ -203,7 +203,7 @@ TEST_CASE("keys that another backend may ask for count as asked for where its da
   pair.weights.entries.push_back({"more", 0});
   CHECK(told_exactly(pair.program, {pair.weights}) ==
         "warning: bad: key 'more': m.pte does not ask for it\n");
-  CHECK(keys_from_outside(opened_program(pair.program)).value() == std::vector<std::string>{"table.weight"});
+  CHECK(external_keys(opened_program(pair.program)).value() == std::vector<std::string>{"table.weight"});
 }
 
 /// The example's program, with its first constant outside under the name "w", and `more` tensors like it.
@@ -306,7 +306,7 @@ TEST_CASE("a payload that XNNPACK can't load is an error that names the delegate
         with_payload([&](std::string& payload) { payload.replace(row.offset, row.bytes.size(), row.bytes); });
     CHECK(told(file, {}).starts_with("error: m.pte: method 'forward', delegate 0 (XnnpackBackend): " +
                                      row.expected));
-    CHECK(keys_from_outside(opened_program(file)).has_value());
+    CHECK(external_keys(opened_program(file)).has_value());
   }
 }
 

@@ -45,7 +45,7 @@ Reads reads_of(const std::string& bytes) {
   const auto findings = verify(ByteSource(file), {});
   REQUIRE(findings);
   CHECK(findings->ok());
-  CHECK(findings->keys_from_outside == std::vector<std::string>());
+  CHECK(findings->external_keys == std::vector<std::string>());
   return {file->reads(), file->bytes_read()};
 }
 

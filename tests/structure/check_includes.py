@@ -50,7 +50,7 @@ EXCEPTIONS = {
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process.
     "python": "bpte/bundled_program_schema.h bpte/test_case_check.h flatbuffer/schema.h flatbuffer/schema_packer.h"
-    " flatbuffer/value_reader.h heap/in_process_linux.h io/descriptor_posix.h pte/rewrite/program_values.h",
+    " flatbuffer/value_reader.h heap/in_process_linux.h io/descriptor_posix.h pte/rewrite/payload_extraction.h",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -90,7 +90,7 @@ class RecordingStorage final : public ByteStorage {
     read_.emplace_back(offset, out.size());
     return {};
   }
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     forgotten_.emplace_back(offset, size);
   }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/try.h"
-#include "layout/equal_sources.h"
+#include "layout/deduplicator.h"
 
 namespace etstream {
 namespace {
@@ -63,7 +63,7 @@ Result<void> move_delegates_to_segments(ProgramDraft& draft) {
                                 [&](std::uint32_t i) { return draft.segments[i].label == "named data"; }) -
                    draft.order.begin();
   std::vector<ProgramDraft::InlineData> entries;
-  EqualSources data;
+  Deduplicator data;
   std::vector<std::uint32_t> segments;  // of the data, by its number
   for (DelegateReference& reference : draft.delegates) {
     if (reference.in_segment) continue;
@@ -73,7 +73,7 @@ Result<void> move_delegates_to_segments(ProgramDraft& draft) {
       entries.push_back(entry);
       continue;
     }
-    ETSTREAM_ASSIGN(const auto number, data.number_of(entry.data));
+    ETSTREAM_ASSIGN(const auto number, data.add(entry.data));
     if (number.second) {
       segments.push_back(static_cast<std::uint32_t>(draft.segments.size()));
       draft.segments.push_back({entry.data, "delegate"});

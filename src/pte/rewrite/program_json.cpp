@@ -4,7 +4,7 @@
 #include "base/try.h"
 #include "etstream/program_description.h"
 #include "flatbuffer/json_value_reader.h"
-#include "pte/rewrite/program_values.h"
+#include "pte/rewrite/payload_extraction.h"
 
 namespace etstream {
 

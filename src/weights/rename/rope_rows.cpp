@@ -40,10 +40,10 @@ class RopeRows final : public ByteStorage {
   }
 
   /// All heads that end in the range: with them goes what the range before it had of the first one.
-  void forget(std::uint64_t offset, std::uint64_t size) const noexcept override {
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t begin = offset - offset % head_;
     const std::uint64_t end = offset + size - (offset + size) % head_;
-    if (begin < end) rows_.forget(begin, end - begin);
+    if (begin < end) rows_.drop_pages(begin, end - begin);
   }
 
  private:

@@ -33,7 +33,7 @@ TEST_CASE("the empty source has no bytes and no errors") {
   CHECK(text_of(empty) == "");
   CHECK(empty.check_unchanged());
   CHECK(empty.slice(0, 0).value().size() == 0);
-  empty.forget(0, 0);
+  empty.drop_pages(0, 0);
   std::byte one{};
   CHECK(code_of(empty.read_at(0, {&one, 1})) == "kInvalidArgument");
 }
@@ -159,18 +159,18 @@ TEST_CASE("what is forgotten reaches the parts, in their own offsets") {
   const auto second = std::make_shared<RecordingStorage>(20);
   const ByteSource whole =
       ByteSource::concatenation({ByteSource(first).slice(2, 8).value(), ByteSource(second)}).value();
-  whole.forget(5, 7);
+  whole.drop_pages(5, 7);
   CHECK(first->forgotten() == RecordingStorage::Ranges{{7, 3}});
   CHECK(second->forgotten() == RecordingStorage::Ranges{{0, 4}});
-  whole.slice(10, 18).value().forget(3, 2);
+  whole.slice(10, 18).value().drop_pages(3, 2);
   CHECK(second->forgotten() == RecordingStorage::Ranges{{0, 4}, {5, 2}});
 }
 
 TEST_CASE("to forget a range that is not inside does nothing") {
   const auto storage = std::make_shared<RecordingStorage>(10);
   const ByteSource slice = ByteSource(storage).slice(2, 5).value();
-  slice.forget(0, 6);
-  slice.forget(kLargest, 2);
+  slice.drop_pages(0, 6);
+  slice.drop_pages(kLargest, 2);
   CHECK(storage->forgotten().empty());
 }
 

@@ -198,7 +198,7 @@ TEST_CASE("a file that is removed while it is not held open is not found at the 
   std::filesystem::remove(folder / "file");
   std::array<std::byte, 5> out{};
   CHECK(code_of(source.read_at(0, out)) == "kNotFound");
-  source.forget(0, 5);  // has no error to give, and does no harm
+  source.drop_pages(0, 5);  // has no error to give, and does no harm
 }
 
 TEST_CASE("any number of file sources keeps at most 64 descriptors open") {

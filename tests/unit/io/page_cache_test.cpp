@@ -79,7 +79,7 @@ bool can_drop(const TemporaryFolder& folder) {
 void read_and_forget(const std::string& path) {
   const ByteSource source = ByteSource::file(path).value();
   CHECK(text_of(source).size() == source.size());
-  source.forget(0, source.size());
+  source.drop_pages(0, source.size());
 }
 
 TEST_CASE("to forget leaves a file in the page cache only if it lay there before") {
@@ -112,7 +112,7 @@ TEST_CASE("to forget drops what it names and no more") {
   if (!file.drop()) return;
   const ByteSource source = ByteSource::file(folder / "file").value();
   CHECK(text_of(source).size() == source.size());
-  source.slice(2 * kMiB, 8 * kMiB).value().forget(2 * kMiB, 4 * kMiB);
+  source.slice(2 * kMiB, 8 * kMiB).value().drop_pages(2 * kMiB, 4 * kMiB);
   CHECK(file.cached(0, 4 * kMiB) > kNearlyAll);
   CHECK(file.cached(4 * kMiB, 8 * kMiB) < kNearlyNone);
   CHECK(file.cached(8 * kMiB, 12 * kMiB) > kNearlyAll);
@@ -126,7 +126,7 @@ TEST_CASE("a file is forgotten in pieces of any size, however the kernel read ah
   CHECK(text_of(source).size() == source.size());
   constexpr std::size_t kPiece = 1'000'000;
   for (std::size_t at = 0; at < source.size(); at += kPiece) {
-    source.forget(at, std::min<std::size_t>(kPiece, source.size() - at));
+    source.drop_pages(at, std::min<std::size_t>(kPiece, source.size() - at));
   }
   CHECK(file.cached(0, 12 * kMiB) < kNearlyNone);
 }

@@ -35,7 +35,7 @@ class JournalSink final : public Sink {
  public:
   explicit JournalSink(std::string failing = "") : failing_(std::move(failing)) {}
 
-  std::uint64_t share(const ByteSource& source, std::uint64_t offset) override {
+  std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
     if (source.size() < smallest_shared) return 0;
     const std::uint64_t size = source.size() / 4096 * 4096;
     return note("share " + std::to_string(offset) + " +", size) ? size : 0;
@@ -140,7 +140,7 @@ TEST_CASE(
 TEST_CASE("a sink that shares nothing does not skip") {
   std::vector<std::byte> out;
   const auto sink = open_memory_sink(out);
-  CHECK(sink->share(ByteSource::zeros(kMiB), 0) == 0);
+  CHECK(sink->clone_range(ByteSource::zeros(kMiB), 0) == 0);
   CHECK(error_of(sink->skip(5)) == "kInvalidArgument: a sink that shares nothing can't skip 5 bytes");
 }
 

@@ -233,8 +233,8 @@ TEST_CASE("no elements are converted to none, and elements to their own type as 
 TEST_CASE("only whole elements that were read are forgotten") {
   const auto storage = std::make_shared<RecordingStorage>(400);
   const auto out = convert_floats(ByteSource(storage), ScalarType::kFloat32, ScalarType::kFloat16).value();
-  out.forget(0, 50);
-  out.forget(51, 50);
+  out.drop_pages(0, 50);
+  out.drop_pages(51, 50);
   CHECK(storage->forgotten() == RecordingStorage::Ranges{{0, 100}, {100, 100}});
 }
 

@@ -72,9 +72,9 @@ TEST_CASE("several rows are read together") {
 TEST_CASE("what has been read of interleaved rows is forgotten by whole heads") {
   const auto storage = std::make_shared<RecordingStorage>(96);
   const ByteSource source = interleave_rope(ByteSource(storage), 4, 8);
-  source.forget(0, 31);
-  source.forget(31, 40);
-  source.forget(71, 25);
+  source.drop_pages(0, 31);
+  source.drop_pages(31, 40);
+  source.drop_pages(71, 25);
   CHECK(storage->forgotten() == RecordingStorage::Ranges{{0, 64}, {64, 32}});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "layout/equal_sources.h"
+#include "layout/deduplicator.h"
 
 #include <algorithm>
 #include <array>
@@ -34,8 +34,8 @@ Result<ContentHash> hash_ends(const ByteSource& source) {
   const auto last = static_cast<std::size_t>(std::min(kEnd, source.size() - first));
   ETSTREAM_TRY(source.read_at(0, std::span(bytes).first(first)));
   ETSTREAM_TRY(source.read_at(source.size() - last, std::span(bytes).subspan(first, last)));
-  source.forget(0, first);
-  source.forget(source.size() - last, last);
+  source.drop_pages(0, first);
+  source.drop_pages(source.size() - last, last);
   ContentHasher hasher;
   hasher.update(std::span(bytes).first(first + last));
   return hasher.hash();
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> sizes_of_several(const std::vector<ByteSource>& sourc
 
 }  // namespace
 
-Result<std::pair<std::uint32_t, bool>> EqualSources::number_of(const ByteSource& source) {
+Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& source) {
   ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
   std::vector<std::uint32_t>& candidates = by_hash_[hash];
   for (const std::uint32_t candidate : candidates) {
@@ -82,10 +82,10 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
     const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
       return sample.size != begin->size || sample.hash != begin->hash;
     });
-    EqualSources group;
+    Deduplicator group;
     std::vector<std::uint32_t> firsts;  // by number in the group
     for (auto sample = begin; end - begin > 1 && sample != end; ++sample) {
-      ETSTREAM_ASSIGN(const auto number, group.number_of(sources[sample->index]));
+      ETSTREAM_ASSIGN(const auto number, group.add(sources[sample->index]));
       if (number.second) firsts.push_back(sample->index);
       first[sample->index] = firsts[number.first];
     }

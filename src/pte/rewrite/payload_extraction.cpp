@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pte/rewrite/program_values.h"
+#include "pte/rewrite/payload_extraction.h"
 
 #include <optional>
 #include <utility>
@@ -15,9 +15,9 @@ namespace {
 
 /// Gives what another reader does, but for data, which it keeps and says to be absent. The packer asks for
 /// each entry of a list once and in order, and for its fields in theirs.
-class DataTaker final : public ValueReader {
+class PayloadExtractor final : public ValueReader {
  public:
-  DataTaker(const Schema& schema, ValueReader& values, ProgramDescription& out)
+  PayloadExtractor(const Schema& schema, ValueReader& values, ProgramDescription& out)
       : values_(values), out_(out), constant_(schema), delegate_(schema), segment_(schema) {}
 
   ValueNode root() override { return values_.root(); }
@@ -105,9 +105,9 @@ Result<Schema> with_segment_data(Schema schema) {
 Result<ProgramDescription> describe_program(const Schema& schema, ValueReader& values,
                                             const ProgramFile* segments_from, const std::string& name) {
   ProgramDescription out;
-  DataTaker taker(schema, values, out);
-  ETSTREAM_ASSIGN(const Layout layout, pack(schema, taker));
-  ETSTREAM_TRY(taker.complete_segments(segments_from, name));
+  PayloadExtractor extractor(schema, values, out);
+  ETSTREAM_ASSIGN(const Layout layout, pack(schema, extractor));
+  ETSTREAM_TRY(extractor.complete_segments(segments_from, name));
   ETSTREAM_ASSIGN(out.metadata, source_of(layout));
   return out;
 }

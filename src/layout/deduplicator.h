@@ -14,12 +14,12 @@
 
 namespace etstream {
 
-/// Numbers sources by their bytes.
-class EqualSources {
+/// Keeps each source whose bytes no earlier one has, and numbers those that it keeps.
+class Deduplicator {
  public:
-  /// The number of the first source that was given with these bytes, and whether this is it. Reads the
-  /// source, and again together with each one of the same hash. Errors: those of reading.
-  [[nodiscard]] Result<std::pair<std::uint32_t, bool>> number_of(const ByteSource& source);
+  /// The number of the source that is kept with these bytes, and whether it is this one. Reads the source,
+  /// and again together with each one of the same hash. Errors: those of reading.
+  [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
 
  private:
   std::vector<ByteSource> all_;
