@@ -14,8 +14,8 @@
 
 namespace etstream {
 
-/// Calls `take` with the bytes of `source` in order, in pieces of up to 1 MiB, and has the source forget
-/// them. Errors: those of reading.
+/// Calls `take` with the bytes of `source` in order, in pieces of up to 1 MiB, and has the source drop
+/// their pages. Errors: those of reading.
 template <class Take>
 [[nodiscard]] Result<void> read_pieces(const ByteSource& source, Take take) {
   constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
