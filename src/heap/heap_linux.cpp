@@ -156,24 +156,28 @@ int Heap::back(Range& range) noexcept {
   return failed;
 }
 
-/// Tells the kernel where it may take in pages in groups, as it does for those that are read in order: not
-/// where only a part of a group has room. Writing to one page needs room for its whole group, and where the
-/// disk has none there is a signal.
+/// Tells the kernel where it may take in pages in groups, as it does for those that are read in order, and
+/// for some around them: not where only a part of a group has room, nor in the groups beside it. Writing to
+/// one page needs room for its whole group, and where the disk has none there is a signal.
 void Heap::advise(Range range, bool has_room) const noexcept {
   const std::uint64_t begin = range.first * kGranule;
   const std::uint64_t end = begin + range.granules * kGranule;
-  const std::uint64_t whole_begin = (begin + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-  const std::uint64_t whole_end = end / kLargestGroup * kLargestGroup;
-  // What has lost its room can't take the rest of its groups with it; what has room is a part of its own.
-  const std::uint64_t outer_begin = has_room ? begin : begin / kLargestGroup * kLargestGroup;
-  const std::uint64_t outer_end = has_room ? end : (end + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-  if (whole_begin >= whole_end) {
-    ::madvise(base_ + outer_begin, outer_end - outer_begin, MADV_RANDOM);
-    return;
+  const auto advise = [&](std::uint64_t from, std::uint64_t to, int advice) {
+    if (from < to) ::madvise(base_ + from, to - from, advice);
+  };
+  const std::uint64_t up = (begin + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
+  const std::uint64_t down = end / kLargestGroup * kLargestGroup;
+  if (!has_room) {
+    const std::uint64_t before = begin / kLargestGroup * kLargestGroup;
+    const std::uint64_t after = (end + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
+    advise(before - std::min(before, kLargestGroup), std::min(after + kLargestGroup, span_), MADV_RANDOM);
+  } else if (up + kLargestGroup < down - std::min(down, kLargestGroup)) {
+    advise(begin, up + kLargestGroup, MADV_RANDOM);
+    advise(up + kLargestGroup, down - kLargestGroup, MADV_NORMAL);
+    advise(down - kLargestGroup, end, MADV_RANDOM);
+  } else {
+    advise(begin, end, MADV_RANDOM);
   }
-  if (has_room) ::madvise(base_ + whole_begin, whole_end - whole_begin, MADV_NORMAL);
-  if (whole_begin != outer_begin) ::madvise(base_ + outer_begin, whole_begin - outer_begin, MADV_RANDOM);
-  if (whole_end != outer_end) ::madvise(base_ + whole_end, outer_end - whole_end, MADV_RANDOM);
 }
 
 /// Gives back what a range has on the disk and in memory; it is zeros then.
