@@ -36,22 +36,20 @@ Result<AnyFile> open_any(const ByteSource& file) {
 }
 
 FileKind kind_of(const AnyFile& file) noexcept {
-  return std::visit(Overloaded{[](const ProgramFile&) { return FileKind::kProgram; },
-                               [](const BundledProgramFile& bundle) {
-                                 return bundle.format() == BundleFormat::kSegmented
-                                            ? FileKind::kSegmentedBundle
-                                            : FileKind::kBundledProgram;
-                               },
-                               [](const TensorDataFile&) { return FileKind::kTensorData; },
-                               [](const CheckpointFile& checkpoint) { return checkpoint.kind; }},
-                    file);
+  return visit_file(
+      file, [](const ProgramFile&) { return FileKind::kProgram; },
+      [](const BundledProgramFile& bundle) {
+        return bundle.format() == BundleFormat::kSegmented ? FileKind::kSegmentedBundle
+                                                           : FileKind::kBundledProgram;
+      },
+      [](const TensorDataFile&) { return FileKind::kTensorData; },
+      [](const CheckpointFile& checkpoint) { return checkpoint.kind; });
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {
-  return std::visit(
-      Overloaded{[](const CheckpointFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
-                 [](const auto& opened) -> const ByteSource& { return opened.file(); }},
-      file);
+  return visit_file(
+      file, [](const CheckpointFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
+      [](const auto& opened) -> const ByteSource& { return opened.file(); });
 }
 
 }  // namespace etstream

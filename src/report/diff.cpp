@@ -22,15 +22,15 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
 }
 
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
-  return std::visit(
-      [&]<class A, class B>(const A& one, const B& other) -> Result<bool> {
-        if constexpr (std::is_same_v<A, B>) {
-          return diff_files(one, other, list);
-        } else {
-          return of_two_kinds(a, b);
-        }
-      },
-      a, b);
+  return visit_file(a, [&]<class A>(const A& one) {
+    return visit_file(b, [&]<class B>(const B& other) -> Result<bool> {
+      if constexpr (std::is_same_v<A, B>) {
+        return diff_files(one, other, list);
+      } else {
+        return of_two_kinds(a, b);
+      }
+    });
+  });
 }
 
 }  // namespace

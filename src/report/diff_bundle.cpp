@@ -68,10 +68,13 @@ Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b
   list.compare("version", std::to_string(a.version()), std::to_string(b.version()));
   ETSTREAM_TRY(compare_programs(list, a, b));
   list.compare_layout("program", text("at ", a.program_offset()), text("at ", b.program_offset()));
-  using Suite = BundledProgramFile::Suite;
-  const auto name = [](const Suite& suite) { return text("test suite of ", quote(suite.method_name)); };
-  for (const auto& [suite, both] : by_key<Suite>(a.suites(), b.suites(), name)) {
-    const auto told = [](const Suite* one) { return one ? counted(one->test_cases, "case") : ""; };
+  const auto name = [](const BundledProgramFile::Suite& suite) {
+    return text("test suite of ", quote(suite.method_name));
+  };
+  for (const auto& [suite, both] : by_key<BundledProgramFile::Suite>(a.suites(), b.suites(), name)) {
+    const auto told = [](const BundledProgramFile::Suite* one) {
+      return one ? counted(one->test_cases, "case") : "";
+    };
     if (both.first && both.second) {
       ETSTREAM_TRY(compare_suites(list.within(suite), a, *both.first, b, *both.second));
     } else {
@@ -80,7 +83,8 @@ Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b
   }
   const auto names = [](const BundledProgramFile& bundle) {
     std::string out;
-    for (const Suite& suite : bundle.suites()) out += (out.empty() ? "" : ", ") + quote(suite.method_name);
+    for (const BundledProgramFile::Suite& suite : bundle.suites())
+      out += (out.empty() ? "" : ", ") + quote(suite.method_name);
     return out;
   };
   list.compare("order of test suites", names(a), names(b));

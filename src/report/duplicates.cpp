@@ -50,15 +50,14 @@ Result<void> add_graphs(const ProgramFile& program, const ByteSource& file, Payl
 
 /// Adds what is in the file's program, if it has one.
 Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
-  return std::visit(
-      Overloaded{[&](const ProgramFile& program) { return add_graphs(program, program.file(), payloads); },
-                 [&](const BundledProgramFile& bundle) {
-                   const auto program = bundle.open_program();
-                   return program ? add_graphs(*program, bundle.file(), payloads) : Result<void>();
-                 },
-                 [](const TensorDataFile&) { return Result<void>(); },
-                 [](const CheckpointFile&) { return Result<void>(); }},
-      file);
+  return visit_file(
+      file, [&](const ProgramFile& program) { return add_graphs(program, program.file(), payloads); },
+      [&](const BundledProgramFile& bundle) {
+        const auto program = bundle.open_program();
+        return program ? add_graphs(*program, bundle.file(), payloads) : Result<void>();
+      },
+      [](const TensorDataFile&) { return Result<void>(); },
+      [](const CheckpointFile&) { return Result<void>(); });
 }
 
 /// Adds the groups of equal bytes among payloads of one size.

@@ -147,7 +147,7 @@ Result<FileInspection> inspect(const AnyFile& file) {
   FileInspection inspection;
   inspection.format = kind_of(file);
   inspection.size = source_of(file).size();
-  ETSTREAM_TRY(std::visit([&](const auto& opened) { return add_file(opened, inspection); }, file));
+  ETSTREAM_TRY(visit_file(file, [&](const auto& opened) { return add_file(opened, inspection); }));
   settle_parts(inspection);
   return inspection;
 }

@@ -26,17 +26,17 @@ struct Checked {
 };
 
 Result<void> verify_opened(Checked& checked, Findings& findings) {
-  return std::visit(Overloaded{[&](const ProgramFile& program) { return program.verify(findings); },
-                               [&](const BundledProgramFile& bundle) {
-                                 auto program = bundle.open_program();
-                                 auto done = bundle.verify(program, findings);
-                                 if (program) checked.held = std::move(program).value();
-                                 return done;
-                               },
-                               [&](const TensorDataFile& weights) { return weights.verify(findings); },
-                               // All that can be checked of it has been when it was opened.
-                               [](const CheckpointFile&) { return Result<void>(); }},
-                    *checked.file);
+  return visit_file(
+      *checked.file, [&](const ProgramFile& program) { return program.verify(findings); },
+      [&](const BundledProgramFile& bundle) {
+        auto program = bundle.open_program();
+        auto done = bundle.verify(program, findings);
+        if (program) checked.held = std::move(program).value();
+        return done;
+      },
+      [&](const TensorDataFile& weights) { return weights.verify(findings); },
+      // All that can be checked of it has been when it was opened.
+      [](const CheckpointFile&) { return Result<void>(); });
 }
 
 /// What is wrong with the file goes to `findings`.
