@@ -36,7 +36,7 @@ Result<AnyFile> open_any(const ByteSource& file) {
 }
 
 FileKind kind_of(const AnyFile& file) noexcept {
-  return visit_file(
+  return match(
       file, [](const ProgramFile&) { return FileKind::kProgram; },
       [](const BundledProgramFile& bundle) {
         return bundle.format() == BundleFormat::kSegmented ? FileKind::kSegmentedBundle
@@ -47,7 +47,7 @@ FileKind kind_of(const AnyFile& file) noexcept {
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {
-  return visit_file(
+  return match(
       file, [](const CheckpointFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
       [](const auto& opened) -> const ByteSource& { return opened.file(); });
 }

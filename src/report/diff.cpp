@@ -22,8 +22,8 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
 }
 
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
-  return visit_file(a, [&]<class A>(const A& one) {
-    return visit_file(b, [&]<class B>(const B& other) -> Result<bool> {
+  return match(a, [&]<class A>(const A& one) {
+    return match(b, [&]<class B>(const B& other) -> Result<bool> {
       if constexpr (std::is_same_v<A, B>) {
         return diff_files(one, other, list);
       } else {

@@ -19,7 +19,7 @@ std::string case_value_text(const Value& value) {
     std::string operator()(bool boolean) const { return boolean ? "bool true" : "bool false"; }
     std::string operator()(double number) const { return describe(ValueInfo(number)); }
   };
-  return std::visit(Visitor{}, value);
+  return match(value, Visitor{});
 }
 
 Result<void> compare_case_values(DiffList& list, std::string_view which, const std::vector<Value>& a,

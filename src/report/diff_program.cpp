@@ -155,6 +155,7 @@ std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
 Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
   ETSTREAM_ASSIGN(auto named_data, pte::read_named_data(program.model()));
   std::vector<ProgramPayload> out;
+  out.reserve(named_data.size());
   for (pte::NamedPayload& named : named_data) {
     out.push_back({text("named data ", quote(named.key)), "", std::move(named.data)});
   }

@@ -50,7 +50,7 @@ Result<void> add_graphs(const ProgramFile& program, const ByteSource& file, Payl
 
 /// Adds what is in the file's program, if it has one.
 Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
-  return visit_file(
+  return match(
       file, [&](const ProgramFile& program) { return add_graphs(program, program.file(), payloads); },
       [&](const BundledProgramFile& bundle) {
         const auto program = bundle.open_program();

@@ -147,7 +147,7 @@ Result<FileInspection> inspect(const AnyFile& file) {
   FileInspection inspection;
   inspection.format = kind_of(file);
   inspection.size = source_of(file).size();
-  ETSTREAM_TRY(visit_file(file, [&](const auto& opened) { return add_file(opened, inspection); }));
+  ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_file(opened, inspection); }));
   settle_parts(inspection);
   return inspection;
 }
@@ -173,7 +173,7 @@ std::string describe(const ValueInfo& info) {
     std::string operator()(double value) const { return text("double ", exact_text(value)); }
     std::string operator()(const OtherInfo& other) const { return other.kind; }
   };
-  return std::visit(Visitor{}, info);
+  return match(info, Visitor{});
 }
 
 }  // namespace etstream

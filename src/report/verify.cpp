@@ -26,7 +26,7 @@ struct Checked {
 };
 
 Result<void> verify_opened(Checked& checked, Findings& findings) {
-  return visit_file(
+  return match(
       *checked.file, [&](const ProgramFile& program) { return program.verify(findings); },
       [&](const BundledProgramFile& bundle) {
         auto program = bundle.open_program();
@@ -96,7 +96,8 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
 /// Whether files that are sound each fit.
 Result<Findings> verify_together(const ProgramFile& program, const std::vector<Checked>& weights) {
   std::vector<const TensorDataFile*> all;
-  for (const Checked& each : weights) all.push_back(&std::get<TensorDataFile>(*each.file));
+  all.reserve(weights.size());
+  for (const Checked& each : weights) all.push_back(std::get_if<TensorDataFile>(&*each.file));
   return verify(program, all);
 }
 

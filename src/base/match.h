@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a variant holds, as std::visit gives it, but throwing nothing of its own.
+//
+//   match(value, [](std::int64_t integer) { ... }, [](const std::string& text) { ... });
+//
+// It does not compile while an alternative is left out.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+namespace etstream {
+
+/// Functions as one that takes what any of them does.
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+template <std::size_t kFirst, class Variant, class Visitor>
+decltype(auto) match_from(const Variant& variant, const Visitor& visitor) {
+  if constexpr (kFirst + 1 == std::variant_size_v<Variant>) {
+    return visitor(*std::get_if<kFirst>(&variant));
+  } else {
+    if (const auto* const held = std::get_if<kFirst>(&variant)) return visitor(*held);
+    return match_from<kFirst + 1>(variant, visitor);
+  }
+}
+
+/// What the one of `functions` gives that takes what `variant` holds, which is something. All give the same
+/// type.
+template <class Variant, class... Functions>
+decltype(auto) match(const Variant& variant, Functions... functions) {
+  return match_from<0>(variant, Overloaded<Functions...>{std::move(functions)...});
+}
+
+}  // namespace etstream
