@@ -10,9 +10,11 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "etstream/bundled_program_file.h"
 #include "etstream/checkpoint.h"
+#include "etstream/file_kind.h"
+#include "etstream/program.h"
 #include "etstream/test_cases.h"
-#include "report/any_file.h"
 
 namespace etstream::cli {
 namespace {
@@ -60,16 +62,16 @@ Result<void> extract_tensor(const ExtractArguments& arguments) {
 Result<void> extract_command(const ExtractArguments& arguments) {
   if (arguments.tensor) return extract_tensor(arguments);
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const AnyFile opened, open_any(file));
-  if (const auto* program = std::get_if<ProgramFile>(&opened)) {
-    if (arguments.program.empty() && arguments.cases.empty()) return extract_segment(arguments, *program);
+  ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+  if (kind == FileKind::kProgram && arguments.program.empty() && arguments.cases.empty()) {
+    ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
+    return extract_segment(arguments, program);
   }
-  const auto* found = std::get_if<BundledProgramFile>(&opened);
-  if (!found) {
+  if (kind != FileKind::kBundledProgram && kind != FileKind::kSegmentedBundle) {
     return make_error(ErrorCode::kUnsupported, arguments.file,
-                      ": expected a bundle, or for --segment a program, found ", describe(kind_of(opened)));
+                      ": expected a bundle, or for --segment a program, found ", describe(kind));
   }
-  const BundledProgramFile& bundle = *found;
+  ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
   if (!arguments.program.empty()) {
     ETSTREAM_TRY(extract_to(arguments, arguments.program, bundle.program(), "program"));
   }
