@@ -62,14 +62,10 @@ Result<void> extract_tensor(const ExtractArguments& arguments) {
 Result<void> extract_command(const ExtractArguments& arguments) {
   if (arguments.tensor) return extract_tensor(arguments);
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-  if (kind == FileKind::kProgram && arguments.program.empty() && arguments.cases.empty()) {
+  const auto kind = file_kind(file);
+  if (kind && *kind == FileKind::kProgram && arguments.program.empty() && arguments.cases.empty()) {
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
     return extract_segment(arguments, program);
-  }
-  if (kind != FileKind::kBundledProgram && kind != FileKind::kSegmentedBundle) {
-    return make_error(ErrorCode::kUnsupported, arguments.file,
-                      ": expected a bundle, or for --segment a program, found ", describe(kind));
   }
   ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
   if (!arguments.program.empty()) {
