@@ -228,13 +228,12 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
   }
   if (!range) return {.failed = ENOMEM};
   if (!range.is_ready) {
-    int failed = back_with_more(range);
-    if (failed != 0) failed = back(range);
+    const int failed = back_with_more(range);
+    const Locked locked(*this);
     if (failed != 0) {
-      give_back_empty(range);
+      table_.give_back(range.first, range.mapping, false);
       return {.failed = failed};
     }
-    const Locked locked(*this);
     table_.set_mapping(range.first, mapping_);
   }
   return {.block = address_of(range.first), .is_used = range.is_ready};
@@ -259,12 +258,13 @@ int Heap::back_with_more(Range& range) noexcept {
   }
   const int failed = back(whole);
   range.mapping = whole.mapping;
-  if (whole.granules > range.granules) {
-    const bool is_ready = failed == 0;
+  if (whole.granules == range.granules) return failed;
+  const bool is_ready = failed == 0;
+  {
     const Locked locked(*this);
     table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
   }
-  return failed;
+  return is_ready ? 0 : back(range);
 }
 
 std::size_t Heap::usable_size(const void* block) noexcept {

@@ -3,6 +3,7 @@
 // What diff() and find_duplicates() say of checkpoints: safetensors and GGUF files.
 #include <doctest/doctest.h>
 
+#include "diffs.h"
 #include "etstream/diff.h"
 #include "etstream/duplicates.h"
 #include "file_bytes.h"
@@ -20,21 +21,6 @@ std::string three_tensors(std::string_view data = "abcdABCDabcd") {
                           R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                           R"("c":{"dtype":"I32","shape":[1],"data_offsets":[8,12]}})",
                           data);
-}
-
-FileDiff diff_of(const std::string& a, const std::string& b) {
-  auto found = diff(file_of(a), file_of(b));
-  REQUIRE_MESSAGE(found, found.error().message);
-  return std::move(found).value();
-}
-
-std::string lines_of(const FileDiff& found) {
-  std::string out;
-  for (const DiffEntry& one : found.differences) {
-    out += (one.kind == DiffEntry::Kind::kContent ? "content " : "layout ") + one.subject + ": " + one.in_a +
-           " | " + one.in_b + "\n";
-  }
-  return out;
 }
 
 TEST_CASE("equal tensors of a checkpoint are found") {

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "diffs.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_layout.h"
@@ -15,22 +16,6 @@ namespace etstream::diff_test {
 namespace {
 
 std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
-
-FileDiff diff_of(const std::string& a, const std::string& b) {
-  auto found = diff(file_of(a), file_of(b));
-  REQUIRE_MESSAGE(found, found.error().message);
-  return std::move(found).value();
-}
-
-/// A line each: "content SUBJECT: A | B".
-std::string lines_of(const FileDiff& found) {
-  std::string out;
-  for (const DiffEntry& one : found.differences) {
-    out += (one.kind == DiffEntry::Kind::kContent ? "content " : "layout ") + one.subject + ": " + one.in_a +
-           " | " + one.in_b + "\n";
-  }
-  return out;
-}
 
 std::string laid_out(const std::string& program, const ProgramLayoutOptions& options) {
   const auto opened = ProgramFile::open(file_of(program));

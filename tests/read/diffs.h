@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What diff() finds, as tests look at it.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "etstream/diff.h"
+#include "file_bytes.h"
+
+namespace etstream {
+
+inline FileDiff diff_of(const std::string& a, const std::string& b) {
+  auto found = diff(file_of(a), file_of(b));
+  REQUIRE_MESSAGE(found, found.error().message);
+  return std::move(found).value();
+}
+
+/// A line each: "content SUBJECT: A | B".
+inline std::string lines_of(const FileDiff& found) {
+  std::string out;
+  for (const DiffEntry& one : found.differences) {
+    out += (one.kind == DiffEntry::Kind::kContent ? "content " : "layout ") + one.subject + ": " + one.in_a +
+           " | " + one.in_b + "\n";
+  }
+  return out;
+}
+
+}  // namespace etstream
