@@ -35,6 +35,8 @@ endif()
 set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
 
 etstream_find(FlatBuffers "install libflatbuffers-dev, ${or_name_it}")
+# Its headers alone: Debian has no static one, and users should not need the shared one.
+etstream_find(fmt "install libfmt-dev, ${or_name_it}")
 etstream_find(nlohmann_json "install nlohmann-json3-dev, ${or_name_it}")
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 mark_as_advanced(XXHASH_INCLUDE_DIR)

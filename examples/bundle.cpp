@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "etstream/bundled_program.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 
 namespace {
 

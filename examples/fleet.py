@@ -6,7 +6,7 @@
 JOBS.json is a list of jobs, each a function of etstream and its arguments, such as
 {"do": "bundle", "program": "a.pte", "cases": "a.json", "output": "a.bpte"},
 {"do": "convert", "bundle": "a.bpte", "format": "segmented", "output": "b.bpte"} or
-{"do": "rebuild_program", "program": "a.pte", "segment_alignment": 4096, "output": "b.pte"}.
+{"do": "rewrite_program", "program": "a.pte", "segment_alignment": 4096, "output": "b.pte"}.
 Paths are relative to the file, and the workers see them too.
 
 MANIFEST.json has an entry for each job, by its output: the job, "inputs" (size and time of each file that it reads,
@@ -36,7 +36,7 @@ Entry = dict[str, Any]
 FUNCTIONS = {
     "bundle": etstream.bundle,
     "convert": etstream.convert,
-    "rebuild_program": etstream.rebuild_program,
+    "rewrite_program": etstream.rewrite_program,
     "write_tensor_data": etstream.write_tensor_data,
 }
 INPUTS = ("program", "cases", "bundle", "inputs")
@@ -112,7 +112,7 @@ def run_all(client: Client, jobs: list[Job], folder: Path, manifest_path: Path) 
         job, lost = futures[future], future.exception()
         entry, was_done = future.result() if lost is None else ({"job": job, "error": str(lost)}, False)
         manifest[job["output"]] = entry
-        etstream.Layout.copy(json.dumps(manifest, indent=2).encode()).write(manifest_path)
+        etstream.FilePlan.copy(json.dumps(manifest, indent=2).encode()).write(manifest_path)
         yield entry, was_done
 
 

@@ -15,9 +15,9 @@
 #include <map>
 #include <string>
 
+#include "etstream/executorch/case_run.h"
 #include "etstream/executorch/loaded_method.h"
 #include "etstream/executorch/program_loader.h"
-#include "etstream/executorch/test_case_run.h"
 
 namespace {
 

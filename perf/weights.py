@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named data (.ptd) from a checkpoint, against cp, ExecuTorch's serializer, and what writes checkpoints in Python.
+"""Tensor data (.ptd) from a checkpoint, against cp, ExecuTorch's serializer, and what writes checkpoints in Python.
 
     ETSTREAM=PATH python weights.py [--quick] SCRATCH_FOLDER
 

@@ -16,8 +16,8 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
+#include "etstream/file_plan.h"
 #include "etstream/findings.h"
-#include "etstream/layout.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 #include "etstream/tensor.h"
@@ -71,8 +71,8 @@ struct BundledProgramOptions {
 
 /// The plan of the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
 /// value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
-[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const BundledProgram& bundle,
-                                                  const BundledProgramOptions& options = {});
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const BundledProgram& bundle,
+                                                    const BundledProgramOptions& options = {});
 
 struct BundledProgramFileOptions : BundledProgramOptions {
   FileSinkOptions file;

@@ -18,8 +18,8 @@
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
+#include "etstream/file_plan.h"
 #include "etstream/findings.h"
-#include "etstream/layout.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 
@@ -68,18 +68,18 @@ class ETSTREAM_EXPORT BundledProgramFile {
   /// The plan of the same content in another format; of a copy where it is in that format. BP08 to segmented
   /// and back gives the original bytes, also of bundles that other writers laid out. `hash` is for segmented
   /// ones. Error also: kTooLarge for a BP08 file over 2^31 - 1 bytes.
-  [[nodiscard]] Result<Layout> plan_as(BundleFormat to, bool hash = true) const;
+  [[nodiscard]] Result<FilePlan> plan_as(BundleFormat to, bool hash = true) const;
 
   /// Checks the program, and that the test cases fit its methods. What is wrong is added to `findings`.
   /// Error: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// The same for who has opened the program: `program` is what open_program() gave.
+  /// The same with the program already open: `program` is what open_program() gave.
   [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, Findings& findings) const;
 
  private:
-  struct ETSTREAM_HIDDEN Parts;
-  explicit BundledProgramFile(std::unique_ptr<const Parts> parts);
-  std::unique_ptr<const Parts> parts_;
+  struct ETSTREAM_HIDDEN Impl;
+  explicit BundledProgramFile(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
 };
 
 /// The program that `file` is, or that is in it if it is a bundle. Error also: kUnsupported for another kind

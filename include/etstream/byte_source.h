@@ -21,11 +21,19 @@
 
 namespace etstream {
 
-/// A range of a regular file, for those who do more with it than read: map it, for one.
+/// A range of a regular file, for callers that do more than read it, such as mapping it.
 struct FileRange {
   int descriptor = -1;  // open for reading; the caller closes it
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
+};
+
+/// Which file it is, by whatever name: the system's numbers of its device and of it there.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
 /// What a ByteSource reads from. Derive from it to bring a kind of your own (an object store, an
@@ -49,6 +57,11 @@ class ETSTREAM_EXPORT ByteStorage {
   [[nodiscard]] virtual Result<int> open_descriptor() const;
   /// An error if the bytes may no longer be those that were there when the storage was opened.
   [[nodiscard]] virtual Result<void> check_unchanged() const { return {}; }
+  /// Whether bytes of it lie in that file, so that who writes to the file in place changes them.
+  [[nodiscard]] virtual bool lies_in(const FileIdentity& /*file*/) const { return false; }
+  /// A place from `offset` on, or the end, before which all bytes are zero: where a sparse file has bytes
+  /// next. `offset` itself where that is not known without reading.
+  [[nodiscard]] virtual std::uint64_t next_data(std::uint64_t offset) const noexcept { return offset; }
   /// A hint that a range will not be read again soon, so that caches may drop it; of a file, up to 2 MiB
   /// before it too.
   virtual void drop_pages(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
@@ -68,10 +81,11 @@ class ETSTREAM_EXPORT ByteSource {
   /// All of `storage`, which is not null.
   explicit ByteSource(std::shared_ptr<const ByteStorage> storage);
 
-  /// A regular file, whole. Its size, identity and modification time are taken now; a later change or
-  /// truncation is an error at the read or at check_unchanged(). The file is not kept open: any number
-  /// of sources uses at most 64 descriptors. drop_pages() leaves a file be that lay in the page cache when it
-  /// was opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO, a device: what has no size known
+  /// A regular file, whole. Its size, identity and times of change are taken now; a later change or
+  /// truncation is an error at the read or at check_unchanged(), and so is another owner or mode, which the
+  /// system does not tell from a change of its bytes. The file is not kept open: any number of sources uses
+  /// at most 64 descriptors. drop_pages() leaves a file be that lay in the page cache when it was opened.
+  /// Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO, a device: what has no size known
   /// beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
   /// Bytes that the caller owns and keeps unchanged for as long as a copy of the source is alive.
@@ -97,6 +111,10 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.
   [[nodiscard]] Result<void> check_unchanged() const;
+  /// See ByteStorage::lies_in.
+  [[nodiscard]] bool lies_in(const FileIdentity& file) const { return storage_ && storage_->lies_in(file); }
+  /// See ByteStorage::next_data; `offset` is inside this source.
+  [[nodiscard]] std::uint64_t next_data(std::uint64_t offset) const noexcept;
   /// See ByteStorage::drop_pages; the range is relative to this source and inside it.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept;
   /// See ByteStorage::clone_range; of all of this source.

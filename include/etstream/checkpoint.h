@@ -45,19 +45,19 @@ using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
 /// Opens the file at `path`, told by its content: safetensors; the index of a sharded one
 /// (model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow where it is
 /// the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and named data are the
-/// tensors; named data (.ptd). No tensor's bytes are read, but those of a program's constants that have no
+/// tensors; tensor data (.ptd). No tensor's bytes are read, but those of a program's constants that have no
 /// name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another kind of file; kCorrupt,
 /// naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1. `open_file` gives each
-/// file for its path, for who wants to see what is read.
+/// file for its path, so that callers can see what is read.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(
     const std::string& path, const OpenFile& open_file = &ByteSource::file);
 
-/// Leaves those tensors whose name matches one of `globs`, in which * stands for any run of characters and ?
-/// for any one. Error: kNotFound for one that matches no tensor.
+/// Keeps only the tensors whose name matches one of `globs`, in which * stands for any run of characters and
+/// ? for any one. Error: kNotFound for one that matches no tensor.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> select(Checkpoint& checkpoint,
                                                   const std::vector<std::string>& globs);
 
-/// The type that floating-point tensors are to have whose name matches.
+/// The type that floating-point tensors with a matching name are converted to.
 struct DtypeRule {
   std::string glob = "*";
   ScalarType type = ScalarType::kFloat32;
@@ -73,7 +73,7 @@ struct DtypeRule {
 /// All tensors of several checkpoints, in the order given.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> join(std::vector<Checkpoint> checkpoints);
 
-/// Leaves a tensor whose name comes again once; the bytes of both are compared. Errors: kInvalidArgument,
+/// Keeps one tensor of each name; the bytes of those with one name are compared. Errors: kInvalidArgument,
 /// naming both, where those differ or their layouts do; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 

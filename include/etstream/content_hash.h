@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The hash that segmented bundles keep of their parts: XXH3 of 128 bits, its highest byte first, as
-// `xxhsum -H2` prints it. It finds damage; it is no protection against somebody who forges.
+// `xxhsum -H2` prints it. It finds damage; it does not protect against forgery.
 //
 //   const etstream::ContentHash none{};
 //   if (none == etstream::ContentHash{}) std::puts("not hashed");

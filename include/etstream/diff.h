@@ -29,14 +29,14 @@ struct DiffEntry {
 
 struct FileDiff {
   bool same_bytes = false;
-  /// Whether one becomes the other when it is laid out anew (etstream/program_layout.h, for programs), so
+  /// Whether one becomes the other when it is laid out again (etstream/program_plan.h, for programs), so
   /// that all differences are of the layout.
   bool same_content = false;
   std::vector<DiffEntry> differences;
 };
 
-/// Compares two programs (.pte), two files of named data (.ptd), two bundles (.bpte) of either format, or two
-/// files of a checkpoint, each safetensors or GGUF. Of programs: methods, their signatures, operators by
+/// Compares two programs (.pte), two files of tensor data (.ptd), two bundles (.bpte) of either format, or
+/// two files of a checkpoint, each safetensors or GGUF. Of programs: methods, their signatures, operators by
 /// calls, instructions, values, delegates, memory plans; constants and initial data by name, shape and bytes,
 /// wherever they are in the file; named data by key; segments. Of bundles: the programs inside, and test
 /// cases value by value. Of checkpoints: tensors by name, type, shape and bytes, and the metadata of two GGUF

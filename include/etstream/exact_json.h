@@ -20,7 +20,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 
@@ -66,8 +66,11 @@ class ETSTREAM_EXPORT ExactJson {
   /// written; paths are relative to `folder`. Memory: about that of the text. Errors: kInvalidArgument for
   /// what does not fit the schema, with file, line and where it is; kCorrupt for what is not JSON; kTooLarge
   /// over 2^31 - 1 bytes; those of opening files.
-  [[nodiscard]] Result<Layout> compile(const ByteSource& json, const std::string& folder,
-                                       FlatbufferOrder order = FlatbufferOrder::kFlatc) const;
+  [[nodiscard]] Result<FilePlan> compile(const ByteSource& json, const std::string& folder,
+                                         FlatbufferOrder order = FlatbufferOrder::kFlatc) const;
+
+  /// See FlatbufferText::file_extension.
+  [[nodiscard]] const std::string& file_extension() const noexcept;
 
  private:
   struct State;

@@ -15,15 +15,25 @@
 
 namespace etstream {
 
-enum class FileKind { kProgram, kBundledProgram, kSegmentedBundle, kTensorData, kSafetensors, kGguf };
+enum class FileKind {
+  kProgram,
+  kBundledProgram,
+  kSegmentedBundle,
+  kTensorData,
+  kSafetensors,
+  kGguf,
+  kFatContainer
+};
 
-/// By the identifier at offset 4; of GGUF by that at offset 0, of safetensors by its header, behind a length
-/// below 2^32, which no identifier can be taken for. Error: kUnsupported, naming what was found.
+/// By the identifier at offset 4; of GGUF and fat containers by that at offset 0, of safetensors by its
+/// header, behind a length below 2^32, which no identifier can be taken for. Error: kUnsupported, naming what
+/// was found.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
-/// For programs: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf".
+/// For programs: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
+/// "fat_container".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
-/// For people: "program (ET12)", "named data (FT01)", "GGUF"...
+/// For people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;
 
 }  // namespace etstream

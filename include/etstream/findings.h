@@ -8,6 +8,7 @@
 //   if (findings.ok()) std::puts("sound");
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace etstream {
 struct Findings {
   std::vector<std::string> errors;    // the file is damaged, or would harm or fail whoever runs it
   std::vector<std::string> warnings;  // it works, but not as one would think
+  /// Operators that a program calls and ExecuTorch has no kernels for: their arguments are not checked.
+  std::uint64_t unknown_operators = 0;
 
   [[nodiscard]] bool ok() const noexcept { return errors.empty(); }
 };

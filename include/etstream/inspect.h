@@ -15,6 +15,7 @@
 
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/duplicates.h"
 #include "etstream/export.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
@@ -42,12 +43,18 @@ struct FileInspection {
   std::optional<ProgramSummary> program;  // offsets in it are from the program's start
   std::vector<NamedTensorData> named_data;
   std::vector<BundledProgramFile::Suite> suites;
-  std::uint64_t bytes_read = 0;  // from the file, to find out
+  std::uint64_t bytes_read = 0;        // from the file, to find out all but duplicates
+  std::vector<Duplicates> duplicates;  // as find_duplicates() has them, where they are asked for
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, no payload. Errors:
-/// kUnsupported for another kind of file, kCorrupt, kIo.
-[[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source);
+struct InspectOptions {
+  bool duplicates = false;  // finds them too, which reads payloads
+};
+
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, no payload unless asked to.
+/// Errors: kUnsupported for another kind of file, kCorrupt, kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
+                                                             const InspectOptions& options = {});
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...
 [[nodiscard]] ETSTREAM_EXPORT std::string describe(const ValueInfo& info);

@@ -86,6 +86,11 @@ class ETSTREAM_EXPORT ProgramFile {
   /// each other and aligned, with zeros between them. What is wrong is added to `findings`; what can't be
   /// followed ends the check. Error: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
+  /// Of a program that verify() found no error in: checks that the kernels and delegates of ExecuTorch 1.5.1
+  /// take what each call gives them, as far as they are known; those that are not are counted. Errors are
+  /// what ends ExecuTorch's process, or what it refuses. Such a program can be read and written again
+  /// nevertheless. Error: kIo, kOutOfMemory.
+  [[nodiscard]] Result<void> verify_calls(Findings& findings) const;
 
   /// The library's own form of it.
   [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }

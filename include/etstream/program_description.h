@@ -6,8 +6,8 @@
 //   const auto json = etstream::ByteSource::file("model.json").value();
 //   auto described = etstream::read_program_json(json);
 //   if (!described) return described.error();
-//   auto layout = etstream::plan(*described);
-//   if (!layout) return layout.error();
+//   auto plan = etstream::plan(*described);
+//   if (!plan) return plan.error();
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/program.h"
-#include "etstream/program_layout.h"
+#include "etstream/program_plan.h"
 #include "etstream/program_schema.h"
 #include "etstream/result.h"
 
@@ -42,7 +42,7 @@ struct ProgramDescription {
 struct ProgramJsonOptions {
   std::string folder;  // that paths in the JSON are relative to; empty is the current one
   ProgramSchema schema;
-  /// Has the data of segments that the JSON has none of, by their index. Outlives the call alone.
+  /// The program whose data the segments get that the JSON has none of, by index. Must outlive only the call.
   const ProgramFile* segments_from = nullptr;
 };
 
@@ -59,8 +59,8 @@ struct ProgramJsonOptions {
 /// The plan of the program, byte for byte as `serialize_pte_binary` of the release `as_of` writes it with
 /// these options: constants in a segment, and delegates' data too unless it is asked for inline. Defaults are
 /// those of ExecutorchBackendConfig. Errors: kInvalidArgument where the lists are not as long as the
-/// metadata's; kCorrupt for metadata that is none; those of plan(ProgramFile, ProgramLayoutOptions).
-[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const ProgramDescription& program,
-                                                  const ProgramLayoutOptions& options = {});
+/// metadata's; kCorrupt for metadata that is none; those of plan(ProgramFile, ProgramPlanOptions).
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const ProgramDescription& program,
+                                                    const ProgramPlanOptions& options = {});
 
 }  // namespace etstream

@@ -26,7 +26,7 @@ namespace etstream {
 /// Where a tensor has its bytes.
 enum class TensorStorage {
   kNone,      // no tensor
-  kOutside,   // whoever runs the method brings them: an input that is not planned, an output without bound
+  kProvided,  // by whoever runs the method: an input that is not planned, an output without bound
   kPlanned,   // in the memory that the program was planned with
   kConstant,  // in the program
   kMutable,   // in planned memory, which starts from bytes in the program
@@ -48,9 +48,9 @@ struct GraphValue {
   std::vector<std::int32_t> items;  // the values in a list; -1 for none in an OptionalTensorList
   bool is_input = false;            // of the method
   bool is_output = false;
-  /// The value in whose place in planned memory it lies, and whose bytes it shows: ExecuTorch emits no call
-  /// for a view of static shape. Its producer is the last of that value, whose users are the calls that read
-  /// either.
+  /// The value at the same place in planned memory, whose bytes this one shows: ExecuTorch emits no call for
+  /// a view of static shape. Its producer is the last producer of that value, and the calls that read this
+  /// one are also users of that value.
   std::optional<std::uint32_t> view_of;
   std::vector<std::uint32_t> producers;  // the calls that write it, by their numbers
   std::vector<std::uint32_t> users;      // the calls that read it
@@ -82,17 +82,17 @@ struct GraphCall {
 
 /// A program does not say which arguments a call writes: they follow from how ExecuTorch 1.5.1 emits calls.
 ///
-/// - A kernel with one `out` argument has it twice, last and before. One with several has them followed by a
-///   list of them, one with a list of tensors two lists of the same. These are its outputs.
-/// - executorch_prim::et_copy_index writes into its first argument, other prims into their last. So do
-///   operators that work in place; their last argument may come before as well, as an input.
-/// - Any other kernel, and a delegate, has its outputs last: values that come one after another in the method
-///   too, and that nothing can have been in before, as they are no inputs of the method, have no data in a
-///   file, are not written by a call before and show no value that was written and not read since. Of kernels
-///   these are tensors alone, but the last argument in any case.
+/// - A kernel with one `out` argument has it twice at the end. A kernel with several has them, then a list of
+///   them; one with a list of tensors has the list twice. These are its outputs.
+/// - executorch_prim::et_copy_index writes its first argument, other prims write their last one. So do
+///   operators that work in place; their last argument may be an input too, earlier among the arguments.
+/// - Any other kernel, and a delegate, has its outputs last. They are consecutive values of the method that
+///   hold nothing before the call: they are no inputs of the method, have no data in a file, no call before
+///   writes them, and they show no value that was written and not read since. A kernel's last argument is
+///   always an output, the ones before it only where they are tensors.
 ///
-/// The last rule errs where planned memory is read before it is written (a mutable buffer without initial
-/// data) by a call whose last input it is, right before the outputs; and where a view's value was read
+/// The last rule is wrong where a call reads planned memory that was never written (a mutable buffer without
+/// initial data) by its last input, right before its outputs; and where a view's value was read
 /// before.
 struct ETSTREAM_EXPORT ProgramGraph {
   std::string method;

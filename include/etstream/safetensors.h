@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tensors as a safetensors file, written: for those who load weights in Python.
+// Writes tensors as a safetensors file, which Python loads weights from.
 //
 //   const auto weights = etstream::open_checkpoint("model.ptd");
 //   if (!weights) return weights.error();
-//   const auto layout = etstream::plan_safetensors(*weights);
-//   if (!layout) return layout.error();
+//   const auto plan = etstream::plan_safetensors(*weights);
+//   if (!plan) return plan.error();
 #pragma once
 
 #include "etstream/checkpoint.h"
 #include "etstream/export.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -20,6 +20,6 @@ namespace etstream {
 /// layout, for a type that safetensors has none for, a tensor whose elements lie in another order than that
 /// of its dimensions, and a name that is not UTF-8; kInvalidArgument for a name that comes twice, or is
 /// "__metadata__"; kTooLarge for a header over 100,000,000 bytes.
-[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan_safetensors(const Checkpoint& checkpoint);
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint);
 
 }  // namespace etstream

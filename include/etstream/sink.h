@@ -3,10 +3,10 @@
 // Sink: where an artifact goes, front to back. Bytes are appended and never taken back; nothing shows at
 // the destination of a file until commit().
 //
-//   const auto layout = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
+//   const auto plan = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
 //   const auto sink = etstream::open_file_sink("copy.pte");
 //   if (!sink) return sink.error();
-//   if (const auto written = etstream::write(layout, **sink); !written) return written.error();
+//   if (const auto written = etstream::write(plan, **sink); !written) return written.error();
 //
 // A sink belongs to one thread at a time. Destroying one without commit() abandons it: the destination
 // is as it was and no temporary file is left.
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +49,22 @@ class ETSTREAM_EXPORT Sink {
   /// Goes on behind `size` bytes that clone_range() put where the next byte would go. Error: kInvalidArgument
   /// in a sink that can't share.
   [[nodiscard]] virtual Result<void> skip(std::uint64_t size);
+  /// The regular file that append() changes in place, which no source may lie in. None of a sink that leaves
+  /// its destination alone until commit(), and of one to no file.
+  [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
+  /// Does all of commit() that is likely to fail: everything has gone where it goes, or is on the disk. Only
+  /// commit() follows.
+  [[nodiscard]] virtual Result<void> prepare() { return {}; }
   /// Makes what was appended the destination's content, durably. To be called once, last.
   [[nodiscard]] virtual Result<void> commit() = 0;
+  /// After commit(): has the destination as it was before, where it was replaced. What has gone to a pipe or
+  /// a device, or was written in place, stays.
+  [[nodiscard]] virtual Result<void> take_back() { return {}; }
 };
+
+/// Commits the sinks, in this order, or none of them: all are prepared before the first is committed, and
+/// where one can't be, those before it are taken back. Error: that of the first that failed.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks);
 
 struct FileSinkOptions {
   /// Have the file and its folder on the disk before commit() returns, and keep the page cache that

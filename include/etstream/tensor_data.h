@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Named data in a file of its own (.ptd, identifier FT01): the weights of programs, described to be written.
+// Tensor data (.ptd, identifier FT01): the weights of programs in a file of their own, described to be
+// written.
 //
 //   etstream::TensorData weights;
 //   weights.buffers.push_back({etstream::ByteSource::zeros(24)});
 //   weights.entries.push_back(
 //       {"linear.weight", 0, etstream::TensorLayout{etstream::ScalarType::kFloat32, {2, 3}, {0, 1}}});
-//   const auto layout = etstream::plan(weights);
-//   if (!layout) return layout.error();
+//   const auto plan = etstream::plan(weights);
+//   if (!plan) return plan.error();
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
 #include "etstream/writer_version.h"
@@ -54,6 +55,6 @@ struct TensorData {
 /// The plan of the file, byte for byte as ExecuTorch serializes it. Errors: kInvalidArgument for a key
 /// that comes twice, an index of no buffer, an alignment that is none, unless unchecked a layout whose size
 /// is not its data's or whose dim_order is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
-[[nodiscard]] ETSTREAM_EXPORT Result<Layout> plan(const TensorData& data);
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const TensorData& data);
 
 }  // namespace etstream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Named data (.ptd, identifier FT01), read where it lies: the weights that programs ask for by name.
+// Tensor data (.ptd, identifier FT01), read where it lies: the weights that programs ask for by name.
 //
 //   auto weights = etstream::TensorDataFile::open(etstream::ByteSource::file("model.ptd").value());
 //   if (!weights) return weights.error();
@@ -33,7 +33,7 @@ struct NamedTensorData {
   ByteSource data;                     // which stays where it is
 };
 
-/// An open file of named data. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
+/// An open tensor data file. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
 /// called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found; kIo.
 class ETSTREAM_EXPORT TensorDataFile {
  public:
@@ -66,9 +66,9 @@ class ETSTREAM_EXPORT TensorDataFile {
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:
-  struct ETSTREAM_HIDDEN Parts;
-  explicit TensorDataFile(std::unique_ptr<const Parts> parts);
-  std::unique_ptr<const Parts> parts_;
+  struct ETSTREAM_HIDDEN Impl;
+  explicit TensorDataFile(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
 };
 
 }  // namespace etstream

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The write step: one walk over a layout, front to back, into a sink.
+// The write step: one walk over a plan, front to back, into a sink.
 //
-//   const auto layout = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
+//   const auto plan = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
 //   std::vector<std::byte> bytes;
 //   const auto sink = etstream::open_memory_sink(bytes);
-//   const auto written = etstream::write(layout, *sink);
+//   const auto written = etstream::write(plan, *sink);
 //   if (!written) return written.error();
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <functional>
 
 #include "etstream/export.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 
@@ -23,13 +23,18 @@ namespace etstream {
 /// thread that writes. Returns whether to go on: false ends the writing with kInterrupted.
 using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
-/// Writes `layout` to `sink` and commits it. Errors: the sink's and the sources' own, kInterrupted. After
+/// Error: kInvalidArgument where bytes that `plan` takes from elsewhere lie in `file`, which is written in
+/// place.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> check_apart(const FilePlan& plan, const FileIdentity& file);
+
+/// Writes `plan` to `sink` and commits it. Errors: the sink's and the sources' own, kInterrupted;
+/// kInvalidArgument as of check_apart(), before the first byte. After
 /// an error nothing is committed, and destroying the sink leaves its destination as it was.
-[[nodiscard]] ETSTREAM_EXPORT Result<void> write(const Layout& layout, Sink& sink,
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write(const FilePlan& plan, Sink& sink,
                                                  const Progress& progress = {});
 
 /// As write(), without the commit: for whoever has several files that are to appear together.
-[[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const Layout& layout, Sink& sink,
+[[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const FilePlan& plan, Sink& sink,
                                                              const Progress& progress = {});
 
 }  // namespace etstream

@@ -14,8 +14,8 @@ namespace etstream {
 /// Appends `bytes` to `out`. Pieces of a multiple of 3 bytes can follow one another.
 void append_base64(std::span<const std::byte> bytes, std::string& out);
 
-/// Appends what `text` spells to `out`. False, with `out` as it was, if it is no base64, or not as
-/// append_base64() would spell it.
+/// Appends the bytes that `text` encodes to `out`. False, with `out` unchanged, unless `text` is base64 as
+/// append_base64() writes it.
 [[nodiscard]] bool decode_base64(std::string_view text, std::vector<std::byte>& out);
 
 }  // namespace etstream

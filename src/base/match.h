@@ -13,7 +13,7 @@
 
 namespace etstream {
 
-/// Functions as one that takes what any of them does.
+/// Several functions as one overloaded function.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
@@ -29,8 +29,8 @@ decltype(auto) match_from(const Variant& variant, const Visitor& visitor) {
   }
 }
 
-/// What the one of `functions` gives that takes what `variant` holds, which is something. All give the same
-/// type.
+/// Calls the one of `functions` that takes the alternative that `variant` holds. All return the same type.
+/// `variant` is not valueless.
 template <class Variant, class... Functions>
 decltype(auto) match(const Variant& variant, Functions... functions) {
   return match_from<0>(variant, Overloaded<Functions...>{std::move(functions)...});

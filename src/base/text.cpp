@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What fmt has in a library is compiled here, so that nobody needs that library.
+#define FMT_HEADER_ONLY 1
 #include "base/text.h"
 
 #include <algorithm>
@@ -32,28 +34,40 @@ bool is_control(std::string_view character) {
 
 }  // namespace
 
-std::string printable(std::string_view words) {
-  constexpr std::size_t kLongest = 200;
+std::string formatted(fmt::string_view words, fmt::format_args arguments) {
+  return fmt::vformat(words, arguments);
+}
+
+void append_printable(std::string& out, std::string_view words) {
   static constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  std::size_t next = 0;
-  while (next < words.size()) {
-    const std::size_t length = character_at(words.substr(next));
-    const std::size_t taken = std::max<std::size_t>(length, 1);
-    if (next + taken > kLongest) break;
-    if (length > 0 && !is_control(words.substr(next, length))) {
-      out += words.substr(next, length);
+  while (!words.empty()) {
+    const std::size_t length = character_at(words);
+    const std::string_view character = words.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !is_control(character)) {
+      out += character;
     } else {
-      for (const char c : words.substr(next, taken)) {
+      for (const char c : character) {
         const auto byte = static_cast<unsigned char>(c);
         out += "\\x";
         out += kHex[byte >> 4];
         out += kHex[byte & 15];
       }
     }
-    next += taken;
+    words.remove_prefix(character.size());
   }
-  return next < words.size() ? out + "..." : out;
+}
+
+std::string printable(std::string_view words) {
+  constexpr std::size_t kLongest = 200;
+  std::size_t end = 0;
+  while (end < words.size()) {
+    const std::size_t next = end + std::max<std::size_t>(character_at(words.substr(end)), 1);
+    if (next > kLongest) break;
+    end = next;
+  }
+  std::string out;
+  append_printable(out, words.substr(0, end));
+  return end < words.size() ? out + "..." : out;
 }
 
 bool is_utf8(std::string_view words) {
@@ -65,7 +79,7 @@ bool is_utf8(std::string_view words) {
   return true;
 }
 
-std::string quote(std::string_view word) { return text("'", printable(word), "'"); }
+std::string quote(std::string_view word) { return text("'{}'", printable(word)); }
 
 std::string exact_text(double number) {
   std::array<char, 32> buffer{};
@@ -73,7 +87,9 @@ std::string exact_text(double number) {
   return {buffer.data(), end};
 }
 
-std::string counted(std::uint64_t n, std::string_view noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
+std::string counted(std::uint64_t n, std::string_view noun) {
+  return text("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
 
 std::string readable_size(std::uint64_t bytes) {
   constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -1,40 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages for people, put together from pieces.
+// Messages for people.
 #pragma once
+
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include "etstream/result.h"
 
 namespace etstream {
 
-/// One string from strings and numbers: `text("at offset ", 8, " of ", path)`.
-template <class... Pieces>
-[[nodiscard]] std::string text(const Pieces&... pieces) {
-  std::string out;
-  const auto append = [&out](const auto& piece) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(piece)>>) {
-      out += std::to_string(piece);
-    } else {
-      out += std::string_view(piece);
-    }
-  };
-  (append(pieces), ...);
-  return out;
+/// The words of a message, with a {} in the place of each argument; {{ and }} are braces. One that does not
+/// fit its arguments does not compile.
+template <class... Arguments>
+using Template = fmt::format_string<const Arguments&...>;
+
+[[nodiscard]] std::string formatted(fmt::string_view words, fmt::format_args arguments);
+
+/// `text("offset {} of {}", 8, path)`
+template <class... Arguments>
+[[nodiscard]] std::string text(Template<Arguments...> words, const Arguments&... arguments) {
+  return formatted(words, fmt::make_format_args(arguments...));
 }
 
-template <class... Pieces>
-[[nodiscard]] Error make_error(ErrorCode code, const Pieces&... pieces) {
-  return Error{code, text(pieces...)};
+template <class... Arguments>
+[[nodiscard]] Error make_error(ErrorCode code, Template<Arguments...> words, const Arguments&... arguments) {
+  return Error{code, text(words, arguments...)};
+}
+
+/// Where a file is not as its format has it.
+struct FilePosition {
+  std::string_view file;
+  std::uint64_t offset = 0;    // in bytes
+  std::string_view part = {};  // of the file, such as "extended header"
+};
+
+/// "model.gguf: offset 52: arrays are more than 8 deep"; of a part "model.pte: offset 52: header: ...".
+template <class... Arguments>
+[[nodiscard]] Error error_at(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
+                             const Arguments&... arguments) {
+  return make_error(code, "{}: offset {}: {}{}{}", position.file, position.offset, position.part,
+                    position.part.empty() ? "" : ": ", text(words, arguments...));
+}
+
+/// "model.pte: offset 52: expected a length of at least 24, found 8", of the words behind "expected".
+template <class... Arguments>
+[[nodiscard]] Error unexpected(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
+                               const Arguments&... arguments) {
+  return error_at(code, position, "expected {}", text(words, arguments...));
 }
 
 /// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
 /// from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);
+
+/// Appends all of `words` as printable() has it, without a cut.
+void append_printable(std::string& out, std::string_view words);
 
 [[nodiscard]] bool is_utf8(std::string_view words);
 

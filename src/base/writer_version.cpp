@@ -32,19 +32,20 @@ std::optional<Version> parse(std::string_view text) {
 Result<ExecutorchRelease> executorch_release(std::string_view version) {
   const auto found = parse(version);
   if (!found || (*found)[0] != 1 || (*found)[1] > static_cast<std::uint32_t>(kLatestRelease)) {
-    return make_error(ErrorCode::kInvalidArgument, "expected a release of ExecuTorch from 1.0 to ",
-                      name_of(kLatestRelease), ", found ", quote(version));
+    return make_error(ErrorCode::kInvalidArgument,
+                      "expected a release of ExecuTorch from 1.0 to {}, found {}", name_of(kLatestRelease),
+                      quote(version));
   }
   return static_cast<ExecutorchRelease>((*found)[1]);
 }
 
-std::string name_of(ExecutorchRelease release) { return text("1.", static_cast<int>(release)); }
+std::string name_of(ExecutorchRelease release) { return text("1.{}", static_cast<int>(release)); }
 
 Result<VtableSharing> vtable_sharing(std::string_view flatbuffers_version) {
   const auto found = parse(flatbuffers_version);
   if (!found) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "expected a version of flatbuffers such as 25.12.19, found ",
+                      "expected a version of flatbuffers such as 25.12.19, found {}",
                       quote(flatbuffers_version));
   }
   return *found < kSharesOfEqualSize ? VtableSharing::kOfAnySize : VtableSharing::kOfEqualSize;

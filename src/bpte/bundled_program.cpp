@@ -5,8 +5,8 @@
 #include "base/try.h"
 #include "bpte/bundled_program_bindings.h"
 #include "bpte/bundled_program_schema.h"
+#include "bpte/case_check.h"
 #include "bpte/segmented_bundle.h"
-#include "bpte/test_case_check.h"
 #include "etstream/program.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
@@ -17,8 +17,8 @@ namespace {
 /// "method 'forward': ...; and 3 more": the first error, as the one that is returned.
 Error first_error(const Findings& findings) {
   const std::size_t more = findings.errors.size() - 1;
-  return make_error(ErrorCode::kInvalidArgument, findings.errors.front(),
-                    more == 0 ? "" : text("; and ", counted(more, "more error")));
+  return make_error(ErrorCode::kInvalidArgument, "{}{}", findings.errors.front(),
+                    more == 0 ? "" : text("; and {}", counted(more, "more error")));
 }
 
 }  // namespace
@@ -29,8 +29,9 @@ Result<Findings> check(const BundledProgram& bundle) {
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(bundle.program));
     ETSTREAM_TRY(program.verify(findings));
     ETSTREAM_ASSIGN(const auto methods, program.methods());
+    const MethodNames names(methods);
     for (const MethodTestSuite& suite : bundle.method_test_suites) {
-      const MethodInfo* method = find_method(methods, suite.method_name, findings);
+      const MethodInfo* method = names.find(suite.method_name, findings);
       for (std::size_t i = 0; method && i < suite.test_cases.size(); ++i) {
         check_test_case(*method, suite.test_cases[i], i, findings);
       }
@@ -39,8 +40,8 @@ Result<Findings> check(const BundledProgram& bundle) {
   });
 }
 
-Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& options) {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> plan(const BundledProgram& bundle, const BundledProgramOptions& options) {
+  return without_exceptions([&]() -> Result<FilePlan> {
     if (!options.unchecked) {
       ETSTREAM_ASSIGN(const Findings findings, check(bundle));
       if (!findings.ok()) return first_error(findings);
@@ -54,20 +55,21 @@ Result<Layout> plan(const BundledProgram& bundle, const BundledProgramOptions& o
     ETSTREAM_TRY(schema.set_alignment("BundledProgram", "program", options.program_alignment));
     ETSTREAM_ASSIGN(auto bound, bind_fields(schema, bundled_program_bindings()));
     StructReader reader(std::move(bound), &bundle);
-    auto layout = pack(schema, reader, bundle_pack_options(options.writer));
-    if (!layout && layout.error().code == ErrorCode::kTooLarge) {
-      layout.error().message += text(" (BP08 bundle of a program of ", bundle.program.size(),
-                                     " bytes); a segmented bundle can be of any size");
+    auto plan = pack(schema, reader, bundle_pack_options(options.writer));
+    if (!plan && plan.error().code == ErrorCode::kTooLarge) {
+      plan.error().message +=
+          text(" (BP08 bundle of a program of {} bytes); a segmented bundle can be of any size",
+               bundle.program.size());
     }
-    return layout;
+    return plan;
   });
 }
 
 Result<void> write_file(const BundledProgram& bundle, const std::string& path,
                         const BundledProgramFileOptions& options) {
-  ETSTREAM_ASSIGN(const Layout layout, plan(bundle, options));
+  ETSTREAM_ASSIGN(const FilePlan plan, plan(bundle, options));
   ETSTREAM_ASSIGN(const auto sink, open_file_sink(path, options.file));
-  return write(layout, *sink, options.progress);
+  return write(plan, *sink, options.progress);
 }
 
 }  // namespace etstream

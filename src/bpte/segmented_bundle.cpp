@@ -48,7 +48,7 @@ struct OriginalPayloadStruct {
   std::uint32_t padding = 0;
 };
 
-/// The content's segments: the program, the large tensors in file order, and what an original layout adds.
+/// The content's segments: the program, the large tensors in file order, and what an original file adds.
 class Segments {
  public:
   Segments(const BundledProgram& bundle, std::uint32_t program_alignment) {
@@ -146,7 +146,7 @@ class SegmentedReader final : public ValueReader {
   FieldValue segments(const void*) const { return table_vector(segments_.all()); }
   FieldValue program_segment(const void*) const { return scalar(kProgramSegment); }
   FieldValue program_alignment(const void*) const { return scalar(program_alignment_); }
-  FieldValue original_layout(const void*) const {
+  FieldValue original_file(const void*) const {
     return segments_.original_metadata() ? FieldValue(TableValue{{&segments_, 0}}) : AbsentValue{};
   }
   FieldValue data(const void* tensor) const {
@@ -172,24 +172,24 @@ constexpr std::array<SegmentedReader::Binding, 11> SegmentedReader::kBindings = 
     {"BundledProgram", "segments", &SegmentedReader::segments},
     {"BundledProgram", "program_segment", &SegmentedReader::program_segment},
     {"BundledProgram", "program_alignment", &SegmentedReader::program_alignment},
-    {"BundledProgram", "original_layout", &SegmentedReader::original_layout},
+    {"BundledProgram", "original_file", &SegmentedReader::original_file},
     {"Tensor", "data", &SegmentedReader::data},
     {"Tensor", "data_segment", &SegmentedReader::data_segment},
     {"Segment", "size", &SegmentedReader::size},
     {"Segment", "alignment", &SegmentedReader::alignment},
-    {"OriginalLayout", "metadata_segment", &SegmentedReader::metadata_segment},
-    {"OriginalLayout", "payloads", &SegmentedReader::payloads},
+    {"OriginalFile", "metadata_segment", &SegmentedReader::metadata_segment},
+    {"OriginalFile", "payloads", &SegmentedReader::payloads},
 }};
 
 /// Puts segments and directory behind the metadata.
 class Planner {
  public:
-  Planner(Layout metadata, const Segments& segments) : layout_(std::move(metadata)), segments_(segments) {
+  Planner(FilePlan metadata, const Segments& segments) : layout_(std::move(metadata)), segments_(segments) {
     header_.extended.length = SegmentedBundleHeader::kSize;
     header_.extended.program_size = layout_.size;
   }
 
-  Result<Layout> run(bool hash, const std::vector<Directory::Part>& parts) {
+  Result<FilePlan> run(bool hash, const std::vector<Directory::Part>& parts) {
     if (hash) directory_.parts = parts;
     for (const PlannedSegment& segment : segments_.all()) ETSTREAM_TRY(place(segment));
     header_.extended.segment_data_size = layout_.size - header_.extended.segment_base_offset;
@@ -250,7 +250,7 @@ class Planner {
     return out;
   }
 
-  Layout layout_;
+  FilePlan layout_;
   const Segments& segments_;
   SegmentedBundleHeader header_;
   Directory directory_;
@@ -258,13 +258,13 @@ class Planner {
 
 /// The program's own alignment, and its parts that lie apart, which are hashed each; none of a program that
 /// can't be read.
-struct ProgramLayout {
+struct ProgramExtents {
   std::uint32_t alignment = kProgramAlignment;
   std::vector<Directory::Part> parts;
 };
 
-Result<ProgramLayout> layout_of(const ByteSource& source) {
-  ProgramLayout out;
+Result<ProgramExtents> extents_of(const ByteSource& source) {
+  ProgramExtents out;
   const auto program = ProgramFile::open(source);
   if (!program) {
     if (program.error().code == ErrorCode::kCorrupt) return out;
@@ -291,10 +291,10 @@ Result<const Schema*> segmented_bundle_schema() {
   return embedded_schema<segmented_bundle::BundledProgramBinarySchema>();
 }
 
-Result<Layout> plan_segmented_bundle(const BundledProgram& bundle, const SegmentedBundleOptions& options) {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle, const SegmentedBundleOptions& options) {
+  return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
-    ETSTREAM_ASSIGN(const ProgramLayout program, layout_of(bundle.program));
+    ETSTREAM_ASSIGN(const ProgramExtents program, extents_of(bundle.program));
     Segments segments(bundle, program.alignment);
     if (options.original) ETSTREAM_TRY(segments.add_original(*options.original));
     ETSTREAM_ASSIGN(auto bound, bind_fields(*schema, bundled_program_bindings()));
@@ -302,7 +302,7 @@ Result<Layout> plan_segmented_bundle(const BundledProgram& bundle, const Segment
     using Bindings = std::span<const SegmentedReader::Binding>;
     ETSTREAM_ASSIGN(auto own, bind_fields(*schema, Bindings(SegmentedReader::kBindings)));
     SegmentedReader reader(fields, std::move(own), segments, options.program_alignment);
-    ETSTREAM_ASSIGN(Layout metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
+    ETSTREAM_ASSIGN(FilePlan metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
     return Planner(std::move(metadata), segments).run(options.hash, program.parts);
   });
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
 
@@ -18,9 +18,9 @@ namespace etstream {
 /// Compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> segmented_bundle_schema();
 
-/// How a BP08 file that packing does not give again was laid out: its bytes but the payloads, and where which
-/// of its ranges was a payload.
-struct OriginalLayout {
+/// What makes a BP08 file again whose bytes packing its content does not give: all bytes but the payloads,
+/// and the ranges that were payloads.
+struct OriginalFile {
   struct Payload {
     std::uint64_t offset = 0;
     ByteSource source;  // the program, or a tensor's data
@@ -38,7 +38,7 @@ struct SegmentedBundleOptions {
 
 /// The plan of the file. Nothing is checked but what it takes to write it. Errors: kTooLarge for metadata
 /// over 2^31 - 1 bytes or more than 2^32 - 1 segments.
-[[nodiscard]] Result<Layout> plan_segmented_bundle(const BundledProgram& bundle,
-                                                   const SegmentedBundleOptions& options);
+[[nodiscard]] Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle,
+                                                     const SegmentedBundleOptions& options);
 
 }  // namespace etstream

@@ -45,9 +45,10 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 /// "FILE: offset N: segmented bundle: expected..., found...".
-template <class... Texts>
-Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, const Texts&... texts) {
-  return make_error(code, file.name(), ": offset ", offset, ": segmented bundle: expected ", texts...);
+template <class... Arguments>
+Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
+            const Arguments&... arguments) {
+  return unexpected(code, {file.name(), offset, "segmented bundle"}, words, arguments...);
 }
 
 }  // namespace
@@ -93,8 +94,9 @@ Result<SegmentedBundleHeader> read_segmented_bundle_header(const ByteSource& fil
   SegmentedBundleHeader header;
   ETSTREAM_ASSIGN(header.extended, read_extended_header(file, file.name()));
   if (header.extended.length < SegmentedBundleHeader::kSize) {
-    return wrong(ErrorCode::kCorrupt, file, kPosition + 4, "an extended header of at least ",
-                 SegmentedBundleHeader::kSize, " bytes, found ", header.extended.length);
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 4,
+                 "an extended header of at least {} bytes, found {}", SegmentedBundleHeader::kSize,
+                 header.extended.length);
   }
   std::array<std::byte, SegmentedBundleHeader::kSize> bytes{};
   ETSTREAM_TRY(file.read_at(kPosition, bytes));
@@ -108,15 +110,16 @@ Result<SegmentedBundleHeader> read_segmented_bundle_header(const ByteSource& fil
       header.directory_offset % Directory::kAlignment != 0 ||
       header.directory_offset < header.extended.program_size) {
     return wrong(ErrorCode::kCorrupt, file, kPosition + 32,
-                 "a directory behind the metadata that ends the file's ", file.size(), " bytes, found ",
-                 header.directory_size, " bytes from ", header.directory_offset, " on");
+                 "a directory behind the metadata that ends the file's {} bytes, found {} bytes from {} on",
+                 file.size(), header.directory_size, header.directory_offset);
   }
   const ExtendedHeader& extended = header.extended;
   const auto segments_end = checked_add(extended.segment_base_offset, extended.segment_data_size);
   if (!segments_end || *segments_end > header.directory_offset ||
       extended.segment_base_offset < extended.program_size) {
-    return wrong(ErrorCode::kCorrupt, file, kPosition + 16, "segments between metadata and directory, found ",
-                 extended.segment_data_size, " bytes from ", extended.segment_base_offset, " on");
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 16,
+                 "segments between metadata and directory, found {} bytes from {} on",
+                 extended.segment_data_size, extended.segment_base_offset);
   }
   return header;
 }
@@ -128,10 +131,10 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
   ETSTREAM_TRY(file.read_at(at, head));
   if (std::string_view(reinterpret_cast<const char*>(head.data()), kDirectoryMagic.size()) !=
       kDirectoryMagic) {
-    return wrong(ErrorCode::kCorrupt, file, at, "the directory's magic ", kDirectoryMagic, ", found none");
+    return wrong(ErrorCode::kCorrupt, file, at, "the directory's magic {}, found none", kDirectoryMagic);
   }
   if (const auto version = take<std::uint32_t>(head, 4); version != kDirectoryVersion) {
-    return wrong(ErrorCode::kUnsupported, file, at + 4, "directory version ", kDirectoryVersion, ", found ",
+    return wrong(ErrorCode::kUnsupported, file, at + 4, "directory version {}, found {}", kDirectoryVersion,
                  version);
   }
   const std::uint64_t segments = take<std::uint32_t>(head, 8);
@@ -140,8 +143,9 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
   const std::uint64_t size =
       Directory::kHeaderSize + Directory::kSegmentSize * segments + Directory::kPartSize * parts;
   if (size != header.directory_size) {
-    return wrong(ErrorCode::kCorrupt, file, at + 8, "a directory of ", header.directory_size,
-                 " bytes, found ", segments, " segments and ", parts, " parts, which take ", size);
+    return wrong(ErrorCode::kCorrupt, file, at + 8,
+                 "a directory of {} bytes, found {} segments and {} parts, which take {}",
+                 header.directory_size, segments, parts, size);
   }
   if (flags > kHashedFlag || !all_zero(std::span(head).subspan(20, 12))) {
     return wrong(ErrorCode::kCorrupt, file, at + 16, "zeros, which are reserved, found others");
@@ -167,7 +171,8 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
     segment.codec = take<std::uint32_t>(rest, 24);
     segment.hash = take<ContentHash>(rest, 32);
     if (segment.codec != 0) {
-      return wrong(ErrorCode::kUnsupported, file, place + 24, "codec 0, which stores, found ", segment.codec);
+      return wrong(ErrorCode::kUnsupported, file, place + 24, "codec 0, which stores, found {}",
+                   segment.codec);
     }
     if (!all_zero(rest.subspan(28, 4)) || !all_zero(rest.subspan(48, 16))) {
       return wrong(ErrorCode::kCorrupt, file, place + 28, "zeros, which are reserved, found others");
@@ -175,9 +180,11 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
     if (segment.offset < end ||
         !range_fits(segment.offset, segment.stored_size, header.extended.segment_data_size) ||
         segment.stored_size != segment.logical_size) {
-      return wrong(ErrorCode::kCorrupt, file, place, "segment ", i, " from offset ", end, " on inside the ",
-                   header.extended.segment_data_size, " bytes of segments, stored as it is, found ",
-                   segment.stored_size, " bytes at ", segment.offset, " for ", segment.logical_size);
+      return wrong(ErrorCode::kCorrupt, file, place,
+                   "segment {} from offset {} on inside the {} bytes of segments, stored as it is, "
+                   "found {} bytes at {} for {}",
+                   i, end, header.extended.segment_data_size, segment.stored_size, segment.offset,
+                   segment.logical_size);
     }
     end = segment.offset + segment.stored_size;
     out.segments.push_back(segment);
@@ -196,8 +203,8 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
       return wrong(
           ErrorCode::kCorrupt, file,
           at + Directory::kHeaderSize + Directory::kSegmentSize * segments + Directory::kPartSize * i,
-          "parts in order and apart, inside their segments, found ", part.size, " bytes at ", part.offset,
-          " of segment ", part.segment);
+          "parts in order and apart, inside their segments, found {} bytes at {} of segment {}", part.size,
+          part.offset, part.segment);
     }
     part_end = part.offset + part.size;
     out.parts.push_back(part);

@@ -38,7 +38,7 @@ struct SegmentedBundleDirectory {
     std::uint32_t codec = 0;  // 0: stored as it is
     ContentHash hash{};       // of the logical bytes
   };
-  /// A piece of a segment with a hash of its own, so that damage can be told to lie in it.
+  /// A piece of a segment with a hash of its own, so that damage can be located.
   struct Part {
     std::uint32_t segment = 0;
     std::uint64_t offset = 0;  // in the segment

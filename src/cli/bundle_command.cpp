@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream bundle MODEL.pte --cases CASES.json -o OUT.bpte
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
-#include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/bundle_options.h"
@@ -16,7 +14,7 @@
 #include "cli/plan_report.h"
 #include "cli/writer_options.h"
 #include "etstream/bundled_program.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -36,36 +34,17 @@ std::size_t count_cases(const BundledProgram& bundle) {
   return n;
 }
 
-/// The files that the bundle is made from.
-std::vector<std::string> inputs_of(const BundleArguments& arguments, const BundledProgram& bundle) {
-  std::set<std::string> tensors;
-  const auto add = [&](const std::vector<Value>& values) {
-    for (const Value& value : values) {
-      if (const auto* tensor = std::get_if<Tensor>(&value)) tensors.insert(tensor->data.name());
-    }
-  };
-  for (const auto& suite : bundle.method_test_suites) {
-    for (const auto& test_case : suite.test_cases) {
-      add(test_case.inputs);
-      add(test_case.expected_outputs);
-    }
-  }
-  std::vector<std::string> out = {arguments.model, arguments.cases};
-  out.insert(out.end(), tensors.begin(), tensors.end());
-  return out;
-}
-
-void report_written(const BundleArguments& arguments, const BundledProgram& bundle, const Layout& layout) {
+void report_written(const BundleArguments& arguments, const BundledProgram& bundle, const FilePlan& plan) {
   if (arguments.json) {
     print_json({{"output", arguments.output},
-                {"size", layout.size},
+                {"size", plan.size},
                 {"program_size", bundle.program.size()},
                 {"suites", bundle.method_test_suites.size()},
                 {"cases", count_cases(bundle)}});
   } else if (!is_standard_output(arguments.output)) {
-    std::printf("%s: %s, %s, %s\n", arguments.output.c_str(), readable_size(layout.size).c_str(),
-                counted(bundle.method_test_suites.size(), "test suite").c_str(),
-                counted(count_cases(bundle), "test case").c_str());
+    say("%s: %s, %s, %s\n", arguments.output.c_str(), readable_size(plan.size).c_str(),
+        counted(bundle.method_test_suites.size(), "test suite").c_str(),
+        counted(count_cases(bundle), "test case").c_str());
   }
 }
 
@@ -73,8 +52,8 @@ Result<void> check_command(const BundleArguments& arguments, const BundledProgra
   ETSTREAM_ASSIGN(const Findings findings, check(bundle));
   print(findings);
   if (findings.ok()) return {};
-  return make_error(ErrorCode::kInvalidArgument, arguments.cases, ": ",
-                    counted(findings.errors.size(), "error"), "; --unchecked bundles all the same");
+  return make_error(ErrorCode::kInvalidArgument, "{}: {}; --unchecked bundles all the same", arguments.cases,
+                    counted(findings.errors.size(), "error"));
 }
 
 Result<void> bundle_command(const BundleArguments& arguments) {
@@ -82,17 +61,17 @@ Result<void> bundle_command(const BundleArguments& arguments) {
   ETSTREAM_ASSIGN(bundle.program, ByteSource::file(arguments.model));
   ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
   if (!arguments.unchecked) ETSTREAM_TRY(check_command(arguments, bundle));
-  ETSTREAM_ASSIGN(const Layout layout, plan(bundle, {.format = arguments.bundle_format(),
+  ETSTREAM_ASSIGN(const FilePlan plan, plan(bundle, {.format = arguments.bundle_format(),
                                                      .hash = !arguments.no_hash,
                                                      .program_alignment = arguments.program_alignment,
                                                      .unchecked = true,
                                                      .writer = arguments.writer.version()}));
   if (arguments.dry_run) {
-    print_plan(layout, arguments.json);
+    print_plan(plan, arguments.json);
     return {};
   }
-  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, inputs_of(arguments, bundle)));
-  report_written(arguments, bundle, layout);
+  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
+  report_written(arguments, bundle, plan);
   return {};
 }
 

@@ -16,6 +16,7 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   add_decompile_command(*app, run);
   add_diff_command(*app, run);
   add_extract_command(*app, run);
+  add_fat_command(*app, run);
   add_inspect_command(*app, run);
   add_ptd_command(*app, run);
   add_pte_command(*app, run);

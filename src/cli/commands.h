@@ -34,8 +34,8 @@ struct Run {
 /// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
-/// What a value is called that is no path, unless it is one of a few words, "one|other". Shells complete all
-/// others with files, a folder with folders.
+/// Type names of values. Shells complete choices such as "one|other" with their words, folders with folders,
+/// the other three with nothing, and values of any other type name with files.
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kName = "NAME";
 inline constexpr const char* kSize = "SIZE";
@@ -47,6 +47,7 @@ void add_convert_command(CLI::App& app, Run& run);
 void add_decompile_command(CLI::App& app, Run& run);
 void add_diff_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
+void add_fat_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_ptd_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);

@@ -20,28 +20,30 @@ struct CompileArguments : FlatcOptions {
   bool python_order = false;
 };
 
-/// `extension` is of files in a folder.
-Result<void> compile_exactly(const CompileArguments& arguments, const std::string& extension) {
+Result<void> compile_exactly(const CompileArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
   const auto order = arguments.python_order ? FlatbufferOrder::kPython : FlatbufferOrder::kFlatc;
-  for (const std::string& input : arguments.inputs) {
+  ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, schema.file_extension()));
+  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+    const std::string& input = arguments.inputs[i];
     ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(input));
     const std::string folder = std::filesystem::path(input).parent_path().string();
-    ETSTREAM_ASSIGN(const Layout layout, schema.compile(json, folder, order));
-    ETSTREAM_ASSIGN(const std::string path, output_path(arguments, input, extension));
-    ETSTREAM_TRY(write_output(layout, path, !arguments.no_sync, {arguments.schema, input}));
+    ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, folder, order));
+    ETSTREAM_TRY(write_output(plan, paths[i], !arguments.no_sync));
   }
   return {};
 }
 
 Result<void> compile_command(const CompileArguments& arguments) {
+  if (arguments.exact) return compile_exactly(arguments);
   ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
-  if (arguments.exact) return compile_exactly(arguments, schema.file_extension());
-  for (const std::string& input : arguments.inputs) {
+  ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, schema.file_extension()));
+  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+    const std::string& input = arguments.inputs[i];
     ETSTREAM_ASSIGN(const auto json, content_of(input, kLargestJson));
     const std::string_view words(reinterpret_cast<const char*>(json.data()), json.size());
     ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, input));
-    ETSTREAM_TRY(write_next_to(arguments, input, schema.file_extension(), std::move(flatbuffer), false));
+    ETSTREAM_TRY(write_content(arguments, input, paths[i], std::move(flatbuffer), false));
   }
   return {};
 }

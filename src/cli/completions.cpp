@@ -86,6 +86,25 @@ std::string zsh_options(const CommandText& command) {
   return out;
 }
 
+/// For _describe.
+std::string zsh_described(const CommandText& command) {
+  return shell_word(escaped(command.name, ":") + ":" + command.description);
+}
+
+/// What completes the words behind a subcommand, those of a group by the word that follows it.
+std::string zsh_arguments(const CommandText& command) {
+  if (command.subcommands.empty()) return "_arguments" + zsh_options(command);
+  std::string described;
+  std::string cases;
+  for (const CommandText& subcommand : command.subcommands) {
+    described += " " + zsh_described(subcommand);
+    cases += " " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;";
+  }
+  return "if (( CURRENT == 2 )); then commands=(" + described.substr(1) +
+         "); _describe -t commands command commands; else shift words; (( CURRENT-- )); case $words[1] in" +
+         cases + " esac; fi";
+}
+
 std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
 
 std::string fish_option(const OptionText& option, const std::string& start) {
@@ -113,15 +132,48 @@ std::string fish_option(const OptionText& option, const std::string& start) {
   return out + (option.by_place() ? "" : " -d " + fish_word(option.description)) + "\n";
 }
 
+/// `complete` is what all lines begin with.
+std::string fish_subcommand(const std::string& complete, const CommandText& command) {
+  const std::string seen = "__fish_seen_subcommand_from ";
+  const std::string start = complete + " -n '" + seen + command.name;
+  std::string out;
+  for (const OptionText& option : command.options) out += fish_option(option, start + "'");
+  const std::string nested = joined(names_of(command.subcommands), " ");
+  for (const CommandText& subcommand : command.subcommands) {
+    out.append(start)
+        .append("; and not ")
+        .append(seen)
+        .append(nested)
+        .append("' -a ")
+        .append(subcommand.name);
+    out.append(" -d ").append(fish_word(subcommand.description)).append("\n");
+    std::string with_it = start;
+    with_it.append("; and ").append(seen).append(subcommand.name).append("'");
+    for (const OptionText& option : subcommand.options) {
+      if (!option.is_help()) out += fish_option(option, with_it);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string bash_completion(const CommandText& command) {
   std::string values;
   std::string options = "    '') options='" + joined(names_of(command.options), " ") + "' ;;\n";
-  for (const CommandText& subcommand : command.subcommands) {
+  for (const CommandText& subcommand : working_commands(command)) {
     values += bash_values(subcommand);
     options +=
-        "    " + subcommand.name + ") options='" + joined(names_of(subcommand.options), " ") + "' ;;\n";
+        "    '" + subcommand.name + "') options='" + joined(names_of(subcommand.options), " ") + "' ;;\n";
+  }
+  std::string words =
+      "    '') compopt +o default; " + bash_words(joined(names_of(command.subcommands), " ")) + " ;;\n";
+  std::string groups;
+  for (const CommandText& group : command.subcommands) {
+    if (group.subcommands.empty()) continue;
+    groups += "|" + group.name;
+    words += "    " + group.name + ") compopt +o default; " +
+             bash_words(joined(names_of(group.subcommands), " ")) + " ;;\n";
   }
   return "# Completes the command " + command.name +
          R"( in bash. Where this gives nothing, bash completes files.
@@ -131,7 +183,11 @@ _)" + command.name +
   [[ $before != = ]] || before=${COMP_WORDS[COMP_CWORD-2]}
   [[ $word != = ]] || word=
   for ((i = 1; i < COMP_CWORD; ++i)); do
-    if [[ ${COMP_WORDS[i]} != -* ]]; then command=${COMP_WORDS[i]}; break; fi
+    [[ ${COMP_WORDS[i]} != -* ]] || continue
+    command+=${command:+ }${COMP_WORDS[i]}
+    case $command in )" +
+         groups.substr(groups.empty() ? 0 : 1) +
+         R"() ;; *) break ;; esac
   done
   COMPREPLY=()
   case "$command $before" in
@@ -142,10 +198,10 @@ _)" + command.name +
          R"(  esac
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
-  elif [[ -z $command ]]; then
-    compopt +o default
-    )" + bash_words(joined(names_of(command.subcommands), " ")) +
-         R"(
+  else
+    case $command in
+)" + words +
+         R"(    esac
   fi
 }
 complete -o default -F _)" +
@@ -156,8 +212,8 @@ std::string zsh_completion(const CommandText& command) {
   std::string commands;
   std::string cases;
   for (const CommandText& subcommand : command.subcommands) {
-    commands += " " + shell_word(escaped(subcommand.name, ":") + ":" + subcommand.description);
-    cases += "      " + subcommand.name + ") _arguments" + zsh_options(subcommand) + " ;;\n";
+    commands += " " + zsh_described(subcommand);
+    cases += "      " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;\n";
   }
   return "#compdef " + command.name + "\n# Completes the command " + command.name + R"( in zsh.
 local curcontext=$curcontext state line
@@ -185,8 +241,7 @@ std::string fish_completion(const CommandText& command) {
   for (const OptionText& option : command.options) out += fish_option(option, first);
   for (const CommandText& subcommand : command.subcommands) {
     out += first + " -a " + subcommand.name + " -d " + fish_word(subcommand.description) + "\n";
-    const std::string start = complete + " -n '__fish_seen_subcommand_from " + subcommand.name + "'";
-    for (const OptionText& option : subcommand.options) out += fish_option(option, start);
+    out += fish_subcommand(complete, subcommand);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/bundle_options.h"
@@ -25,17 +26,16 @@ struct ConvertArguments : BundleOptions {
 Result<void> convert_command(const ConvertArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
-  ETSTREAM_ASSIGN(const Layout layout, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
+  ETSTREAM_ASSIGN(const FilePlan plan, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
   if (arguments.dry_run) {
-    print_plan(layout, arguments.json);
+    print_plan(plan, arguments.json);
     return {};
   }
-  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, {arguments.file}));
+  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
   if (arguments.json) {
-    print_json({{"output", arguments.output}, {"format", arguments.format}, {"size", layout.size}});
+    print_json({{"output", arguments.output}, {"format", arguments.format}, {"size", plan.size}});
   } else if (!is_standard_output(arguments.output)) {
-    std::printf("%s: %s, %s\n", arguments.output.c_str(), arguments.format.c_str(),
-                readable_size(layout.size).c_str());
+    say("%s: %s, %s\n", arguments.output.c_str(), arguments.format.c_str(), readable_size(plan.size).c_str());
   }
   return {};
 }

@@ -38,15 +38,16 @@ std::string name_from(const std::string& json, const std::string& file) {
 
 Result<void> decompile_exactly(const DecompileArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
-  for (const std::string& input : arguments.inputs) {
+  ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, "json"));
+  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+    const std::string& input = arguments.inputs[i];
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(input));
-    ETSTREAM_ASSIGN(const std::string path, output_path(arguments, input, "json"));
     const ExactJsonOptions options{.defaults = arguments.defaults,
                                    .identifier = !arguments.raw_binary,
                                    .size_prefixed = arguments.size_prefixed,
                                    .leave_out_over = arguments.leave_out_over,
-                                   .file_name = name_from(path, input)};
-    ETSTREAM_ASSIGN(const auto sink, open_output(path, !arguments.no_sync, {arguments.schema, input}, true));
+                                   .file_name = name_from(paths[i], input)};
+    ETSTREAM_ASSIGN(const auto sink, open_output(paths[i], !arguments.no_sync, true));
     ETSTREAM_TRY(schema.decompile(file, options, *sink));
     ETSTREAM_TRY(sink->commit());
   }
@@ -60,11 +61,13 @@ Result<void> decompile_command(const DecompileArguments& arguments) {
                                  .defaults = arguments.defaults,
                                  .identifier = !arguments.raw_binary,
                                  .size_prefixed = arguments.size_prefixed};
-  for (const std::string& input : arguments.inputs) {
+  ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, "json"));
+  for (std::size_t i = 0; i < arguments.inputs.size(); ++i) {
+    const std::string& input = arguments.inputs[i];
     ETSTREAM_ASSIGN(const auto flatbuffer, content_of(input, kLargestFile));
     ETSTREAM_ASSIGN(const std::string json, schema.decompile(flatbuffer, options, input));
     const auto bytes = std::as_bytes(std::span(json));
-    ETSTREAM_TRY(write_next_to(arguments, input, "json", {bytes.begin(), bytes.end()}, true));
+    ETSTREAM_TRY(write_content(arguments, input, paths[i], {bytes.begin(), bytes.end()}, true));
   }
   return {};
 }

@@ -2,11 +2,11 @@
 //
 // etstream diff A B [--ignore-layout]
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -32,19 +32,19 @@ struct DiffArguments {
 
 void print_differences(const FileDiff& found) {
   if (found.same_bytes) {
-    std::puts("same bytes");
+    say("same bytes\n");
     return;
   }
-  std::puts(found.same_content ? "same content, other layout" : "other content");
+  say("%s\n", found.same_content ? "same content, other layout" : "other content");
   const std::size_t rows = std::min(kMostDifferences, found.differences.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const DiffEntry& one = found.differences[i];
-    std::printf("%s\n  a: %s\n  b: %s\n", one.subject.c_str(), one.in_a.empty() ? "-" : one.in_a.c_str(),
-                one.in_b.empty() ? "-" : one.in_b.c_str());
+    say("%s\n  a: %s\n  b: %s\n", one.subject.c_str(), one.in_a.empty() ? "-" : one.in_a.c_str(),
+        one.in_b.empty() ? "-" : one.in_b.c_str());
   }
   if (rows < found.differences.size()) {
-    std::printf("... and %s; --json lists all\n",
-                counted(found.differences.size() - rows, "more difference").c_str());
+    say("... and %s; --json lists all\n",
+        counted(found.differences.size() - rows, "more difference").c_str());
   }
 }
 
@@ -69,7 +69,7 @@ void add_diff_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<DiffArguments>();
   command
       ->add_option("A", arguments->a,
-                   "A program, a bundle, named data (.pte, .bpte, .ptd), or a file of a checkpoint")
+                   "A program, a bundle, tensor data (.pte, .bpte, .ptd), or a file of a checkpoint")
       ->required();
   command->add_option("B", arguments->b, "Another of the same kind")->required();
   command->add_flag("--ignore-layout", arguments->ignore_layout,

@@ -44,6 +44,18 @@ CommandText describe(const CLI::App& app) {
   return out;
 }
 
+std::vector<CommandText> working_commands(const CommandText& command) {
+  std::vector<CommandText> out;
+  for (const CommandText& subcommand : command.subcommands) {
+    if (subcommand.subcommands.empty()) out.push_back(subcommand);
+    for (CommandText& nested : working_commands(subcommand)) {
+      nested.name = subcommand.name + " " + nested.name;
+      out.push_back(std::move(nested));
+    }
+  }
+  return out;
+}
+
 }  // namespace etstream::cli
 
 int main(int argc, char** argv) {

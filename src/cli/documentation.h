@@ -36,6 +36,10 @@ struct CommandText {
 
 [[nodiscard]] CommandText describe(const CLI::App& app);
 
+/// The subcommands that do something, in order. One that only has subcommands is left out, and these are
+/// named with it: "fat pack".
+[[nodiscard]] std::vector<CommandText> working_commands(const CommandText& command);
+
 [[nodiscard]] std::string manual_page(const CommandText& command);
 /// A section a subcommand, each between the comments `<!-- NAME -->` and `<!-- end -->`.
 [[nodiscard]] std::string markdown_page(const CommandText& command);

@@ -5,16 +5,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
+#include "etstream/case_files.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
-#include "etstream/test_cases.h"
 
 namespace etstream::cli {
 namespace {
@@ -29,33 +31,45 @@ struct ExtractArguments {
   bool no_sync = false;
 };
 
-Result<void> extract_to(const ExtractArguments& arguments, const std::string& path, ByteSource source,
-                        const std::string& what) {
-  const std::string size = readable_size(source.size());
-  ETSTREAM_TRY(write_output(plan_copy(std::move(source), what), path, !arguments.no_sync, {arguments.file}));
-  if (!is_standard_output(path)) std::printf("%s: %s, %s\n", path.c_str(), what.c_str(), size.c_str());
+struct Part {
+  std::string path;  // where it goes
+  std::string what;
+  ByteSource source;
+};
+
+Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Part>& parts) {
+  std::vector<FilePlan> layouts;
+  layouts.reserve(parts.size());
+  for (const Part& part : parts) layouts.push_back(plan_copy(part.source, part.what));
+  std::vector<Output> outputs;
+  outputs.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) outputs.push_back({&layouts[i], parts[i].path});
+  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync));
+  for (const Part& part : parts) {
+    if (is_standard_output(part.path)) continue;
+    say("%s: %s, %s\n", part.path.c_str(), part.what.c_str(), readable_size(part.source.size()).c_str());
+  }
   return {};
 }
 
-Result<void> extract_segment(const ExtractArguments& arguments, const ProgramFile& program) {
+Result<Part> segment_part(const ExtractArguments& arguments, const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   if (*arguments.segment >= segments.size()) {
-    return make_error(ErrorCode::kNotFound, arguments.file, ": there is no segment ", *arguments.segment,
-                      "; the program has ", segments.size());
+    return make_error(ErrorCode::kNotFound, "{}: there is no segment {}; the program has {}", arguments.file,
+                      *arguments.segment, segments.size());
   }
   const SegmentInfo& segment = segments[static_cast<std::size_t>(*arguments.segment)];
   ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
-  return extract_to(arguments, arguments.output, std::move(source), text("segment ", *arguments.segment));
+  return Part{arguments.output, text("segment {}", *arguments.segment), std::move(source)};
 }
 
 Result<void> extract_tensor(const ExtractArguments& arguments) {
-  ETSTREAM_ASSIGN(Checkpoint weights, open_checkpoint(arguments.file));
-  for (CheckpointTensor& tensor : weights.tensors) {
+  ETSTREAM_ASSIGN(const Checkpoint weights, open_checkpoint(arguments.file));
+  for (const CheckpointTensor& tensor : weights.tensors) {
     if (tensor.name != *arguments.tensor) continue;
-    return extract_to(arguments, arguments.output, std::move(tensor.data),
-                      text("data of ", quote(tensor.name)));
+    return extract_to(arguments, {{arguments.output, text("data of {}", quote(tensor.name)), tensor.data}});
   }
-  return make_error(ErrorCode::kNotFound, arguments.file, ": there is no data named ",
+  return make_error(ErrorCode::kNotFound, "{}: there is no data named {}", arguments.file,
                     quote(*arguments.tensor));
 }
 
@@ -65,21 +79,22 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   const auto kind = file_kind(file);
   if (kind && *kind == FileKind::kProgram && arguments.program.empty() && arguments.cases.empty()) {
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
-    return extract_segment(arguments, program);
+    ETSTREAM_ASSIGN(const Part segment, segment_part(arguments, program));
+    return extract_to(arguments, {segment});
   }
   ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
-  if (!arguments.program.empty()) {
-    ETSTREAM_TRY(extract_to(arguments, arguments.program, bundle.program(), "program"));
-  }
+  std::vector<Part> parts;
+  if (!arguments.program.empty()) parts.push_back({arguments.program, "program", bundle.program()});
   if (arguments.segment) {
     ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
-    ETSTREAM_TRY(extract_segment(arguments, program));
+    ETSTREAM_ASSIGN(parts.emplace_back(), segment_part(arguments, program));
   }
+  ETSTREAM_TRY(extract_to(arguments, parts));
   if (!arguments.cases.empty()) {
     ETSTREAM_TRY(
         write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync}, interruptible_progress()));
-    std::printf("%s: test cases of %s, in %s/cases.json\n", arguments.cases.c_str(),
-                counted(bundle.suites().size(), "method").c_str(), arguments.cases.c_str());
+    say("%s: test cases of %s, in %s/cases.json\n", arguments.cases.c_str(),
+        counted(bundle.suites().size(), "method").c_str(), arguments.cases.c_str());
   }
   return {};
 }
@@ -91,7 +106,7 @@ void add_extract_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<ExtractArguments>();
   command
       ->add_option("FILE", arguments->file,
-                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor any file of weights, "
+                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor any checkpoint, "
                    "as for ptd")
       ->required();
   auto* program =

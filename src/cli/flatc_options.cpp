@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "etstream/byte_source.h"
+#include "etstream/input_record.h"
 
 namespace etstream::cli {
 namespace {
@@ -53,33 +54,40 @@ void check_flatc_options(const FlatcOptions& options) {
 Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > limit) {
-    return make_error(ErrorCode::kTooLarge, path, ": ", readable_size(source.size()), ", at most ",
-                      readable_size(limit), " can be taken");
+    return make_error(ErrorCode::kTooLarge, "{}: {}, at most {} can be taken", path,
+                      readable_size(source.size()), readable_size(limit));
   }
   std::vector<std::byte> out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));
   return out;
 }
 
-Result<std::string> output_path(const FlatcOptions& options, const std::string& input,
-                                const std::string& extension) {
-  if (!is_folder(options.output)) return options.output;
+Result<std::vector<std::string>> output_paths(const FlatcOptions& options, const std::string& extension) {
+  // An output may be an input that is not opened yet.
+  if (InputRecord* const inputs = InputRecord::current()) {
+    for (const std::string& input : options.inputs) inputs->add(input);
+  }
+  if (!is_folder(options.output)) return std::vector{options.output};
   std::error_code error;
   std::filesystem::create_directories(options.output, error);
   if (error) {
     return Error{ErrorCode::kIo,
-                 text("cannot make the folder ", quote(options.output), ": ", error.message()),
+                 text("cannot make the folder {}: {}", quote(options.output), error.message()),
                  error.value()};
   }
   const std::filesystem::path folder(options.output);
-  return (folder / std::filesystem::path(input).stem()).string() + '.' + extension;
+  std::vector<std::string> paths;
+  for (const std::string& input : options.inputs) {
+    paths.push_back((folder / std::filesystem::path(input).stem()).string() + '.' + extension);
+  }
+  ETSTREAM_TRY(check_apart(paths));
+  return paths;
 }
 
-Result<void> write_next_to(const FlatcOptions& options, const std::string& input,
-                           const std::string& extension, std::vector<std::byte> content, bool is_text) {
-  ETSTREAM_ASSIGN(const std::string path, output_path(options, input, extension));
-  const Layout layout = plan_copy(ByteSource::owned(std::move(content)), input);
-  return write_outputs({{&layout, path, is_text}}, !options.no_sync, {options.schema, input});
+Result<void> write_content(const FlatcOptions& options, const std::string& input, const std::string& path,
+                           std::vector<std::byte> content, bool is_text) {
+  const FilePlan plan = plan_copy(ByteSource::owned(std::move(content)), input);
+  return write_outputs({{&plan, path, is_text}}, !options.no_sync);
 }
 
 }  // namespace etstream::cli

@@ -8,12 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "etstream/bundled_program_file.h"
-#include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "report/graph_report.h"
@@ -44,13 +45,13 @@ std::string joined(const std::vector<std::string>& words) {
 void print_duplicates(const std::vector<Duplicates>& duplicates) {
   std::uint64_t wasted = 0;
   for (const Duplicates& group : duplicates) wasted += group.wasted();
-  std::printf("\nduplicate bytes: %" PRIu64 "\n", wasted);
+  say("\nduplicate bytes: %" PRIu64 "\n", wasted);
   const std::size_t rows = std::min(kMostParts, duplicates.size());
   for (std::size_t i = 0; i < rows; ++i) {
-    std::printf("%14" PRIu64 "  %s\n", duplicates[i].size, joined(duplicates[i].names).c_str());
+    say("%14" PRIu64 "  %s\n", duplicates[i].size, joined(duplicates[i].names).c_str());
   }
   if (rows < duplicates.size()) {
-    std::printf("%14s and %s; --json lists all\n", "...", counted(duplicates.size() - rows, "more").c_str());
+    say("%14s and %s; --json lists all\n", "...", counted(duplicates.size() - rows, "more").c_str());
   }
 }
 
@@ -58,40 +59,36 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
                const std::string& name) {
   const double share =
       found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
-  std::printf("%14" PRIu64 " %14" PRIu64 " %6" PRIu64 " %5.1f%%  %s\n", offset, size, alignment, share,
-              name.c_str());
+  say("%14" PRIu64 " %14" PRIu64 " %6" PRIu64 " %5.1f%%  %s\n", offset, size, alignment, share, name.c_str());
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
   const std::string version =
-      found.format == FileKind::kSafetensors ? "" : text("version ", found.version, ", ");
-  std::printf("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(),
-              std::string(describe(found.format)).c_str(), version.c_str(), readable_size(found.size).c_str(),
-              found.size);
-  std::printf("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
+      found.format == FileKind::kSafetensors ? "" : text("version {}, ", found.version);
+  say("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(), std::string(describe(found.format)).c_str(),
+      version.c_str(), readable_size(found.size).c_str(), found.size);
+  say("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const FilePart& part = found.parts[i];
     print_row(found, part.offset, part.size, part.alignment, part.name);
   }
   if (rows < found.parts.size()) {
-    std::printf("%14s and %s; --json lists all\n", "...",
-                counted(found.parts.size() - rows, "more part").c_str());
+    say("%14s and %s; --json lists all\n", "...", counted(found.parts.size() - rows, "more part").c_str());
   }
-  std::printf(
-      "%14s %14" PRIu64 " %6s %5.1f%%  tables around them and padding\n", "", found.metadata_size, "",
+  say("%14s %14" PRIu64 " %6s %5.1f%%  tables around them and padding\n", "", found.metadata_size, "",
       found.size == 0 ? 0 : 100 * static_cast<double>(found.metadata_size) / static_cast<double>(found.size));
   for (std::size_t i = 0; i < found.methods.size(); ++i) {
     const MethodInfo& method = found.methods[i];
-    std::printf("\nmethod %s\n  inputs:  %s\n  outputs: %s\n", printable(method.name).c_str(),
-                joined(described(method.inputs)).c_str(), joined(described(method.outputs)).c_str());
+    say("\nmethod %s\n  inputs:  %s\n  outputs: %s\n", printable(method.name).c_str(),
+        joined(described(method.inputs)).c_str(), joined(described(method.outputs)).c_str());
     print_method(found.program->methods[i]);
   }
   if (found.program) print_totals(*found.program);
-  if (!found.suites.empty()) std::printf("\n");
+  if (!found.suites.empty()) say("\n");
   for (const auto& suite : found.suites) {
-    std::printf("test suite of %s: %s\n", suite.method_name.c_str(),
-                counted(suite.test_cases, "case").c_str());
+    say("test suite of %s: %s\n", printable(suite.method_name).c_str(),
+        counted(suite.test_cases, "case").c_str());
   }
 }
 
@@ -99,9 +96,9 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
   ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
   if (arguments.json || arguments.graph_format == "json") {
-    print_json(graph_to_json(graph));
+    write_graph_json(graph, [](std::string_view json) { std::fwrite(json.data(), 1, json.size(), stdout); });
   } else {
-    std::fputs(graph_to_dot(graph).c_str(), stdout);
+    print_to(stdout, graph_to_dot(graph));
   }
   return {};
 }
@@ -109,18 +106,14 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
 Result<void> inspect_command(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   if (arguments.graph) return show_graph(arguments, file);
-  ETSTREAM_ASSIGN(const FileInspection found, inspect(file));
-  std::vector<Duplicates> duplicates;
-  if (arguments.duplicates) {
-    ETSTREAM_ASSIGN(duplicates, find_duplicates(file));
-  }
+  ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = arguments.duplicates}));
   if (arguments.json) {
     auto out = inspection_to_json(arguments.file, found);
-    if (arguments.duplicates) out["duplicates"] = duplicates_to_json(duplicates);
+    if (arguments.duplicates) out["duplicates"] = duplicates_to_json(found.duplicates);
     print_json(out);
   } else {
     print_inspection(arguments.file, found);
-    if (arguments.duplicates) print_duplicates(duplicates);
+    if (arguments.duplicates) print_duplicates(found.duplicates);
   }
   return {};
 }
@@ -129,7 +122,7 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 
 void add_inspect_command(CLI::App& app, Run& run) {
   CLI::App* command =
-      app.add_subcommand("inspect", "Show what a program, a bundle, named data or a checkpoint consists of");
+      app.add_subcommand("inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("FILE", arguments->file, "The file to look into")->required();
   auto* graph = command->add_option("--graph", arguments->graph, "Show this method of the program as a graph")

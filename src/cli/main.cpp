@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/terminal.h"
+#include "etstream/input_record.h"
 
 namespace etstream::cli {
 namespace {
@@ -22,7 +24,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
 int report(const std::string& command, const Error& error, int failed) {
-  std::fprintf(stderr, "etstream %s: %s\n", command.c_str(), with_option_names(error.message).c_str());
+  complain("etstream %s: %s\n", command.c_str(), one_line(with_option_names(error.message)).c_str());
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return failed;
 }
@@ -61,10 +63,11 @@ int run_command(int argc, char** argv) {
     return app->exit(error) == 0 ? 0 : kWrongCommandLine;
   }
   if (app->get_subcommands().empty()) {
-    std::fputs(app->help().c_str(), stderr);
+    print_to(stderr, app->help());
     return kWrongCommandLine;
   }
   const std::string command = app->get_subcommands().front()->get_name();
+  const InputRecord inputs;
   const auto done = run.work();
   if (!done) return report(command, done.error(), run.failed);
   const auto told = close_standard_output();
@@ -78,7 +81,7 @@ int main(int argc, char** argv) {
   try {
     return etstream::cli::run_command(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "etstream: %s\n", error.what());
+    etstream::complain("etstream: %s\n", error.what());
     return etstream::cli::kFailed;
   }
 }

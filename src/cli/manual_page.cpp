@@ -74,33 +74,12 @@ etstream extract model.bpte \-\-program copy.pte \-\-cases cases
 
 /// `text` as roff shows it, to the letter.
 std::string roff(std::string_view text) {
+  static constexpr std::string_view kSpecial = "\\-'\"^~`";
+  static constexpr std::string_view kEscapes[] = {"\\e", "\\-", "\\(aq", "\\(dq", "\\(ha", "\\(ti", "\\(ga"};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '\\':
-        out += "\\e";
-        break;
-      case '-':
-        out += "\\-";
-        break;
-      case '\'':
-        out += "\\(aq";
-        break;
-      case '"':
-        out += "\\(dq";
-        break;
-      case '^':
-        out += "\\(ha";
-        break;
-      case '~':
-        out += "\\(ti";
-        break;
-      case '`':
-        out += "\\(ga";
-        break;
-      default:
-        out += c;
-    }
+    const std::size_t special = kSpecial.find(c);
+    out += special == std::string_view::npos ? std::string(1, c) : std::string(kEscapes[special]);
   }
   return out;
 }
@@ -149,16 +128,16 @@ std::string options(const CommandText& command, bool subcommand) {
 std::string manual_page(const CommandText& command) {
   std::string synopses;
   std::string commands;
-  for (const CommandText& subcommand : command.subcommands) {
+  for (const CommandText& subcommand : working_commands(command)) {
     synopses += (synopses.empty() ? "" : ".br\n") + synopsis(command.name, subcommand);
     commands += ".SS " + roff(command.name + " " + subcommand.name) + "\n" + roff(subcommand.description) +
                 ".\n" + options(subcommand, true);
   }
-  return text(".\\\" SPDX-License-Identifier: BSD-3-Clause\n",
-              ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n",
-              command.name, " \\- write, check, show and take apart ExecuTorch's files\n.SH SYNOPSIS\n.nh\n",
-              synopses, ".hy\n.SH DESCRIPTION\n", kDescription, ".SH OPTIONS\n", options(command, false),
-              ".SH COMMANDS\n", commands, kAfterCommands);
+  return text(
+      ".\\\" SPDX-License-Identifier: BSD-3-Clause\n{}{} \\- write, check, show and take apart ExecuTorch's "
+      "files\n.SH SYNOPSIS\n.nh\n{}.hy\n.SH DESCRIPTION\n{}.SH OPTIONS\n{}.SH COMMANDS\n{}{}",
+      ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n", command.name,
+      synopses, kDescription, options(command, false), commands, kAfterCommands);
 }
 
 }  // namespace etstream::cli

@@ -7,7 +7,7 @@
 namespace etstream::cli {
 namespace {
 
-std::string code(std::string_view words) { return text("`", words, "`"); }
+std::string code(std::string_view words) { return text("`{}`", words); }
 
 /// `words` in a cell of a table, which `|` would end, also in code.
 std::string cell(std::string_view words) {
@@ -39,12 +39,12 @@ std::string synopsis(const CommandText& command) {
 
 std::string markdown_page(const CommandText& command) {
   std::string out;
-  for (const CommandText& subcommand : command.subcommands) {
+  for (const CommandText& subcommand : working_commands(command)) {
     const std::string name = command.name + " " + subcommand.name;
-    out += text("<!-- ", name, " -->\n## ", name, "\n\n", subcommand.description, ".\n\n    ", command.name,
-                " ", synopsis(subcommand), "\n\n| option | |\n|---|---|\n");
+    out += text("<!-- {} -->\n## {}\n\n{}.\n\n    {} {}\n\n| option | |\n|---|---|\n", name, name,
+                subcommand.description, command.name, synopsis(subcommand));
     for (const OptionText& option : subcommand.options) {
-      if (!option.is_help()) out += text("| ", names(option), " | ", cell(option.description), " |\n");
+      if (!option.is_help()) out += text("| {} | {} |\n", names(option), cell(option.description));
     }
     out += "\n<!-- end -->\n";
   }

@@ -13,7 +13,7 @@ namespace etstream::cli {
 /// `message`, with the command's options where it says what to do.
 [[nodiscard]] std::string with_option_names(std::string message);
 
-/// `findings`, each so.
+/// The same for each of `findings`.
 [[nodiscard]] Findings with_option_names(Findings findings);
 
 }  // namespace etstream::cli

@@ -7,27 +7,17 @@
 #include <memory>
 #include <set>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/option_names.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "etstream/input_record.h"
 #include "etstream/sink.h"
 
 namespace etstream::cli {
 namespace {
-
-/// Two outputs at one path would leave one of them.
-Result<void> check_apart(const std::vector<Output>& outputs) {
-  std::set<std::filesystem::path> paths;
-  for (const Output& output : outputs) {
-    std::error_code ignored;
-    if (paths.insert(std::filesystem::weakly_canonical(output.path, ignored)).second) continue;
-    return make_error(ErrorCode::kInvalidArgument, "two outputs are to be ", quote(output.path),
-                      "; give each a name of its own");
-  }
-  return {};
-}
 
 /// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
 /// opening it or writing to it may take for ever.
@@ -51,15 +41,22 @@ bool is_standard_output(std::string_view path) {
   return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
 }
 
-Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                          const std::vector<std::string>& inputs, bool is_text) {
-  const bool to_standard_output = is_standard_output(path);
-  for (const std::string& input : inputs) {
+Result<void> check_apart(const std::vector<std::string>& paths) {
+  std::set<std::filesystem::path> places;
+  for (const std::string& path : paths) {
     std::error_code ignored;
-    if (std::filesystem::equivalent(input, to_standard_output ? "/dev/stdout" : path, ignored)) {
-      return make_error(ErrorCode::kInvalidArgument, "the output ", quote(path), " is the input ",
-                        quote(input), "; give the output another name");
-    }
+    if (places.insert(std::filesystem::weakly_canonical(path, ignored)).second) continue;
+    return make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}; give each a name of its own",
+                      quote(path));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text) {
+  const bool to_standard_output = is_standard_output(path);
+  if (const InputRecord* const inputs = InputRecord::current()) {
+    const auto file = identity_of(to_standard_output ? "/dev/stdout" : path);
+    if (file) ETSTREAM_TRY(inputs->check_output_in_place(*file, path));
   }
   if (to_standard_output) {
     if (!is_text && standard_output_is_a_terminal()) {
@@ -82,38 +79,48 @@ Progress interruptible_progress() {
   };
 }
 
-Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
-                           const std::vector<std::string>& inputs) {
-  ETSTREAM_TRY(check_apart(outputs));
-  // The progress outlives the sinks, which on an interrupt have temporary files to remove.
-  const bool is_plain = std::any_of(outputs.begin(), outputs.end(),
-                                    [](const Output& output) { return is_stream(output.path); });
-  const Progress progress = is_plain ? plain_progress() : interruptible_progress();
-  std::vector<std::unique_ptr<Sink>> written;
+Result<void> write_outputs(const std::vector<Output>& outputs, bool sync) {
+  std::vector<std::string> paths;
+  paths.reserve(outputs.size());
+  for (const Output& output : outputs) paths.push_back(output.path);
+  ETSTREAM_TRY(check_apart(paths));
+  std::vector<const Output*> files;
+  // Streams come first: what has gone there can't be taken back, and an interrupt, which ends the process at
+  // once while it waits for a reader, finds no temporary file.
   for (const Output& output : outputs) {
-    ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, inputs, output.is_text));
-    written.push_back(std::move(sink));
-    ETSTREAM_TRY(write_uncommitted(*output.layout, *written.back(), progress));
+    if (!is_stream(output.path)) {
+      files.push_back(&output);
+      continue;
+    }
+    ETSTREAM_ASSIGN(const auto sink, open_output(output.path, sync, output.is_text));
+    ETSTREAM_TRY(write(*output.plan, *sink, plain_progress()));
   }
-  for (const auto& sink : written) ETSTREAM_TRY(sink->commit());
-  return {};
+  if (files.empty()) return {};
+  // The progress outlives the sinks, which on an interrupt have temporary files to remove.
+  const Progress progress = interruptible_progress();
+  std::vector<std::unique_ptr<Sink>> written;
+  for (const Output* const output : files) {
+    ETSTREAM_ASSIGN(auto sink, open_output(output->path, sync, output->is_text));
+    written.push_back(std::move(sink));
+    ETSTREAM_TRY(write_uncommitted(*output->plan, *written.back(), progress));
+  }
+  return commit_together(written);
 }
 
-Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                          const std::vector<std::string>& inputs) {
-  return write_outputs({{&layout, path}}, sync, inputs);
+Result<void> write_output(const FilePlan& plan, const std::string& path, bool sync) {
+  return write_outputs({{&plan, path}}, sync);
 }
 
 Result<void> require_sound(const std::string& path, const Findings& findings) {
   print(findings);
   if (findings.ok()) return {};
-  return make_error(ErrorCode::kCorrupt, path, ": ", counted(findings.errors.size(), "error"));
+  return make_error(ErrorCode::kCorrupt, "{}: {}", path, counted(findings.errors.size(), "error"));
 }
 
 void print(const Findings& findings) {
   const Findings worded = with_option_names(findings);
-  for (const std::string& error : worded.errors) std::fprintf(stderr, "error: %s\n", error.c_str());
-  for (const std::string& warning : worded.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const std::string& error : worded.errors) complain("error: %s\n", one_line(error).c_str());
+  for (const std::string& warning : worded.warnings) complain("warning: %s\n", one_line(warning).c_str());
 }
 
 }  // namespace etstream::cli

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "etstream/file_plan.h"
 #include "etstream/findings.h"
-#include "etstream/layout.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
@@ -19,28 +19,29 @@ namespace etstream::cli {
 /// Whether a path stands for standard output: -, or one of its names in /dev and /proc.
 [[nodiscard]] bool is_standard_output(std::string_view path);
 
-/// Writes `layout` to `path`, with a progress bar, until it is done or interrupted. One of `inputs`, a file
-/// that the command reads, is refused as the output: it is likely a slip. So is a terminal, but for text.
-[[nodiscard]] Result<void> write_output(const Layout& layout, const std::string& path, bool sync,
-                                        const std::vector<std::string>& inputs);
+/// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. A file that the command
+/// has read is refused as the output: it is likely a slip. So is a terminal, but for text.
+[[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path, bool sync);
 
 /// What goes where.
 struct Output {
-  const Layout* layout = nullptr;
+  const FilePlan* plan = nullptr;
   std::string path;
   bool is_text = false;  // which may go to a terminal
 };
 
-/// The same for several files, none of which is there before all are written; then they come in this order.
-[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
-                                         const std::vector<std::string>& inputs);
+/// The same for several files: all are there in the end, or none is. They come in this order, behind what
+/// goes to streams.
+[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync);
+
+/// Error: kInvalidArgument where two of `paths` are one file.
+[[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);
 
 /// A sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
-[[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync,
-                                                        const std::vector<std::string>& inputs, bool is_text);
+[[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text);
 
-/// A progress function with a bar that stops where the process is interrupted, and that catches interrupts
-/// for as long as it lives: before a temporary file is made, until it is gone.
+/// A progress function with a bar, which stops the writing when the process is interrupted. It catches
+/// interrupts while it lives, so it is made before a temporary file and outlives it.
 [[nodiscard]] Progress interruptible_progress();
 
 /// Prints the findings of `path`. Error: kCorrupt if there are errors among them.

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "report/json_report.h"
 
@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t kMostExtents = 40;
 
 /// The extents that a table shows: the largest, in file order.
-std::vector<const Extent*> rows_of(const Layout& layout) {
+std::vector<const Extent*> rows_of(const FilePlan& plan) {
   std::vector<const Extent*> rows;
-  for (const Extent& extent : layout.extents) rows.push_back(&extent);
+  for (const Extent& extent : plan.extents) rows.push_back(&extent);
   if (rows.size() <= kMostExtents) return rows;
   std::nth_element(rows.begin(), rows.begin() + kMostExtents, rows.end(),
                    [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
@@ -27,51 +27,51 @@ std::vector<const Extent*> rows_of(const Layout& layout) {
   return rows;
 }
 
-nlohmann::ordered_json plan_to_json(const Layout& layout) {
-  nlohmann::ordered_json out = {{"size", layout.size},
-                                {"metadata_size", layout.metadata_size},
-                                {"payload_size", layout.payload_size},
-                                {"memory", layout.memory()},
+nlohmann::ordered_json plan_to_json(const FilePlan& plan) {
+  nlohmann::ordered_json out = {{"size", plan.size},
+                                {"metadata_size", plan.metadata_size},
+                                {"payload_size", plan.payload_size},
+                                {"memory", plan.memory()},
                                 {"extents", nlohmann::ordered_json::array()}};
-  for (const Extent& extent : layout.extents) {
+  for (const Extent& extent : plan.extents) {
     out["extents"].push_back({{"offset", extent.offset},
                               {"size", extent.size()},
                               {"alignment", extent.alignment},
-                              {"label", layout.label(extent)},
+                              {"label", plan.label(extent)},
                               {"source", extent.source.name()}});
   }
   return out;
 }
 
-void print_table(const Layout& layout) {
-  const auto rows = rows_of(layout);
-  std::printf("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
+void print_table(const FilePlan& plan) {
+  const auto rows = rows_of(plan);
+  say("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
   for (const Extent* extent : rows) {
-    std::printf("%14" PRIu64 " %14" PRIu64 " %6" PRIu32 "  %-24s %s\n", extent->offset, extent->size(),
-                extent->alignment, layout.label(*extent).c_str(), extent->source.name().c_str());
+    say("%14" PRIu64 " %14" PRIu64 " %6" PRIu32 "  %-24s %s\n", extent->offset, extent->size(),
+        extent->alignment, plan.label(*extent).c_str(), extent->source.name().c_str());
   }
-  if (rows.size() < layout.extents.size()) {
-    std::printf("... and %s, none larger; --json lists all\n",
-                counted(layout.extents.size() - rows.size(), "smaller extent").c_str());
+  if (rows.size() < plan.extents.size()) {
+    say("... and %s, none larger; --json lists all\n",
+        counted(plan.extents.size() - rows.size(), "smaller extent").c_str());
   }
-  std::printf("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
-              readable_size(layout.size).c_str(), layout.size, readable_size(layout.metadata_size).c_str(),
-              readable_size(layout.memory()).c_str());
+  say("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
+      readable_size(plan.size).c_str(), plan.size, readable_size(plan.metadata_size).c_str(),
+      readable_size(plan.memory()).c_str());
 }
 
 }  // namespace
 
-void print_plan(const Layout& layout, bool as_json, const Layout* weights) {
+void print_plan(const FilePlan& plan, bool as_json, const FilePlan* tensor_data) {
   if (as_json) {
-    nlohmann::ordered_json plan = plan_to_json(layout);
-    if (weights) plan["weights"] = plan_to_json(*weights);
-    print_json(plan);
+    nlohmann::ordered_json report = plan_to_json(plan);
+    if (tensor_data) report["tensor_data"] = plan_to_json(*tensor_data);
+    print_json(report);
     return;
   }
-  print_table(layout);
-  if (!weights) return;
-  std::printf("\nthe weights:\n");
-  print_table(*weights);
+  print_table(plan);
+  if (!tensor_data) return;
+  say("\nthe tensor data:\n");
+  print_table(*tensor_data);
 }
 
 }  // namespace etstream::cli

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/key_rule_options.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
+#include "cli/rename_options.h"
 #include "cli/writer_options.h"
 #include "etstream/checkpoint.h"
 #include "etstream/safetensors.h"
@@ -29,7 +30,7 @@ struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
   std::string format = kWeightFormats.front();
   std::vector<std::string> only;
-  KeyRuleArguments map;
+  RenameArguments rename;
   std::vector<std::string> dtypes;
   bool no_dedup = false;
   std::optional<ExecutorchRelease> as_of;
@@ -45,7 +46,7 @@ Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given
     const auto type = find_scalar_type(name);
     if (!type) {
       return make_error(ErrorCode::kInvalidArgument,
-                        "--dtype: expected a name that torch uses, such as bfloat16, found ", quote(name));
+                        "--dtype: expected a name that torch uses, such as bfloat16, found {}", quote(name));
     }
     rules.push_back({equals == std::string::npos ? "*" : each.substr(0, equals), *type});
   }
@@ -59,7 +60,7 @@ Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
     checkpoints.push_back(std::move(checkpoint));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
-  ETSTREAM_TRY(apply_key_rules(arguments.map, joined, arguments.dry_run));
+  ETSTREAM_TRY(apply_rename_rules(arguments.rename, joined, arguments.dry_run));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
   ETSTREAM_ASSIGN(const auto dtypes, dtype_rules(arguments.dtypes));
   ETSTREAM_TRY(convert(joined, dtypes));
@@ -67,7 +68,7 @@ Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
   return joined;
 }
 
-Result<Layout> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments) {
+Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments) {
   if (arguments.format != kWeightFormats.front()) return plan_safetensors(checkpoint);
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
   return plan(data);
@@ -75,19 +76,18 @@ Result<Layout> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments
 
 Result<void> ptd_command(const PtdArguments& arguments) {
   ETSTREAM_ASSIGN(Checkpoint checkpoint, read_inputs(arguments));
-  const std::vector<std::string> inputs = checkpoint.files;
   const std::size_t tensors = checkpoint.tensors.size();
-  ETSTREAM_ASSIGN(const Layout layout, plan_weights(std::move(checkpoint), arguments));
+  ETSTREAM_ASSIGN(const FilePlan plan, plan_weights(std::move(checkpoint), arguments));
   if (arguments.dry_run) {
-    print_plan(layout, arguments.json);
+    print_plan(plan, arguments.json);
     return {};
   }
-  ETSTREAM_TRY(write_output(layout, arguments.output, !arguments.no_sync, inputs));
+  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
   if (arguments.json) {
-    print_json({{"output", arguments.output}, {"size", layout.size}, {"tensors", tensors}});
+    print_json({{"output", arguments.output}, {"size", plan.size}, {"tensors", tensors}});
   } else if (!is_standard_output(arguments.output)) {
-    std::printf("%s: %s, %s\n", arguments.output.c_str(), counted(tensors, "tensor").c_str(),
-                readable_size(layout.size).c_str());
+    say("%s: %s, %s\n", arguments.output.c_str(), counted(tensors, "tensor").c_str(),
+        readable_size(plan.size).c_str());
   }
   return {};
 }
@@ -96,15 +96,15 @@ Result<void> ptd_command(const PtdArguments& arguments) {
 
 void add_ptd_command(CLI::App& app, Run& run) {
   CLI::App* command =
-      app.add_subcommand("ptd", "Write named data (.ptd) from a checkpoint, or a checkpoint from it");
+      app.add_subcommand("ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it");
   auto arguments = std::make_shared<PtdArguments>();
   command
       ->add_option("FILE", arguments->files,
                    "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
-                   "named data (.ptd)")
+                   "tensor data (.ptd)")
       ->required();
-  add_output_path(*command, *arguments, "The named data", "OUT.ptd");
-  command->add_option("--to", arguments->format, "Write named data, or a safetensors file")
+  add_output_path(*command, *arguments, "The tensor data", "OUT.ptd");
+  command->add_option("--to", arguments->format, "Write tensor data, or a safetensors file")
       ->type_name(CLI::detail::join(kWeightFormats, "|"))
       ->check(CLI::IsMember(kWeightFormats).description(""));
   command
@@ -114,7 +114,7 @@ void add_ptd_command(CLI::App& app, Run& run) {
       ->type_name("GLOB")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_key_rule_options(*command, arguments->map);
+  add_rename_options(*command, arguments->rename);
   command
       ->add_option("--dtype", arguments->dtypes,
                    "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; "

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/key_map.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
@@ -39,7 +39,7 @@ struct PteArguments : OutputOptions {
   std::vector<std::string> constants_from;
   std::string schema;
   std::string segments_from;
-  ProgramLayoutOptions layout;
+  ProgramPlanOptions options;
   ProgramChanges changes;
 };
 
@@ -60,29 +60,28 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& 
 
 /// Or shows the plan. Weights first: a program that needs them is not there before they are.
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
-  Layout weights;
+  FilePlan weights;
   std::vector<Output> outputs;
-  if (planned.weights) {
-    ETSTREAM_ASSIGN(weights, plan(*planned.weights));
+  if (planned.tensor_data) {
+    ETSTREAM_ASSIGN(weights, plan(*planned.tensor_data));
     outputs.push_back({&weights, arguments.constants_to});
   }
   if (arguments.dry_run) {
-    print_plan(planned.program, arguments.json, planned.weights ? &weights : nullptr);
+    print_plan(planned.program, arguments.json, planned.tensor_data ? &weights : nullptr);
     return {};
   }
   outputs.push_back({&planned.program, arguments.output});
-  std::vector<std::string> inputs = arguments.constants_from;
-  inputs.push_back(arguments.file);
-  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync, inputs));
+  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync));
   if (arguments.json) {
     nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
-    if (planned.weights) report["weights"] = {{"output", arguments.constants_to}, {"size", weights.size}};
+    if (planned.tensor_data)
+      report["tensor_data"] = {{"output", arguments.constants_to}, {"size", weights.size}};
     print_json(report);
     return {};
   }
   for (const Output& output : outputs) {
     if (is_standard_output(output.path)) continue;
-    std::printf("%s: %s\n", output.path.c_str(), readable_size(output.layout->size).c_str());
+    say("%s: %s\n", output.path.c_str(), readable_size(output.plan->size).c_str());
   }
   return {};
 }
@@ -99,7 +98,7 @@ Result<ProgramInput> open_input(PteArguments& arguments) {
   }
   const std::string folder = std::filesystem::path(arguments.file).parent_path().string();
   return open_program_input(file, {.folder = folder, .schema = schema, .segments_from = segments_from},
-                            arguments.layout);
+                            arguments.options);
 }
 
 Result<void> pte_command(PteArguments& arguments) {
@@ -111,7 +110,8 @@ Result<void> pte_command(PteArguments& arguments) {
   if (!arguments.constants_to.empty()) {
     arguments.changes.constants_out.emplace();
     if (!arguments.keys.empty()) {
-      ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_key_map(arguments.keys));
+      ETSTREAM_ASSIGN(const ByteSource keys, ByteSource::file(arguments.keys));
+      ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_constant_keys(keys));
     }
   }
   ETSTREAM_ASSIGN(const ProgramPlan planned, plan(std::move(opened), arguments.changes));
@@ -129,7 +129,7 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
                    "Leave out where instructions come from in the model's source");
   auto* to = command
                  .add_option("--constants-to", arguments.constants_to,
-                             "Move constants and named data into a file of weights, which is written too")
+                             "Move constants and named data into a tensor data file, which is written too")
                  ->type_name("WEIGHTS.ptd");
   command
       .add_option("--keys", arguments.keys,
@@ -138,7 +138,7 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
       ->needs(to);
   command
       .add_option("--constants-from", arguments.constants_from,
-                  "Move constants and named data in from a file of weights")
+                  "Move constants and named data in from a tensor data file")
       ->type_name("WEIGHTS.ptd")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -173,13 +173,13 @@ void add_pte_command(CLI::App& app, Run& run) {
                         ->type_name(CLI::detail::join(kDelegatePlaces, "|"))
                         ->check(CLI::IsMember(kDelegatePlaces).description(""));
   command->add_flag(
-      "--extract-constants", arguments->layout.extract_constants,
+      "--extract-constants", arguments->options.extract_constants,
       "Move constants that are inline, in the flatbuffer, into a segment, as ExecuTorch 1.3 and "
       "later need them");
-  command->add_flag("--strict-alignment", arguments->layout.strict_alignment,
+  command->add_flag("--strict-alignment", arguments->options.strict_alignment,
                     "Have both alignments hold in segments too, where ExecuTorch lets them go");
-  add_as_of(*command, arguments->layout.as_of);
-  add_flatbuffers(*command, arguments->layout.vtables);
+  add_as_of(*command, arguments->options.as_of);
+  add_flatbuffers(*command, arguments->options.vtables);
   add_changes(*command, *arguments);
   command
       ->add_option("--schema", arguments->schema,
@@ -192,12 +192,12 @@ void add_pte_command(CLI::App& app, Run& run) {
   add_output_flags(*command, *arguments);
   command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
     check_output(*command, *arguments);
-    ProgramLayoutOptions& layout = arguments->layout;
-    if (!segments->empty()) layout.segment_alignment = arguments->segment_alignment;
-    if (!constants->empty()) layout.constant_tensor_alignment = arguments->constant_tensor_alignment;
-    if (!inline_data->empty()) layout.delegate_alignment = arguments->delegate_alignment;
+    ProgramPlanOptions& options = arguments->options;
+    if (!segments->empty()) options.segment_alignment = arguments->segment_alignment;
+    if (!constants->empty()) options.constant_tensor_alignment = arguments->constant_tensor_alignment;
+    if (!inline_data->empty()) options.delegate_alignment = arguments->delegate_alignment;
     if (!delegates->empty()) {
-      layout.delegates =
+      options.delegates =
           arguments->delegates == kDelegatePlaces.front() ? DelegateData::kInline : DelegateData::kInSegments;
     }
     run = [arguments] { return pte_command(*arguments); };

@@ -4,12 +4,12 @@
 //
 // Exit code: the command's; if it can't be run 127 where there is none, 126 where it is no program, otherwise
 // 125.
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
@@ -32,19 +32,19 @@ std::string heap_library() {
 }
 
 void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
-  std::fprintf(stderr, "etstream run: %.1f s, %s\n", use.seconds,
-               use.processes == 1 ? "1 process" : text(use.processes, " processes").c_str());
+  complain("etstream run: %.1f s, %s\n", use.seconds,
+           use.processes == 1 ? "1 process" : text("{} processes", use.processes).c_str());
   const auto line = [](const char* what, std::uint64_t bytes, const std::string& more) {
-    std::fprintf(stderr, "  %-10s %10s%s\n", what, readable_size(bytes).c_str(), more.c_str());
+    complain("  %-10s %10s%s\n", what, readable_size(bytes).c_str(), more.c_str());
   };
   line("anonymous", use.anonymous, "  at most, all processes together");
   line("resident", use.resident, "  with pages of files, those of the heap among them");
   line("spilled", use.spilled,
-       text("  at a time, ", counted(use.blocks, "block"), " in all, of ", readable_size(options.from),
-            " and more"));
+       text("  at a time, {} in all, of {} and more", counted(use.blocks, "block"),
+            readable_size(options.from)));
   if (use.paged_out != 0)
-    line("paged out", use.paged_out, text("  over the limit of ", readable_size(options.limit)));
-  if (use.refused != 0) std::fprintf(stderr, "  no room for %s\n", counted(use.refused, "block").c_str());
+    line("paged out", use.paged_out, text("  over the limit of {}", readable_size(options.limit)));
+  if (use.refused != 0) complain("  no room for %s\n", counted(use.refused, "block").c_str());
 }
 
 /// As env(1) and others that run a command have it.

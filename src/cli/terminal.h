@@ -12,7 +12,7 @@ inline constexpr int kStandardOutput = 1;
 [[nodiscard]] bool standard_error_is_a_terminal();
 
 /// For as long as it lives, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that
-/// the work can stop in good order. The second one ends the process as ever. One at a time.
+/// the work can stop in good order. The second one ends the process as usual. One at a time.
 class CaughtInterrupts {
  public:
   CaughtInterrupts();
@@ -27,10 +27,10 @@ void die_of_interrupt();
 /// Ends the process by a signal, as another one has ended.
 void die_of(int signal);
 
-/// A reader that goes away, and a limit to the size of files, make a write fail, rather than ending the
-/// process without a word.
+/// Makes a write fail when its reader has gone away, or at a limit to the size of files. By default the
+/// signals SIGPIPE and SIGXFSZ end the process silently.
 void let_writes_fail();
-/// As it was before let_writes_fail(): for a command that takes the process over.
+/// Undoes let_writes_fail(), for a command that takes the process over.
 void let_writes_end_as_before();
 
 /// Opens standard input, output and error where the parent closed them, on what can't be read or written:

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
@@ -31,31 +32,38 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
   }
   ETSTREAM_ASSIGN(const FileFindings findings, verify(file, weights));
-  const auto& outside = findings.external_keys;
+  const auto& external_keys = findings.external_keys;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
     nlohmann::ordered_json report = {{"file", arguments.file},
                                      {"ok", worded.ok()},
                                      {"errors", worded.errors},
                                      {"warnings", worded.warnings}};
-    if (!weights.empty()) report["weights"] = arguments.weights;
-    if (outside) report["external_keys"] = *outside;
+    if (!weights.empty()) report["tensor_data"] = arguments.weights;
+    if (external_keys) {
+      report["external_keys"] = *external_keys;
+      report["unknown_operators"] = findings.unknown_operators;
+    }
     print_json(report);
   } else {
     print(findings);
   }
   const std::string warnings =
-      findings.warnings.empty() ? "" : text(", ", counted(findings.warnings.size(), "warning"));
+      findings.warnings.empty() ? "" : text(", {}", counted(findings.warnings.size(), "warning"));
   if (!findings.ok()) {
-    return make_error(ErrorCode::kCorrupt, arguments.file, ": ", counted(findings.errors.size(), "error"),
-                      warnings);
+    return make_error(ErrorCode::kCorrupt, "{}: {}{}", arguments.file,
+                      counted(findings.errors.size(), "error"), warnings);
   }
   if (arguments.json) return {};
   std::string needed;
-  if (weights.empty() && outside && !outside->empty()) {
-    needed = text(", with ", counted(outside->size(), "key"), " to come from a file of named data");
+  if (weights.empty() && external_keys && !external_keys->empty()) {
+    needed = text(", with {} to come from a tensor data file", counted(external_keys->size(), "key"));
   }
-  std::printf("%s: ok%s%s\n", arguments.file.c_str(), needed.c_str(), warnings.c_str());
+  std::string unknown;
+  if (findings.unknown_operators > 0) {
+    unknown = text(", {} that ExecuTorch has no kernel for", counted(findings.unknown_operators, "operator"));
+  }
+  say("%s: ok%s%s%s\n", arguments.file.c_str(), needed.c_str(), unknown.c_str(), warnings.c_str());
   return {};
 }
 
@@ -63,11 +71,12 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 
 void add_verify_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Check programs, bundles, named data (.pte, .bpte, .ptd) and checkpoints, and that they fit");
+      "verify",
+      "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit");
   auto arguments = std::make_shared<VerifyArguments>();
   command->add_option("FILE", arguments->file, "The file to check")->required();
   command->add_option("WEIGHTS", arguments->weights,
-                      "Files of named data that the program is to run with: whether it gets what it needs");
+                      "Tensor data files that the program is to run with: whether it gets what it needs");
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");
   command->callback([arguments, &run] { run = [arguments] { return verify_command(*arguments); }; });
 }

@@ -23,8 +23,8 @@ Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const By
     const auto start = checked_add(base_offset, offset);
     if (!start || !range_fits(*start, info.size, file.size())) {
       return segment.corrupt(
-          text("a segment inside the file's ", file.size(), " bytes"),
-          text(info.size, " bytes from ", offset, " + the base offset ", base_offset, " on"));
+          text("a segment inside the file's {} bytes", file.size()),
+          text("{} bytes from {} + the base offset {} on", info.size, offset, base_offset));
     }
     info.offset = *start;
     segments.push_back(std::move(info));
@@ -52,28 +52,29 @@ Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
     if (offset < room.metadata_end) {
       // Weights would be read out of the flatbuffer.
       const auto expected =
-          text("no segment before offset ", room.metadata_end, ", where what comes before it ends");
+          text("no segment before offset {}, where what comes before it ends", room.metadata_end);
       add_error(findings, view.corrupt(offset, expected, found).message);
     } else if (offset < end) {
-      warning(offset, text("no segment before offset ", end, ", where what comes before it ends"), found);
+      warning(offset, text("no segment before offset {}, where what comes before it ends", end), found);
     } else {
       ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file, end, offset));
-      if (wrong) warning(wrong->offset, "zero, in the padding before a segment", text(wrong->value));
+      if (wrong)
+        warning(wrong->offset, "zero, in the padding before a segment", std::to_string(wrong->value));
     }
     if (offset % kWeakAlignment != 0) {
-      warning(offset, text("a segment at a multiple of ", kWeakAlignment), "one that is not");
+      warning(offset, text("a segment at a multiple of {}", kWeakAlignment), "one that is not");
     }
     end = std::max(end, offset + segment->size);
   }
   const std::uint64_t announced = room.base_offset + room.data_size;
   if (room.data_size != 0 && announced < end) {
-    warning(room.size_position, text("a segment data size that reaches to ", end, " at least"),
-            text(room.data_size));
+    warning(room.size_position, text("a segment data size that reaches to {} at least", end),
+            std::to_string(room.data_size));
   }
   const std::uint64_t last = std::max(end, announced);
   if (file.size() > last) {
     const std::string found = counted(file.size() - last, "byte") + " that nothing refers to";
-    warning(last, text("the end of ", room.whole), found);
+    warning(last, text("the end of {}", room.whole), found);
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The segments behind a flatbuffer, which programs and files of named data list alike.
+// The segments behind a flatbuffer, which programs and tensor data files list alike.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace etstream {
 
-/// Those that `root` lists, inside `file`, with no use. `base_offset` is that of the header. Errors:
-/// kCorrupt, kIo.
+/// The segments that `root` lists, which are inside `file`; `use` is empty. `base_offset` is that of the
+/// header. Errors: kCorrupt, kIo.
 [[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
                                                              std::uint64_t base_offset);
 

@@ -22,30 +22,31 @@ Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::s
   const auto field = [&](std::size_t offset, auto& out) {
     std::memcpy(&out, bytes.data() + offset, sizeof(out));
   };
-  const auto corrupt = [&](std::size_t offset, const auto&... expected_and_found) {
-    return make_error(ErrorCode::kCorrupt, name, ": offset ", ExtendedHeader::kPosition + offset,
-                      ": extended header: expected ", expected_and_found...);
+  const auto corrupt = [&]<class... Arguments>(std::size_t offset, Template<Arguments...> words,
+                                               const Arguments&... arguments) {
+    return unexpected(ErrorCode::kCorrupt, {name, ExtendedHeader::kPosition + offset, "extended header"},
+                      words, arguments...);
   };
   field(4, header.length);
   if (header.length < ExtendedHeader::kSmallest) {
-    return corrupt(4, "a length of at least ", ExtendedHeader::kSmallest, ", found ", header.length);
+    return corrupt(4, "a length of at least {}, found {}", ExtendedHeader::kSmallest, header.length);
   }
   field(8, header.program_size);
   field(16, header.segment_base_offset);
   if (header.length >= ExtendedHeader::kSize) field(24, header.segment_data_size);
   if (header.program_size > file.size()) {
-    return corrupt(8, "a program size inside the file's ", file.size(), " bytes, found ",
+    return corrupt(8, "a program size inside the file's {} bytes, found {}", file.size(),
                    header.program_size);
   }
   // Segments are each looked at where they are read; older writers left the size out.
   if (header.segment_data_size != 0 &&
       !range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
-    return corrupt(16, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
-                   " bytes from ", header.segment_base_offset, " on");
+    return corrupt(16, "segments inside the file's {} bytes, found {} bytes from {} on", file.size(),
+                   header.segment_data_size, header.segment_base_offset);
   }
   if (header.segment_base_offset != 0 && header.segment_base_offset < header.program_size) {
-    return corrupt(16, "segments behind the program's ", header.program_size, " bytes, found them from ",
-                   header.segment_base_offset, " on");
+    return corrupt(16, "segments behind the program's {} bytes, found them from {} on", header.program_size,
+                   header.segment_base_offset);
   }
   return header;
 }

@@ -32,9 +32,9 @@ struct ExtendedHeader {
   std::uint64_t segment_data_size = 0;
 };
 
-/// That of `file`, which messages call `name`; its ranges are inside the file, segments behind the
-/// flatbuffer, but for a base offset without a data size: segments are checked where they are read. Of length
-/// 0, with the file's size, where there is none. Errors: kCorrupt, kIo.
+/// Reads the header of `file`, which messages call `name`. Its ranges are inside the file, and segments begin
+/// behind the flatbuffer. A base offset without a data size is not checked here, but where segments are read.
+/// A file without a header gives length 0 and the file's size. Errors: kCorrupt, kIo.
 [[nodiscard]] Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::string& name);
 
 /// Fills the first ExtendedHeader::kSize bytes of `out`.

@@ -27,11 +27,13 @@ KindNames names_of(FileKind kind) noexcept {
     case FileKind::kSegmentedBundle:
       return {"segmented_bundle", "segmented bundle (BPS1)"};
     case FileKind::kTensorData:
-      return {"tensor_data", "named data (FT01)"};
+      return {"tensor_data", "tensor data (FT01)"};
     case FileKind::kSafetensors:
       return {"safetensors", "safetensors"};
     case FileKind::kGguf:
       return {"gguf", "GGUF"};
+    case FileKind::kFatContainer:
+      return {"fat_container", "fat container (NFAT)"};
   }
   std::abort();
 }
@@ -47,22 +49,23 @@ Result<FileKind> file_kind(const ByteSource& file) {
   std::array<char, 9> bytes{};
   const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
   if (there < kOffset + 4) {
-    return make_error(ErrorCode::kUnsupported, file.name(), ": is ", counted(file.size(), "byte"),
-                      " long, expected a .pte, .ptd or .bpte file");
+    return make_error(ErrorCode::kUnsupported, "{}: is {} long, expected a .pte, .ptd or .bpte file",
+                      file.name(), counted(file.size(), "byte"));
   }
   ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
   const std::string_view begin(bytes.data(), bytes.size());
   if (begin.starts_with("GGUF")) return FileKind::kGguf;
+  if (begin.starts_with("NFAT")) return FileKind::kFatContainer;
   if (begin.substr(kOffset) == kSafetensors) return FileKind::kSafetensors;
   const std::string_view identifier = begin.substr(kOffset, 4);
   if (identifier == "ET12") return FileKind::kProgram;
   if (identifier == "BP08") return FileKind::kBundledProgram;
   if (identifier == "BPS1") return FileKind::kSegmentedBundle;
   if (identifier == "FT01") return FileKind::kTensorData;
-  return make_error(
-      ErrorCode::kUnsupported, file.name(), ": offset ", kOffset,
-      ": expected the identifier of a program (ET12), of a bundle (BP08, BPS1) or of named data ",
-      "(FT01), found ", quote(identifier));
+  return unexpected(
+      ErrorCode::kUnsupported, {file.name(), kOffset},
+      "the identifier of a program (ET12), of a bundle (BP08, BPS1) or of tensor data (FT01), found {}",
+      quote(identifier));
 }
 
 }  // namespace etstream

@@ -12,6 +12,12 @@ namespace etstream {
 
 Result<TensorLayout> read_tensor_layout(const TableReader& tensor) {
   TensorLayout layout;
+  for (const std::string_view name : {"sizes", "dim_order"}) {
+    ETSTREAM_ASSIGN(const auto vector, tensor.vector(name));
+    if (!vector || vector->count <= kMostDimensions) continue;
+    return tensor.corrupt(text("at most {} dimensions in {}.{}", kMostDimensions, tensor.type_name(), name),
+                          text("{}", vector->count));
+  }
   ETSTREAM_ASSIGN(layout.scalar_type, tensor.scalar<ScalarType>("scalar_type"));
   ETSTREAM_ASSIGN(layout.sizes, tensor.values<std::int32_t>("sizes"));
   ETSTREAM_ASSIGN(layout.dim_order, tensor.values<std::uint8_t>("dim_order"));
@@ -29,16 +35,16 @@ Result<std::optional<std::uint64_t>> check_shape(const FlatbufferView& view, con
   ETSTREAM_ASSIGN(const auto order_vector, tensor.vector("dim_order"));
   const std::uint64_t dimensions = sizes_vector ? sizes_vector->count : 0;
   if (!sizes_vector || dimensions > kMostDimensions) {
-    return error(text(table, ".sizes of at most ", kMostDimensions, " dimensions"),
-                 sizes_vector ? text(dimensions) : "none");
+    return error(text("{}.sizes of at most {} dimensions", table, kMostDimensions),
+                 sizes_vector ? std::to_string(dimensions) : "none");
   }
   if (!order_vector || order_vector->count != dimensions) {
-    return error(text(table, ".dim_order of ", dimensions, " dimensions"),
-                 order_vector ? text(order_vector->count) : "none");
+    return error(text("{}.dim_order of {} dimensions", table, dimensions),
+                 order_vector ? std::to_string(order_vector->count) : "none");
   }
   ETSTREAM_ASSIGN(const auto sizes, tensor.values<std::int32_t>("sizes"));
   ETSTREAM_ASSIGN(const auto order, tensor.values<std::uint8_t>("dim_order"));
-  if (!is_permutation(order, dimensions)) error(text(table, ".dim_order that is a permutation"), "another");
+  if (!is_permutation(order, dimensions)) error(text("{}.dim_order that is a permutation", table), "another");
   ETSTREAM_ASSIGN(const auto type, tensor.scalar<ScalarType>("scalar_type"));
   const auto bytes = byte_size(type, sizes);
   if (!bytes) return error("a tensor of known type and size", bytes.error().message);

@@ -16,7 +16,7 @@ namespace etstream {
 [[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor);
 
 /// Adds to `findings` what is wrong with the shape of a table with scalar_type, sizes and dim_order, and
-/// gives the bytes that its data takes; none where they can't be told.
+/// returns how many bytes its data takes; none where the table does not tell.
 [[nodiscard]] Result<std::optional<std::uint64_t>> check_shape(const FlatbufferView& view,
                                                                const TableReader& tensor, Findings& findings);
 

@@ -18,7 +18,7 @@ namespace etstream {
 namespace runtime = ::executorch::runtime;
 
 /// In the order in which they are made; the method goes first, as it points into all others.
-struct LoadedMethod::Parts {
+struct LoadedMethod::Impl {
   std::vector<AlignedBuffer> buffers;
   std::vector<runtime::Span<std::uint8_t>> spans;
   std::optional<runtime::HierarchicalAllocator> planned_memory;
@@ -32,16 +32,16 @@ struct LoadedMethod::Parts {
       const auto size = meta.memory_planned_buffer_size(i);
       const auto device = meta.memory_planned_buffer_device(i);
       if (!size.ok() || *size < 0) {
-        return make_error(ErrorCode::kCorrupt, where, "planned buffer ", i, " has no size");
+        return make_error(ErrorCode::kCorrupt, "{}planned buffer {} has no size", where, i);
       }
       if (device.ok() && !device->is_cpu()) {
-        return make_error(ErrorCode::kUnsupported, where, "planned buffer ", i,
-                          " is not in the CPU's memory");
+        return make_error(ErrorCode::kUnsupported, "{}planned buffer {} is not in the CPU's memory", where,
+                          i);
       }
       auto buffer = AlignedBuffer::allocate(static_cast<std::size_t>(*size));
       if (!buffer) {
-        return make_error(ErrorCode::kOutOfMemory, where, "no memory for a planned buffer of ", *size,
-                          " bytes");
+        return make_error(ErrorCode::kOutOfMemory, "{}no memory for a planned buffer of {} bytes", where,
+                          *size);
       }
       buffers.push_back(*std::move(buffer));
       const auto bytes = buffers.back().bytes();
@@ -55,26 +55,26 @@ struct LoadedMethod::Parts {
   }
 };
 
-LoadedMethod::LoadedMethod(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LoadedMethod::LoadedMethod(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LoadedMethod::LoadedMethod(LoadedMethod&&) noexcept = default;
 LoadedMethod& LoadedMethod::operator=(LoadedMethod&&) noexcept = default;
 LoadedMethod::~LoadedMethod() = default;
 
-runtime::Method& LoadedMethod::method() noexcept { return *parts_->method; }
+runtime::Method& LoadedMethod::method() noexcept { return *impl_->method; }
 
 Result<LoadedMethod> LoadedMethod::load(const runtime::Program& program, const std::string& name,
                                         const runtime::NamedDataMap* named_data) {
   return without_exceptions([&]() -> Result<LoadedMethod> {
     runtime::runtime_init();
-    const std::string where = text("method ", quote(name), ": ");
+    const std::string where = text("method {}: ", quote(name));
     const auto meta = program.method_meta(name.c_str());
-    if (!meta.ok()) return make_error(ErrorCode::kNotFound, where, "the program has no such method");
-    auto parts = std::make_unique<Parts>();
-    ETSTREAM_TRY(parts->allocate(*meta, where));
-    auto method = program.load_method(name.c_str(), &*parts->memory_manager, nullptr, named_data);
-    if (!method.ok()) return runtime_error(method.error(), where, "could not be loaded");
-    parts->method.emplace(std::move(*method));
-    return LoadedMethod(std::move(parts));
+    if (!meta.ok()) return make_error(ErrorCode::kNotFound, "{}the program has no such method", where);
+    auto impl = std::make_unique<Impl>();
+    ETSTREAM_TRY(impl->allocate(*meta, where));
+    auto method = program.load_method(name.c_str(), &*impl->memory_manager, nullptr, named_data);
+    if (!method.ok()) return runtime_error(method.error(), text("{}could not be loaded", where));
+    impl->method.emplace(std::move(*method));
+    return LoadedMethod(std::move(impl));
   });
 }
 

@@ -24,7 +24,7 @@ namespace runtime = ::executorch::runtime;
 constexpr std::uint64_t kLeastAlignment = 16;
 
 Error system_error(int number, std::string_view what, const std::string& name) {
-  return {ErrorCode::kIo, text(what, " ", quote(name), ": ", std::generic_category().message(number)),
+  return {ErrorCode::kIo, text("{} {}: {}", what, quote(name), std::generic_category().message(number)),
           number};
 }
 
@@ -45,8 +45,8 @@ class Mapping {
     const auto before = static_cast<std::size_t>(range.offset % page_size());
     const auto length = checked_add<std::uint64_t>(range.size, before);
     if (!length || *length > std::numeric_limits<std::size_t>::max()) {
-      return make_error(ErrorCode::kTooLarge, "a program of ", range.size,
-                        " bytes is larger than this machine's address space");
+      return make_error(ErrorCode::kTooLarge,
+                        "a program of {} bytes is larger than this machine's address space", range.size);
     }
     const auto mapped = static_cast<std::size_t>(*length);
     // Private, and never written: a page of it is the page cache's until someone writes to the file.
@@ -135,10 +135,11 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
     alignment = std::max(alignment, std::min<std::uint64_t>(own, page_size()));
   }
   if (offset % alignment == 0) return {};
-  return make_error(ErrorCode::kUnsupported, program.name(), ": the program is at offset ", offset,
-                    ", and to be used where it lies it has to be at a multiple of ", alignment,
-                    ", as its segments are in it; convert to a segmented bundle, or bundle with "
-                    "program_alignment 4096");
+  return make_error(
+      ErrorCode::kUnsupported,
+      "{}: the program is at offset {}, and to be used where it lies it has to be at a multiple of {}, as "
+      "its segments are in it; convert to a segmented bundle, or bundle with program_alignment 4096",
+      program.name(), offset, alignment);
 }
 
 }  // namespace

@@ -76,8 +76,9 @@ class ProgramLoader final : public runtime::DataLoader {
 Result<std::unique_ptr<runtime::DataLoader>> open_program_loader(ByteSource program) {
   return without_exceptions([&]() -> Result<std::unique_ptr<runtime::DataLoader>> {
     if (program.size() > std::numeric_limits<std::size_t>::max()) {
-      return make_error(ErrorCode::kTooLarge, program.name(), ": a program of ", program.size(),
-                        " bytes is larger than this machine's address space");
+      return make_error(ErrorCode::kTooLarge,
+                        "{}: a program of {} bytes is larger than this machine's address space",
+                        program.name(), program.size());
     }
     return std::unique_ptr<runtime::DataLoader>(std::make_unique<ProgramLoader>(std::move(program)));
   });

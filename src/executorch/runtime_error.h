@@ -11,8 +11,7 @@
 namespace etstream {
 
 /// "`what`: ExecuTorch says InvalidProgram (0x23)".
-template <class... Pieces>
-[[nodiscard]] Error runtime_error(executorch::runtime::Error error, const Pieces&... what) {
+[[nodiscard]] inline Error runtime_error(executorch::runtime::Error error, std::string_view what) {
   using Code = executorch::runtime::Error;
   const bool memory = error == Code::MemoryAllocationFailed || error == Code::OutOfResources;
   const bool missing = error == Code::OperatorMissing || error == Code::NotSupported ||
@@ -22,7 +21,7 @@ template <class... Pieces>
                          : error == Code::InvalidArgument ? ErrorCode::kInvalidArgument
                          : error == Code::AccessFailed    ? ErrorCode::kIo
                                                           : ErrorCode::kCorrupt;
-  return make_error(code, what..., ": ExecuTorch says ", executorch::runtime::to_string(error));
+  return make_error(code, "{}: ExecuTorch says {}", what, executorch::runtime::to_string(error));
 }
 
 }  // namespace etstream

@@ -7,14 +7,14 @@
 
 namespace etstream {
 
-std::size_t EditedValues::PlaceHash::operator()(const Place& place) const noexcept {
+std::size_t EditedValues::EditedFieldHash::operator()(const EditedField& edited) const noexcept {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
-  return std::hash<std::uint64_t>()((place.node * kOdd) ^ (place.table << 16 | place.field));
+  return std::hash<std::uint64_t>()((edited.node * kOdd) ^ (edited.table << 16 | edited.field));
 }
 
 void EditedValues::set(ValueNode table, const BoundField& field, FieldValue value) {
   edited_[field.table] |= std::uint64_t{1} << (field.index % 64);
-  edits_.insert_or_assign(Place{table.index, field.table, field.index}, std::move(value));
+  edits_.insert_or_assign(EditedField{table.index, field.table, field.index}, std::move(value));
 }
 
 FieldValue EditedValues::tables(std::vector<ValueNode> elements) {
@@ -33,7 +33,7 @@ FieldValue EditedValues::string(std::string_view characters) {
 
 Result<FieldValue> EditedValues::field(ValueNode node, std::size_t table, std::size_t field) {
   if ((edited_[table] >> (field % 64) & 1) != 0) {
-    const auto edit = edits_.find(Place{node.index, table, field});
+    const auto edit = edits_.find(EditedField{node.index, table, field});
     if (edit != edits_.end()) return edit->second;
   }
   if (node.index >= kFirstAdded) return FieldValue(AbsentValue{});

@@ -20,10 +20,10 @@
 
 namespace etstream {
 
-/// A node is a table of the flatbuffer, by its position (node_at), or one that was added. What no edit
-/// names is as it is in the flatbuffer, absent in a table that was added. Values that set() takes live as
-/// long as the reader: those of tables(), scalars(), bytes() and string() do. Memory: about 100 bytes an
-/// edit. May be packed any number of times. The view outlives it.
+/// A node is a table of the flatbuffer, by its position (node_at), or one that was added. A field
+/// that is not edited has its value in the flatbuffer, or none in a table that was added. Values that set()
+/// takes live as long as the reader: those of tables(), scalars(), bytes() and string() do. Memory: about 100
+/// bytes an edit. May be packed any number of times. The view outlives it.
 class EditedValues final : public ValueReader {
  public:
   EditedValues(const FlatbufferView& view, const TableView& root)
@@ -46,23 +46,23 @@ class EditedValues final : public ValueReader {
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 
  private:
-  /// Behind every position in a flatbuffer.
+  /// Larger than any position in a flatbuffer.
   static constexpr std::uint64_t kFirstAdded = std::uint64_t{1} << 32;
-  struct Place {
+  struct EditedField {
     std::uint64_t node = 0;
     std::size_t table = 0;
     std::size_t field = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const EditedField&) const = default;
   };
-  struct PlaceHash {
-    std::size_t operator()(const Place& place) const noexcept;
+  struct EditedFieldHash {
+    std::size_t operator()(const EditedField& edited) const noexcept;
   };
 
   FieldValue bytes(std::span<const std::byte> bytes);
 
   FlatbufferValueReader read_;
   std::uint64_t added_ = 0;
-  std::unordered_map<Place, FieldValue, PlaceHash> edits_;
+  std::unordered_map<EditedField, FieldValue, EditedFieldHash> edits_;
   std::vector<std::uint64_t> edited_;  // by table type: the fields that some edit names, a bit each
   std::deque<std::vector<ValueNode>> vectors_;
   std::deque<std::vector<std::byte>> bytes_;

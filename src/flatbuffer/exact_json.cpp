@@ -14,21 +14,13 @@
 
 namespace etstream {
 
-struct ExactJson::State {
-  Schema schema;
-  Schema without_identifier;
-};
+struct ExactJson::State : LoadedSchema {};
 
 Result<ExactJson> ExactJson::open(const std::string& schema,
                                   const std::vector<std::string>& include_folders) {
   return without_exceptions([&]() -> Result<ExactJson> {
-    ETSTREAM_ASSIGN(const auto binary, compile_schema(schema, include_folders));
-    auto loaded = Schema::from_binary(binary);
-    if (!loaded) return make_error(loaded.error().code, schema, ": ", loaded.error().message);
-    auto state = std::make_shared<State>();
-    state->schema = std::move(loaded).value();
-    state->without_identifier = state->schema;
-    state->without_identifier.clear_identifier();
+    ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(schema, include_folders));
+    auto state = std::make_shared<const State>(State{std::move(loaded)});
     return ExactJson(std::move(state));
   });
 }
@@ -50,13 +42,15 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
   });
 }
 
-Result<Layout> ExactJson::compile(const ByteSource& json, const std::string& folder,
-                                  FlatbufferOrder order) const {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> ExactJson::compile(const ByteSource& json, const std::string& folder,
+                                    FlatbufferOrder order) const {
+  return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(state_->schema, json, folder));
     const bool is_flatc = order == FlatbufferOrder::kFlatc;
     return pack(state_->schema, *values, {.order = is_flatc ? ObjectOrder::kFlatc : ObjectOrder::kObjectApi});
   });
 }
+
+const std::string& ExactJson::file_extension() const noexcept { return state_->file_extension; }
 
 }  // namespace etstream

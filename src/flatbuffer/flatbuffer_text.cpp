@@ -20,10 +20,8 @@ using ByteVector = std::vector<std::byte>;
 
 }  // namespace
 
-struct FlatbufferText::State {
+struct FlatbufferText::State : LoadedSchema {
   std::string path;
-  Schema schema;
-  Schema without_identifier;
   bool raises_alignments = false;
   std::unique_ptr<ParserPool> parsers;
 };
@@ -31,19 +29,14 @@ struct FlatbufferText::State {
 Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
                                             const std::vector<std::string>& include_folders) {
   return without_exceptions([&]() -> Result<FlatbufferText> {
-    auto state = std::make_shared<State>();
-    state->path = schema;
-    ETSTREAM_ASSIGN(ByteVector binary, compile_schema(schema, include_folders));
-    auto loaded = Schema::from_binary(binary);
-    if (!loaded) return make_error(loaded.error().code, schema, ": ", loaded.error().message);
-    state->schema = std::move(loaded).value();
-    state->without_identifier = state->schema;
-    state->without_identifier.clear_identifier();
-    ETSTREAM_ASSIGN(state->parsers, ParserPool::open(std::move(binary), schema));
+    ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(schema, include_folders));
+    auto state = std::make_shared<State>(State{std::move(loaded), schema, false, nullptr});
+    ETSTREAM_ASSIGN(state->parsers, ParserPool::open(std::move(state->binary), schema));
     state->raises_alignments = has_alignment_over(state->schema, kLargestParserAlignment);
     if (state->raises_alignments && !state->parsers->nested_field().empty()) {
-      return make_error(ErrorCode::kUnsupported, schema, ": a force_align over ", kLargestParserAlignment,
-                        " in a schema with a flatbuffer in another, ", state->parsers->nested_field());
+      return make_error(ErrorCode::kUnsupported,
+                        "{}: a force_align over {} in a schema with a flatbuffer in another, {}", schema,
+                        kLargestParserAlignment, state->parsers->nested_field());
     }
     return FlatbufferText(std::move(state));
   });
@@ -52,11 +45,11 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
 Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::string& name) const {
   return without_exceptions([&]() -> Result<ByteVector> {
     if (json.size() > kLargestJson) {
-      return make_error(ErrorCode::kTooLarge, name, ": ", readable_size(json.size()), " of JSON, at most ",
-                        readable_size(kLargestJson), " can be compiled");
+      return make_error(ErrorCode::kTooLarge, "{}: {} of JSON, at most {} can be compiled", name,
+                        readable_size(json.size()), readable_size(kLargestJson));
     }
     if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
-      return make_error(ErrorCode::kCorrupt, name, ": expected JSON, found a zero byte at offset ", zero);
+      return make_error(ErrorCode::kCorrupt, "{}: expected JSON, found a zero byte at offset {}", name, zero);
     }
     ETSTREAM_ASSIGN(auto parser, state_->parsers->take());
     if (!parser->ParseJson(std::string(json).c_str(), name.c_str())) return parser_error(*parser);
@@ -75,12 +68,14 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
   return without_exceptions([&]() -> Result<std::string> {
     const State& state = *state_;
     if (!state.parsers->nested_field().empty()) {
-      return make_error(ErrorCode::kUnsupported, name, ": ", state.path, " has a flatbuffer in another, ",
-                        state.parsers->nested_field(), ", which is not checked and so not made text");
+      return make_error(ErrorCode::kUnsupported,
+                        "{}: {} has a flatbuffer in another, {}, which is not checked and so not made text",
+                        name, state.path, state.parsers->nested_field());
     }
     if (options.identifier && state.schema.identifier().empty()) {
-      return make_error(ErrorCode::kUnsupported, name, ": ", state.path,
-                        " has no file_identifier to look for; identifier = false does without");
+      return make_error(ErrorCode::kUnsupported,
+                        "{}: {} has no file_identifier to look for; identifier = false does without", name,
+                        state.path);
     }
     // A copy, so that what was checked is what is read.
     ByteVector bytes;
@@ -98,16 +93,14 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     parser->opts.output_default_scalars_in_json = options.defaults;
     std::string out;
     if (!flatbuffers::GenerateText(*parser, bytes.data(), &out)) {
-      return make_error(ErrorCode::kCorrupt, name,
-                        ": a string that is not UTF-8, or nothing in a vector of unions");
+      return make_error(ErrorCode::kCorrupt,
+                        "{}: a string that is not UTF-8, or nothing in a vector of unions", name);
     }
     state.parsers->give_back(std::move(parser));
     return out;
   });
 }
 
-const std::string& FlatbufferText::file_extension() const noexcept {
-  return state_->parsers->file_extension();
-}
+const std::string& FlatbufferText::file_extension() const noexcept { return state_->file_extension; }
 
 }  // namespace etstream

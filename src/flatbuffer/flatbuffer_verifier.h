@@ -22,9 +22,9 @@ struct UsedRange {
   std::uint64_t end = 0;
 };
 
-/// What those who do more with a file than read its objects need.
+/// Further checks, for callers that do more with a file than read its objects.
 struct FlatbufferChecks {
-  /// Vectors of bytes are shared no more than other objects, for those who go through their elements.
+  /// Sharing of vectors of bytes is limited as that of other objects: for callers that walk their elements.
   bool walks_bytes = false;
   /// A union with a value has a type: FlatBuffers' text takes what is before a union for its type.
   bool typed_unions = false;
@@ -36,13 +36,13 @@ struct FlatbufferChecks {
 
 /// What no builder leaves in a flatbuffer, though any reader takes it: an end that is not aligned, objects on
 /// each other, vectors whose elements are not aligned, bytes that are no object's. And fields that the schema
-/// lacks, which so are not read. `also_used` are ranges that belong to no object, such as an extended header.
-/// One sentence a kind, on the first that is found. Memory: 16 bytes for each object that is reached, and 48
-/// more for each vtable. Errors: those of verify_flatbuffer().
+/// lacks, and which nobody reads. `also_used` are ranges that belong to no object, such as an extended
+/// header. One sentence a kind, on the first that is found. Memory: 16 bytes for each object that is reached,
+/// and 48 more for each vtable. Errors: those of verify_flatbuffer().
 [[nodiscard]] Result<std::vector<std::string>> find_flaws_of_layout(
     const FlatbufferView& view, const std::vector<UsedRange>& also_used = {});
 
-/// The first field of a table that the schema lacks, in a sentence: who writes the values anew would lose it.
+/// The first field of a table that the schema lacks, in a sentence: writing the values again would lose it.
 /// Memory: 48 bytes for each vtable. Errors: those of verify_flatbuffer().
 [[nodiscard]] Result<std::optional<std::string>> find_unknown_field(const FlatbufferView& view);
 

@@ -29,12 +29,12 @@ Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource fil
   if (size < kIdentifierPosition + found.size()) {
     return view.corrupt(
         0,
-        schema.identifier().empty() ? "a flatbuffer" : text("a file with identifier ", schema.identifier()),
+        schema.identifier().empty() ? "a flatbuffer" : text("a file with identifier {}", schema.identifier()),
         counted(size, "byte"));
   }
   ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(found))));
   if (!schema.identifier().empty() && std::string_view(found.data(), found.size()) != schema.identifier()) {
-    return view.corrupt(kIdentifierPosition, text("identifier ", quote(schema.identifier())),
+    return view.corrupt(kIdentifierPosition, text("identifier {}", quote(schema.identifier())),
                         quote({found.data(), found.size()}));
   }
   ETSTREAM_TRY(view.root());
@@ -59,7 +59,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   // The vtable lies that much before the table; behind it where the number is negative.
   const std::int64_t vtable = static_cast<std::int64_t>(position) - distance;
   const auto out_of_place = [&](std::string_view expected) {
-    return corrupt(position, text("the distance to a vtable ", expected), text(distance));
+    return corrupt(position, text("the distance to a vtable {}", expected), std::to_string(distance));
   };
   if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
   out.vtable = static_cast<std::uint64_t>(vtable);
@@ -71,7 +71,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   ETSTREAM_TRY(read(out.vtable, entry_bytes.first(std::min<std::uint64_t>(behind, entry_bytes.size()))));
   out.vtable_size = entries[0];
   if (out.vtable_size % 2 != 0 || !range_fits(out.vtable, out.vtable_size, file().size())) {
-    return corrupt(out.vtable, "an even vtable size, inside the file", text(out.vtable_size));
+    return corrupt(out.vtable, "an even vtable size, inside the file", std::to_string(out.vtable_size));
   }
   std::copy(entries.begin() + 2, entries.end(), out.offsets.begin());
   return out;
@@ -92,10 +92,10 @@ Result<std::optional<std::uint64_t>> FlatbufferView::find(const TableView& table
   const std::uint64_t alignment = is_inline(field.kind) ? field.natural_alignment : kOffsetSize;
   const std::uint64_t position = table.position + offset;
   if (!range_fits(position, width, file().size()) || position % alignment != 0) {
-    return corrupt(table.vtable + slot,
-                   text("the offset of ", field.name, " in the table at ", table.position,
-                        ", aligned and inside the file"),
-                   text(offset));
+    return corrupt(
+        table.vtable + slot,
+        text("the offset of {} in the table at {}, aligned and inside the file", field.name, table.position),
+        std::to_string(offset));
   }
   return std::optional(position);
 }
@@ -163,7 +163,7 @@ Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table,
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position && type == 0) return std::optional<MemberView>();
   if (!position) {
-    return corrupt(table.position, text("a value of the union ", declared.name, ".", field.name), "nothing");
+    return corrupt(table.position, text("a value of the union {}.{}", declared.name, field.name), "nothing");
   }
   ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
   if (type == 0) {
@@ -180,8 +180,8 @@ Result<MemberView> FlatbufferView::member_of(const TableType& declared, const Fi
                                              const Offset& offset) const {
   const UnionMember* member = schema_->unions()[field.type].member(type);
   if (!member) {
-    return corrupt(type_position, text("a known type of the union ", declared.name, ".", field.name),
-                   text(type));
+    return corrupt(type_position, text("a known type of the union {}.{}", declared.name, field.name),
+                   std::to_string(type));
   }
   const bool is_struct = member->kind == FieldKind::kStruct;
   ETSTREAM_ASSIGN(const std::uint64_t target,
@@ -203,8 +203,8 @@ Result<std::optional<MemberView>> FlatbufferView::member_at(const TableType& dec
                                                             const VectorView& types, const VectorView& vector,
                                                             std::uint64_t i) const {
   if (types.count != vector.count) {
-    return corrupt(types.position, text("a type for each of the ", vector.count, " unions in ", field.name),
-                   text(types.count));
+    return corrupt(types.position, text("a type for each of the {} unions in {}", vector.count, field.name),
+                   std::to_string(types.count));
   }
   ETSTREAM_ASSIGN(const std::uint64_t type, read_bits(types.elements() + i, 1));
   if (type == 0) return std::optional<MemberView>();
@@ -236,8 +236,7 @@ Result<void> FlatbufferView::read(std::uint64_t position, std::span<std::byte> o
 
 Error FlatbufferView::corrupt(std::uint64_t position, std::string_view expected,
                               std::string_view found) const {
-  return make_error(ErrorCode::kCorrupt, name(), ": offset ", position, ": expected ", expected, ", found ",
-                    found);
+  return unexpected(ErrorCode::kCorrupt, {name(), position}, "{}, found {}", expected, found);
 }
 
 Result<std::uint64_t> FlatbufferView::bits_in(const TableView& table, std::uint64_t position,
@@ -271,8 +270,8 @@ Result<std::uint64_t> FlatbufferView::follow(const Offset& offset, std::uint64_t
   const std::uint64_t target = offset.position + offset.distance;
   if (offset.distance == 0 || target % alignment != 0 || !range_fits(target, size, file().size())) {
     return corrupt(offset.position,
-                   text("an offset to a multiple of ", alignment, " further on inside the file"),
-                   text(offset.distance));
+                   text("an offset to a multiple of {} further on inside the file", alignment),
+                   std::to_string(offset.distance));
   }
   return target;
 }
@@ -282,9 +281,9 @@ Result<VectorView> FlatbufferView::vector_at(std::uint64_t position, std::uint64
   const VectorView found{position, static_cast<std::uint32_t>(count)};
   if (!range_fits(found.elements(), count * element_size, file().size())) {
     return corrupt(position,
-                   text("the length of a vector of elements of ", counted(element_size, "byte"),
-                        " that is inside the file"),
-                   text(count));
+                   text("the length of a vector of elements of {} that is inside the file",
+                        counted(element_size, "byte")),
+                   std::to_string(count));
   }
   return found;
 }
@@ -293,14 +292,14 @@ Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
   ETSTREAM_ASSIGN(const VectorView found, vector_at(position, 1));
   const std::uint64_t end = found.elements() + found.count;
   ETSTREAM_ASSIGN(const std::uint64_t last, read_bits(end, 1));
-  if (last != 0) return corrupt(end, "the zero that ends a string", text(last));
+  if (last != 0) return corrupt(end, "the zero that ends a string", std::to_string(last));
   return found;
 }
 
 Result<void> FlatbufferView::check_small(const VectorView& vector, std::uint64_t element_size) const {
   if (vector.count * element_size <= kMostBytesInMemory) return {};
-  return make_error(ErrorCode::kTooLarge, name(), ": offset ", vector.position, ": a string or list of ",
-                    vector.count * element_size, " bytes, expected at most ", kMostBytesInMemory);
+  return make_error(ErrorCode::kTooLarge, "{}: offset {}: a string or list of {} bytes, expected at most {}",
+                    name(), vector.position, vector.count * element_size, kMostBytesInMemory);
 }
 
 }  // namespace etstream

@@ -25,6 +25,8 @@
 namespace etstream {
 
 inline constexpr std::uint64_t kOffsetSize = 4;
+/// Of a vector or string: how many elements follow.
+inline constexpr std::uint64_t kCountSize = 4;
 /// Of a vtable: its size and the table's, before the fields' offsets.
 inline constexpr std::uint64_t kVtableHeader = 4;
 
@@ -45,7 +47,7 @@ struct VectorView {
   std::uint64_t position = 0;  // of the length; the elements follow it
   std::uint32_t count = 0;
 
-  [[nodiscard]] std::uint64_t elements() const noexcept { return position + 4; }
+  [[nodiscard]] std::uint64_t elements() const noexcept { return position + kCountSize; }
 };
 
 /// What a union holds.

@@ -94,13 +94,13 @@ std::optional<std::uint64_t> scalar_bits(const Schema& schema, const InlineType&
 }
 
 std::string expected_scalar(const Schema& schema, const InlineType& type) {
-  if (type.is_float) return text("a number in the range of ", type.width, " bytes, 'nan', 'inf' or '-inf'");
+  if (type.is_float) return text("a number in the range of {} bytes, 'nan', 'inf' or '-inf'", type.width);
   if (type.is_bool) return "true or false";
   const std::uint64_t most = highest(type);
-  const std::string range =
-      text(" from ", type.is_signed ? text(-1 - static_cast<std::int64_t>(most)) : "0", " to ", most);
-  if (!type.enumeration) return text("an integer", range);
-  return text("a name in enum ", schema.enums()[*type.enumeration].name, ", or an integer", range);
+  const std::string range = text(
+      " from {} to {}", type.is_signed ? std::to_string(-1 - static_cast<std::int64_t>(most)) : "0", most);
+  if (!type.enumeration) return text("an integer{}", range);
+  return text("a name in enum {}, or an integer{}", schema.enums()[*type.enumeration].name, range);
 }
 
 std::string shown(const JsonTape::Value& value) {
@@ -110,19 +110,16 @@ std::string shown(const JsonTape::Value& value) {
     case TapeKind::kBool:
       return value.boolean ? "true" : "false";
     case TapeKind::kInteger:
-      return text(value.integer);
+      return std::to_string(value.integer);
     case TapeKind::kUnsigned:
-      return text(value.large);
+      return std::to_string(value.large);
     case TapeKind::kDouble:
       return json_number(value.number);
     case TapeKind::kString:
       return quote(value.string);
-    case TapeKind::kObject:
-      return "an object";
-    case TapeKind::kArray:
-      return "an array";
+    default:
+      return std::string(name_of(value.kind));
   }
-  return "a value";
 }
 
 std::string json_scalar(const Schema& schema, const InlineType& type, std::uint64_t bits) {
@@ -130,12 +127,12 @@ std::string json_scalar(const Schema& schema, const InlineType& type, std::uint6
   if (type.is_bool && bits <= 1) return bits == 1 ? "true" : "false";
   if (type.enumeration) {
     const EnumType& declared = schema.enums()[*type.enumeration];
-    if (const EnumValue* value = declared.find(bits)) return text("\"", value->name, "\"");
+    if (const EnumValue* value = declared.find(bits)) return text("\"{}\"", value->name);
     if (const auto names = flag_names(declared, bits); declared.is_flags && names) {
-      return text("\"", *names, "\"");
+      return text("\"{}\"", *names);
     }
   }
-  return type.is_signed ? text(as_signed(bits, type)) : text(bits);
+  return type.is_signed ? std::to_string(as_signed(bits, type)) : std::to_string(bits);
 }
 
 }  // namespace etstream

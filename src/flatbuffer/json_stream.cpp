@@ -42,7 +42,7 @@ class Characters {
   void fill() {
     next_ = filled_ = 0;
     if (since_event_ > kLongestToken) {
-      error_ = make_error(ErrorCode::kCorrupt, "a string, a number or white space is longer than ",
+      error_ = make_error(ErrorCode::kCorrupt, "a string, a number or white space is longer than {}",
                           readable_size(kLongestToken));
       return;
     }
@@ -116,9 +116,9 @@ class Adapter {
   bool string(const std::string& value) { return pass({.kind = JsonEvent::Kind::kString, .string = value}); }
   bool key(const std::string& value) { return pass({.kind = JsonEvent::Kind::kKey, .string = value}); }
   bool binary(const std::vector<std::uint8_t>& /*value*/) { return false; }  // not in JSON text
-  bool start_object(std::size_t /*size*/) { return open(JsonEvent::Kind::kBeginObject); }
+  bool start_object(std::size_t /*size*/) { return open(JsonEvent::Kind::kObject); }
   bool end_object() { return close(JsonEvent::Kind::kEndObject); }
-  bool start_array(std::size_t /*size*/) { return open(JsonEvent::Kind::kBeginArray); }
+  bool start_array(std::size_t /*size*/) { return open(JsonEvent::Kind::kArray); }
   bool end_array() { return close(JsonEvent::Kind::kEndArray); }
   bool parse_error(std::size_t /*position*/, const std::string& /*last*/, const std::exception& error) {
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error)) {
@@ -127,7 +127,7 @@ class Adapter {
     // "[json.exception...] parse error at line 1, column 2: WHAT": the line is put before it by others.
     const std::string_view whole = error.what();
     const auto colon = whole.find(": ");
-    return fail(make_error(ErrorCode::kCorrupt, "not JSON: ",
+    return fail(make_error(ErrorCode::kCorrupt, "not JSON: {}",
                            printable(colon == std::string_view::npos ? whole : whole.substr(colon + 2))));
   }
 
@@ -136,7 +136,7 @@ class Adapter {
  private:
   bool open(JsonEvent::Kind kind) {
     if (++depth_ > deepest_) {
-      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than ", deepest_));
+      return fail(make_error(ErrorCode::kCorrupt, "nested deeper than {}", deepest_));
     }
     return pass({.kind = kind});
   }
@@ -180,11 +180,11 @@ std::string_view name_of(JsonEvent::Kind kind) noexcept {
       return "a string";
     case JsonEvent::Kind::kKey:
       return "a key";
-    case JsonEvent::Kind::kBeginObject:
+    case JsonEvent::Kind::kObject:
       return "an object";
     case JsonEvent::Kind::kEndObject:
       return "the end of the object";
-    case JsonEvent::Kind::kBeginArray:
+    case JsonEvent::Kind::kArray:
       return "an array";
     case JsonEvent::Kind::kEndArray:
       return "the end of the array";
@@ -200,7 +200,7 @@ Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deep
         nlohmann::json::sax_parse(CharacterIterator(characters), CharacterIterator(), &adapter);
     if (parsed && !characters.error()) return {};
     const std::optional<Error>& error = characters.error() ? characters.error() : adapter.error();
-    return make_error(error->code, source.name(), ": line ", characters.line(), ": ", error->message);
+    return make_error(error->code, "{}: line {}: {}", source.name(), characters.line(), error->message);
   });
 }
 

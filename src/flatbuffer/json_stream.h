@@ -20,9 +20,9 @@ struct JsonEvent {
     kDouble,    // any other number
     kString,
     kKey,
-    kBeginObject,
+    kObject,  // begins
     kEndObject,
-    kBeginArray,
+    kArray,  // begins
     kEndArray,
   };
   Kind kind = Kind::kNull;

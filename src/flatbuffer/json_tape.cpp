@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/json_stream.h"
 
 namespace etstream {
 namespace {
@@ -69,9 +68,9 @@ class JsonTapeWriter final : public JsonHandler {
       case EventKind::kKey:
         key(event.string);
         break;
-      case EventKind::kBeginObject:
-      case EventKind::kBeginArray:
-        bytes().push_back(event.kind == EventKind::kBeginObject ? kObjectTag : kArrayTag);
+      case EventKind::kObject:
+      case EventKind::kArray:
+        bytes().push_back(event.kind == EventKind::kObject ? kObjectTag : kArrayTag);
         open_.push_back(bytes().size());
         eight_bytes(std::uint64_t{0});
         break;
@@ -236,7 +235,7 @@ std::string JsonTape::path_to(Place place) const {
         continue;
       }
       if (entry == place && is_object) return out;  // a key is told of where its object is
-      out += is_object ? text(out.empty() ? "" : ".", printable(key.name)) : text("[", i, "]");
+      out += is_object ? text("{}{}", out.empty() ? "" : ".", printable(key.name)) : text("[{}]", i);
       next = key.value;
       value = child;
       break;
@@ -245,15 +244,18 @@ std::string JsonTape::path_to(Place place) const {
   return out;
 }
 
-Error JsonTape::error_at(Place place, ErrorCode code, std::string_view message) const {
-  const std::string path = path_to(place);
-  const Error error = make_error(code, path, path.empty() ? "" : ": ", message);
+Error JsonTape::at_line(Place place, const Error& error) const {
   JsonTape again(json_, keys_, deepest_);
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
   auto found = parse_json(json_, writer, deepest_);
   // A file that has changed has no such line.
-  if (found) return make_error(code, json_.name(), ": ", error.message);
+  if (found) return make_error(error.code, "{}: {}", json_.name(), error.message);
   return std::move(found).error();
+}
+
+Error JsonTape::error_at(Place place, ErrorCode code, std::string_view message) const {
+  const std::string path = path_to(place);
+  return at_line(place, make_error(code, "{}{}{}", path, path.empty() ? "" : ": ", message));
 }
 
 }  // namespace etstream

@@ -12,6 +12,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
+#include "flatbuffer/json_stream.h"
 
 namespace etstream {
 
@@ -25,16 +26,11 @@ class JsonTape {
   using Place = std::uint64_t;
   static constexpr Place kRoot = 0;
 
-  enum class Kind { kNull, kBool, kInteger, kUnsigned, kDouble, kString, kObject, kArray };
-  struct Value {
-    Kind kind = Kind::kNull;
-    bool boolean = false;
-    std::int64_t integer = 0;  // of kInteger; what is over 63 bits is kUnsigned
-    std::uint64_t large = 0;
-    double number = 0;
-    std::string_view string = {};  // lives as long as the tape
-    Place first = 0;               // of an object or array: where its content begins and ends
-    Place end = 0;                 // of the value
+  using Kind = JsonEvent::Kind;
+  /// Its string lives as long as the tape.
+  struct Value : JsonEvent {
+    Place first = 0;  // of an object or array: where its content begins
+    Place end = 0;    // of the value
   };
   struct Key {
     std::optional<std::uint32_t> number;  // none for one that was not expected
@@ -51,8 +47,10 @@ class JsonTape {
   [[nodiscard]] Value at(Place place) const;
   /// At `place` in an object, before its end.
   [[nodiscard]] Key key_at(Place place) const;
-  /// `message` about the value or key at `place`: "FILE: line N: PATH: MESSAGE". Reads the text again, for
+  /// `error`, which is about the value or key at `place`: "FILE: line N: MESSAGE". Reads the text again, for
   /// the line.
+  [[nodiscard]] Error at_line(Place place, const Error& error) const;
+  /// The same with the path that leads there: "FILE: line N: PATH: MESSAGE".
   [[nodiscard]] Error error_at(Place place, ErrorCode code, std::string_view message) const;
 
  private:

@@ -79,7 +79,7 @@ std::string json_float(std::uint64_t bits, unsigned width) {
   }
   if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
   if (bits == bits_of(std::numeric_limits<double>::quiet_NaN(), width)) return "\"nan\"";
-  return text("\"", kOtherNan, digits_of(bits, 16), "\"");
+  return text("\"{}{}\"", kOtherNan, digits_of(bits, 16));
 }
 
 std::optional<std::uint64_t> parse_special_float(std::string_view string, unsigned width) {

@@ -126,8 +126,8 @@ Result<const JsonValueReader::OpenTable*> JsonValueReader::open_table(Place plac
   while (!open_.empty() && (place < open_.back().begin || place >= open_.back().end)) open_.pop_back();
   if (!open_.empty() && open_.back().begin == place) return &open_.back();
   const TableType& declared = schema_.tables()[table];
-  ETSTREAM_ASSIGN(auto fields,
-                  open_object(place, tables_[table], declared.fields.size(), text("table ", declared.name)));
+  ETSTREAM_ASSIGN(auto fields, open_object(place, tables_[table], declared.fields.size(),
+                                           text("table {}", declared.name)));
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!declared.fields[i].deprecated || is_absent(fields[i])) continue;
     return invalid(fields[i], "is deprecated: files no longer have it");
@@ -140,14 +140,14 @@ Result<std::vector<JsonTape::Place>> JsonValueReader::open_object(Place place, c
                                                                   std::size_t count,
                                                                   std::string_view owner) const {
   const JsonTape::Value object = tape_.at(place);
-  if (object.kind != TapeKind::kObject) return wrong(place, text("an object, for ", owner));
+  if (object.kind != TapeKind::kObject) return wrong(place, text("an object, for {}", owner));
   std::vector<Place> out(count, kNoPlace);
   Place next = object.first;
   while (next != object.end) {
     const JsonTape::Key key = tape_.key_at(next);
     const auto member = key.number ? members.find(*key.number) : members.end();
-    if (member == members.end()) return invalid(next, text("unknown key ", quote(key.name), " in ", owner));
-    if (out[member->second] != kNoPlace) return invalid(next, text(quote(key.name), " comes twice"));
+    if (member == members.end()) return invalid(next, text("unknown key {} in {}", quote(key.name), owner));
+    if (out[member->second] != kNoPlace) return invalid(next, text("{} comes twice", quote(key.name)));
     out[member->second] = key.value;
     next = tape_.at(key.value).end;
   }
@@ -197,7 +197,7 @@ Result<FieldValue> JsonValueReader::vector_value(Place place, const FieldType& f
     if (type_array.kind != TapeKind::kArray) return wrong(types, "an array of the unions' types");
     if (count(type_array) != n) {
       return invalid(
-          types, text("expected ", counted(n, "type"), ", one for each union, found ", count(type_array)));
+          types, text("expected {}, one for each union, found {}", counted(n, "type"), count(type_array)));
     }
     given.types = {type_array.first, type_array.first, 0};
   }
@@ -210,17 +210,17 @@ Result<FieldValue> JsonValueReader::union_value(const FieldType& field, const Fi
   const UnionType& declared = schema_.unions()[field.type];
   if (is_absent(type)) {
     if (is_absent(place)) return FieldValue(AbsentValue{});
-    return invalid(place, text("there is no ", quote(type_field.name), ", which says what it is"));
+    return invalid(place, text("there is no {}, which says what it is", quote(type_field.name)));
   }
   if (field.kind == FieldKind::kUnionVector) {
-    if (is_absent(place)) return invalid(type, text("there is no ", quote(field.name), " that it tells of"));
+    if (is_absent(place)) return invalid(type, text("there is no {} that it tells of", quote(field.name)));
     return vector_value(place, field, type);
   }
   ETSTREAM_ASSIGN(const std::uint8_t number, union_type(declared, type));
   if (number == 0 && is_absent(place)) return FieldValue(AbsentValue{});
-  if (is_absent(place)) return invalid(type, text("there is no ", quote(field.name), " that it tells of"));
+  if (is_absent(place)) return invalid(type, text("there is no {} that it tells of", quote(field.name)));
   if (number == 0)
-    return invalid(place, text("expected null, as its type is NONE, found ", shown(tape_.at(place))));
+    return invalid(place, text("expected null, as its type is NONE, found {}", shown(tape_.at(place))));
   return member_value(declared, number, place);
 }
 
@@ -246,7 +246,7 @@ Result<std::uint8_t> JsonValueReader::union_type(const UnionType& type, Place pl
     const auto number = static_cast<std::uint8_t>(value.integer);
     if (number == 0 || type.member(number)) return number;
   }
-  return wrong(place, text("a member of union ", type.name));
+  return wrong(place, text("a member of union {}", type.name));
 }
 
 Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& field) {
@@ -273,7 +273,7 @@ Result<void> JsonValueReader::append_base64_pieces(const JsonTape::Value& array)
   for (Place next = array.first; next != array.end;) {
     const JsonTape::Value piece = tape_.at(next);
     if (piece.kind != TapeKind::kString || !decode_base64(piece.string, bytes_)) {
-      return invalid(next, text("expected base64, as what is before it, found ", shown(piece)));
+      return invalid(next, text("expected base64, as what is before it, found {}", shown(piece)));
     }
     next = piece.end;
   }
@@ -304,11 +304,11 @@ Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& fie
     ETSTREAM_ASSIGN(size, file_number(members[2]));
   }
   if (!range_fits(offset, size, file.size())) {
-    return invalid(place, text("expected a range of ", printable(path), ", which is of ",
-                               counted(file.size(), "byte"), ", found ", size, " from ", offset, " on"));
+    return invalid(place, text("expected a range of {}, which is of {}, found {} from {} on", printable(path),
+                               counted(file.size(), "byte"), size, offset));
   }
   if (size % field.width != 0) {
-    return invalid(place, text("expected a multiple of ", field.width, " bytes, found ", size));
+    return invalid(place, text("expected a multiple of {} bytes, found {}", field.width, size));
   }
   ETSTREAM_ASSIGN(ByteSource range, file.slice(offset, size));
   return FieldValue(std::move(range));
@@ -337,18 +337,18 @@ Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
   if (value.kind == TapeKind::kString) {
     std::vector<std::byte> bytes;
     if (!decode_base64(value.string, bytes) || bytes.size() != out.size()) {
-      return wrong(place, text("an object, or base64 of ", out.size(), " bytes"));
+      return wrong(place, text("an object, or base64 of {} bytes", out.size()));
     }
     std::copy(bytes.begin(), bytes.end(), out.begin());
     return {};
   }
   const auto index = static_cast<std::size_t>(&type - schema_.structs().data());
   ETSTREAM_ASSIGN(const auto places,
-                  open_object(place, structs_[index], type.members.size(), text("struct ", type.name)));
+                  open_object(place, structs_[index], type.members.size(), text("struct {}", type.name)));
   for (std::size_t i = 0; i < places.size(); ++i) {
     const StructMember& member = type.members[i];
     if (places[i] == kNoPlace) {
-      return invalid(place, text("there is no ", quote(member.name), ", which struct ", type.name, " needs"));
+      return invalid(place, text("there is no {}, which struct {} needs", quote(member.name), type.name));
     }
     const std::span<std::byte> rest = out.subspan(member.offset);
     if (!member.count) {
@@ -364,14 +364,14 @@ Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
       next = tape_.at(next).end;
     }
     if (n != *member.count || next != array.end) {
-      return wrong(places[i], text("an array of ", *member.count, " elements"));
+      return wrong(places[i], text("an array of {} elements", *member.count));
     }
   }
   return {};
 }
 
 Error JsonValueReader::wrong(Place place, std::string_view expected) const {
-  return invalid(place, text("expected ", expected, ", found ", shown(tape_.at(place))));
+  return invalid(place, text("expected {}, found {}", expected, shown(tape_.at(place))));
 }
 
 }  // namespace etstream

@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/json_scalar.h"
 #include "flatbuffer/json_text.h"
 #include "flatbuffer/walk_budget.h"
@@ -23,7 +24,7 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-class JsonFlatbufferWriter {
+class JsonFlatbufferWriter : public FlatbufferVisitor {
  public:
   JsonFlatbufferWriter(const FlatbufferView& view, const JsonOptions& options, Sink& sink)
       : view_(view), schema_(view.schema()), options_(options), out_(sink, options.compact), budget_(view) {}
@@ -32,177 +33,92 @@ class JsonFlatbufferWriter {
     if (options_.references) {
       file_ = json_string(options_.references->file);
       if (!file_) {
-        return make_error(ErrorCode::kInvalidArgument, "file name ", quote(options_.references->file),
-                          " is not UTF-8, as JSON needs it");
+        return make_error(ErrorCode::kInvalidArgument, "file name {} is not UTF-8, as JSON needs it",
+                          quote(options_.references->file));
       }
     }
-    ETSTREAM_ASSIGN(const TableView root, view_.root());
-    ETSTREAM_TRY(write_table(root, schema_.root_index(), 1));
+    ETSTREAM_TRY(walk_flatbuffer(view_, *this));
     return out_.finish();
   }
 
- private:
-  Result<void> write_table(const TableView& table, std::size_t type, int depth) {
-    const TableType& declared = schema_.tables()[type];
-    if (depth > kDeepestTable) {
-      return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
-                           declared.name);
-    }
+  /// Types come with their unions.
+  static bool wants(const FieldType& field) {
+    return !field.deprecated && field.kind != FieldKind::kUnionType &&
+           field.kind != FieldKind::kUnionTypeVector;
+  }
+  Result<void> begin_table(const TableView& table, const TableType& declared) {
     ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
-    ETSTREAM_TRY(budget_.spend(table.position, extent));
+    ETSTREAM_TRY(reach(table.position, extent));
     out_.begin('{');
-    for (const FieldType& field : declared.fields) {
-      if (field.deprecated) continue;
-      ETSTREAM_TRY(write_field(table, declared, field, depth));
-      ETSTREAM_TRY(out_.pass_on());
-    }
+    return {};
+  }
+  Result<void> end_table() {
     out_.end('}');
+    return out_.pass_on();
+  }
+  Result<void> absent(const TableView& /*table*/, const TableType& /*declared*/, const FieldType& field) {
+    if (options_.defaults && field.kind == FieldKind::kScalar) write_default(field);
     return {};
   }
-
-  Result<void> write_field(const TableView& table, const TableType& declared, const FieldType& field,
-                           int depth) {
-    switch (field.kind) {
-      case FieldKind::kUnionType:
-      case FieldKind::kUnionTypeVector:
-        return {};  // come with their unions
-      case FieldKind::kUnion:
-        return write_union(table, declared, field, depth);
-      default:
-        break;
+  void begin_field(const TableType& declared, const FieldType& field, const UnionMember* member) {
+    if (field.kind == FieldKind::kUnionVector) return;  // whose types are first
+    if (member) {
+      out_.key(declared.fields[std::size_t{field.id} - 1].name);
+      write_type(member);
     }
-    ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
-    if (!position) {
-      if (options_.defaults && field.kind == FieldKind::kScalar) write_default(field);
-      return {};
-    }
-    if (field.kind == FieldKind::kUnionVector) return write_union_vector(table, declared, field, depth);
     out_.key(field.name);
-    switch (field.kind) {
-      case FieldKind::kScalar:
-      case FieldKind::kStruct:
-        return write_inline(*position, field);
-      case FieldKind::kTable: {
-        ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
-        return write_table(*child, field.type, depth + 1);
-      }
-      default:
-        break;
-    }
-    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
-    if (field.kind == FieldKind::kString) return write_string(*vector);
-    if (field.kind == FieldKind::kInlineVector) return write_inline_vector(*vector, field);
-    ETSTREAM_TRY(budget_.spend(vector->position, vector->count * std::uint64_t{kOffsetSize}));
-    out_.begin('[');
-    for (std::uint64_t i = 0; i < vector->count; ++i) {
-      if (field.kind == FieldKind::kTableVector) {
-        ETSTREAM_ASSIGN(const TableView child, view_.table_at(*vector, i));
-        ETSTREAM_TRY(write_table(child, field.type, depth + 1));
-      } else {
-        ETSTREAM_ASSIGN(const VectorView string, view_.string_at(*vector, i));
-        ETSTREAM_TRY(write_string(string));
-      }
-      ETSTREAM_TRY(out_.pass_on());
-    }
-    out_.end(']');
-    return {};
   }
-
-  void write_default(const FieldType& field) {
-    if (!field.default_bits) return;
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * field.width);
-    const std::string spelled = json_scalar(schema_, field, *field.default_bits & mask);
-    // A NaN equals nothing: it would be stored.
-    if (field.is_float && spelled.starts_with("\"nan")) return;
-    out_.key(field.name);
-    out_.value(spelled);
+  Result<void> reach(std::uint64_t position, std::uint64_t size) { return budget_.spend(position, size); }
+  Result<void> inline_value(std::uint64_t position, const InlineType& type) {
+    chunk_.resize(type.width);
+    ETSTREAM_TRY(view_.read(position, chunk_));
+    write_element(chunk_, type);
+    return out_.pass_on();
   }
-
-  void write_type(const UnionMember* member) { out_.value(text("\"", member ? member->name : "NONE", "\"")); }
-
-  Result<void> write_union(const TableView& table, const TableType& declared, const FieldType& field,
-                           int depth) {
-    ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
-    if (!member) return {};
-    out_.key(declared.fields[std::size_t{field.id} - 1].name);
-    write_type(member->type);
-    out_.key(field.name);
-    return write_member(*member, depth);
-  }
-
-  Result<void> write_member(const MemberView& member, int depth) {
-    if (member.type->kind == FieldKind::kStruct) return write_inline(member.position, *member.type);
-    if (member.type->kind == FieldKind::kString) {
-      ETSTREAM_ASSIGN(const VectorView string, view_.string_object(member.position));
-      return write_string(string);
-    }
-    ETSTREAM_ASSIGN(const TableView table, view_.table(member.position));
-    return write_table(table, member.type->type, depth + 1);
-  }
-
-  Result<void> write_union_vector(const TableView& table, const TableType& declared, const FieldType& field,
-                                  int depth) {
-    const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
-    ETSTREAM_ASSIGN(const auto types, view_.vector(table, type_field));
-    ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
-    if (!types) return view_.corrupt(table.position, text(declared.name, ".", type_field.name), "nothing");
-    ETSTREAM_TRY(budget_.spend(vector->position, vector->count * std::uint64_t{kOffsetSize}));
-    const auto each = [&](const auto& write) -> Result<void> {
-      for (std::uint64_t i = 0; i < vector->count; ++i) {
-        ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, *types, *vector, i));
-        ETSTREAM_TRY(write(member));
+  Result<void> begin_vector(const TableType& declared, const FieldType& field, const VectorView& types,
+                            const VectorView& vector) {
+    if (field.kind == FieldKind::kUnionVector) {
+      out_.key(declared.fields[std::size_t{field.id} - 1].name);
+      out_.begin('[', true);
+      for (std::uint64_t i = 0; i < vector.count; ++i) {
+        ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, types, vector, i));
+        write_type(member ? member->type : nullptr);
         ETSTREAM_TRY(out_.pass_on());
       }
-      return {};
-    };
-    out_.key(type_field.name);
-    out_.begin('[', true);
-    ETSTREAM_TRY(each([&](const std::optional<MemberView>& member) -> Result<void> {
-      write_type(member ? member->type : nullptr);
-      return {};
-    }));
-    out_.end(']');
-    out_.key(field.name);
+      out_.end(']');
+      out_.key(field.name);
+    }
     out_.begin('[');
-    ETSTREAM_TRY(each([&](const std::optional<MemberView>& member) -> Result<void> {
-      if (member) return write_member(*member, depth);
-      out_.value("null");
-      return {};
-    }));
-    out_.end(']');
     return {};
   }
-
-  Result<void> write_string(const VectorView& string) {
-    ETSTREAM_TRY(budget_.spend(string.position, std::uint64_t{string.count} + 1));
+  Result<void> no_member() {
+    out_.value("null");
+    return out_.pass_on();
+  }
+  void end_vector() { out_.end(']'); }
+  Result<void> string(const VectorView& string) {
     ETSTREAM_ASSIGN(const std::string characters, view_.characters(string));
     if (const auto quoted = json_string(characters)) {
       out_.value(*quoted);
-      return {};
+      return out_.pass_on();
     }
     out_.begin('{', true);
     out_.key("base64");
     write_base64(std::as_bytes(std::span(characters)));
     out_.end('}');
-    return {};
+    return out_.pass_on();
   }
 
-  void write_base64(std::span<const std::byte> bytes) {
-    out_.value("\"");
-    append_base64(bytes, out_.buffer());
-    out_.buffer() += '"';
-  }
-
-  Result<void> write_inline_vector(const VectorView& vector, const FieldType& field) {
+  Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
     ETSTREAM_ASSIGN(const ByteSource elements, view_.bytes(vector, field));
     if (options_.references && elements.size() > options_.references->over) {
       out_.begin('{', true);
       out_.key("file");
       out_.value(*file_);
       out_.key("offset");
-      out_.value(text(options_.references->offset + vector.elements()));
+      out_.value(std::to_string(options_.references->offset + vector.elements()));
       out_.key("size");
-      out_.value(text(elements.size()));
+      out_.value(std::to_string(elements.size()));
       out_.end('}');
       return {};
     }
@@ -216,6 +132,25 @@ class JsonFlatbufferWriter {
     }));
     out_.end(']');
     return {};
+  }
+
+ private:
+  void write_default(const FieldType& field) {
+    if (!field.default_bits) return;
+    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * field.width);
+    const std::string spelled = json_scalar(schema_, field, *field.default_bits & mask);
+    // A NaN equals nothing: it would be stored.
+    if (field.is_float && spelled.starts_with("\"nan")) return;
+    out_.key(field.name);
+    out_.value(spelled);
+  }
+
+  void write_type(const UnionMember* member) { out_.value(text("\"{}\"", member ? member->name : "NONE")); }
+
+  void write_base64(std::span<const std::byte> bytes) {
+    out_.value("\"");
+    append_base64(bytes, out_.buffer());
+    out_.buffer() += '"';
   }
 
   /// Gives the bytes of a range, `at_once` at a time.
@@ -245,13 +180,6 @@ class JsonFlatbufferWriter {
       offset += size;
     } while (offset < bytes.size());
     if (in_pieces) out_.end(']');
-    return {};
-  }
-
-  Result<void> write_inline(std::uint64_t position, const InlineType& type) {
-    chunk_.resize(type.width);
-    ETSTREAM_TRY(view_.read(position, chunk_));
-    write_element(chunk_, type);
     return {};
   }
 

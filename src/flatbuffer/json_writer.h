@@ -33,8 +33,8 @@ struct JsonOptions {
 /// of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of
 /// all its bytes, a string that is not UTF-8 {"base64": "..."}.
 ///
-/// What the flatbuffer shares is written anew for each use; a file that verify_flatbuffer() accepts can still
-/// be refused for sharing, as vectors of bytes count here. Memory: 128 KiB, and the longest string. Errors:
+/// A shared object is written at each use. So sharing is limited here for vectors of bytes too: a file that
+/// verify_flatbuffer() accepts can be refused. Memory: 128 KiB, and the longest string. Errors:
 /// kCorrupt, those of FlatbufferView; kInvalidArgument for a reference that is not UTF-8; the sink's.
 [[nodiscard]] Result<void> write_json(const FlatbufferView& view, const JsonOptions& options, Sink& sink);
 

@@ -75,11 +75,10 @@ Result<std::unique_ptr<ParserPool>> ParserPool::open(std::vector<std::byte> bina
                                                      const std::string& path) {
   std::unique_ptr<ParserPool> out(new ParserPool(std::move(binary_schema), path));
   ETSTREAM_ASSIGN(auto parser, out->make_parser());
-  out->file_extension_ = parser->file_extension_.empty() ? "bin" : parser->file_extension_;
   for (const flatbuffers::StructDef* table : parser->structs_.vec) {
     for (const flatbuffers::FieldDef* field : table->fields.vec) {
       if (field->nested_flatbuffer || field->flexbuffer)
-        out->nested_field_ = text(table->name, ".", field->name);
+        out->nested_field_ = text("{}.{}", table->name, field->name);
     }
   }
   out->give_back(std::move(parser));
@@ -92,16 +91,16 @@ Result<std::unique_ptr<flatbuffers::Parser>> ParserPool::make_parser() const {
   const reflection::Schema& schema = *reflection::GetSchema(bytes);
   for (const reflection::Object* object : *schema.objects()) {
     if (!has_sound_ids(*object)) {
-      return make_error(ErrorCode::kCorrupt, path_, ": ", quote(object->name()->string_view()),
-                        " has not one field for each id");
+      return make_error(ErrorCode::kCorrupt, "{}: {} has not one field for each id", path_,
+                        quote(object->name()->string_view()));
     }
   }
   if (!parser->Deserialize(bytes, binary_schema_.size())) {
-    return make_error(ErrorCode::kUnsupported, path_,
-                      ": a binary schema that FlatBuffers' parser does not take");
+    return make_error(ErrorCode::kUnsupported, "{}: a binary schema that FlatBuffers' parser does not take",
+                      path_);
   }
   if (!parser->root_struct_def_)
-    return make_error(ErrorCode::kUnsupported, path_, ": a schema without a root_type");
+    return make_error(ErrorCode::kUnsupported, "{}: a schema without a root_type", path_);
   for (const reflection::Object* object : *schema.objects()) {
     const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
     for (const reflection::Field* field : *object->fields()) {

@@ -35,10 +35,9 @@ class ParserPool {
   /// A parser that has parsed nothing but the schema, or other JSON without an error. Its vectors have no
   /// force_align over kLargestParserAlignment.
   [[nodiscard]] Result<std::unique_ptr<flatbuffers::Parser>> take() const;
-  /// For the next call. One that has failed is not to be given back: it keeps what it was at.
+  /// Keeps a parser for the next call. One that has failed must not be given back: its state is left over.
   void give_back(std::unique_ptr<flatbuffers::Parser> parser) const;
 
-  [[nodiscard]] const std::string& file_extension() const noexcept { return file_extension_; }
   /// A field with nested_flatbuffer or flexbuffer, "TABLE.FIELD"; empty where there is none.
   [[nodiscard]] const std::string& nested_field() const noexcept { return nested_field_; }
 
@@ -49,7 +48,6 @@ class ParserPool {
 
   const std::vector<std::byte> binary_schema_;
   const std::string path_;
-  std::string file_extension_;
   std::string nested_field_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<flatbuffers::Parser>> idle_;

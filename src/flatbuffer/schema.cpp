@@ -150,10 +150,10 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
                                 const reflection::Field& field) {
   const auto kind = kind_of(schema, *field.type());
   const auto describe = [&] {
-    return text("schema: field ", object.name()->string_view(), ".", field.name()->string_view());
+    return text("schema: field {}.{}", object.name()->string_view(), field.name()->string_view());
   };
   if (!kind)
-    return make_error(ErrorCode::kUnsupported, describe(), " is of a type that etstream does not know");
+    return make_error(ErrorCode::kUnsupported, "{} is of a type that etstream does not know", describe());
   FieldType out;
   out.name = field.name()->str();
   out.id = field.id();
@@ -162,14 +162,14 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   out.deprecated = field.deprecated();
   out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
   const auto held = inline_type(schema, *field.type());
-  if (!held) return make_error(ErrorCode::kCorrupt, describe(), " is no sound struct");
+  if (!held) return make_error(ErrorCode::kCorrupt, "{} is no sound struct", describe());
   static_cast<InlineType&>(out) = *held;
   if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
     out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
   } else if (*kind == FieldKind::kInlineVector) {
     const auto forced = force_align_of(field);
     if (!forced) {
-      return make_error(ErrorCode::kCorrupt, describe(), ": its force_align is not a power of two up to ",
+      return make_error(ErrorCode::kCorrupt, "{}: its force_align is not a power of two up to {}", describe(),
                         kLargestAlignment);
     }
     out.alignment = std::max(out.natural_alignment, *forced);
@@ -199,8 +199,9 @@ Result<TableType> convert_table(const reflection::Schema& schema, const reflecti
   for (std::size_t i = 0; i < table.fields.size(); ++i) {
     const FieldType& field = table.fields[i];
     if (field.id != i || !is_paired(table, i)) {
-      return make_error(ErrorCode::kCorrupt, "schema: field ", table.name, ".", field.name, " has id ",
-                        field.id, ", which does not fit its neighbours");
+      return make_error(ErrorCode::kCorrupt,
+                        "schema: field {}.{} has id {}, which does not fit its neighbours", table.name,
+                        field.name, field.id);
     }
   }
   return table;
@@ -213,9 +214,9 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
   for (const auto* field : *object.fields()) {
     const auto held = inline_type(schema, *field->type());
     if (!held || held->width == 0) {
-      return make_error(ErrorCode::kUnsupported, "schema: member ", out.name, ".",
-                        field->name()->string_view(),
-                        " is of a type that etstream does not know in a struct");
+      return make_error(ErrorCode::kUnsupported,
+                        "schema: member {}.{} is of a type that etstream does not know in a struct", out.name,
+                        field->name()->string_view());
     }
     StructMember member;
     static_cast<InlineType&>(member) = *held;
@@ -231,8 +232,8 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
     const std::uint64_t size = std::uint64_t{member.width} * member.count.value_or(1);
     if (member.offset < end ||
         !range_fits(member.offset, size, static_cast<std::uint64_t>(object.bytesize()))) {
-      return make_error(ErrorCode::kCorrupt, "schema: member ", out.name, ".", member.name,
-                        " does not fit its struct");
+      return make_error(ErrorCode::kCorrupt, "schema: member {}.{} does not fit its struct", out.name,
+                        member.name);
     }
     end = member.offset + size;
   }
@@ -254,9 +255,8 @@ Result<void> check_nesting(const std::vector<StructType>& structs) {
   }
   const auto unsettled = std::find(settled.begin(), settled.end(), false);
   if (unsettled == settled.end()) return {};
-  return make_error(ErrorCode::kCorrupt, "schema: struct ",
-                    structs[static_cast<std::size_t>(unsettled - settled.begin())].name,
-                    " is nested in itself, or too deep");
+  return make_error(ErrorCode::kCorrupt, "schema: struct {} is nested in itself, or too deep",
+                    structs[static_cast<std::size_t>(unsettled - settled.begin())].name);
 }
 
 EnumType convert_enum(const reflection::Enum& declared) {
@@ -283,8 +283,10 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
     const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*object_of(schema, *type));
     if ((!is_struct && kind != FieldKind::kTable && kind != FieldKind::kString) || value->value() < 1 ||
         value->value() > 255) {
-      return make_error(ErrorCode::kCorrupt, "schema: member ", value->name()->string_view(), " of union ",
-                        out.name, " is not a table, a struct or a string, of a number from 1 to 255");
+      return make_error(
+          ErrorCode::kCorrupt,
+          "schema: member {} of union {} is not a table, a struct or a string, of a number from 1 to 255",
+          value->name()->string_view(), out.name);
     }
     UnionMember member;
     if (is_struct) static_cast<InlineType&>(member) = *inline_type(schema, *type);
@@ -377,7 +379,7 @@ std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_vie
 Result<void> Schema::add_field(std::string_view table, FieldType field) {
   const auto index = find_table(table);
   if (!index || find_field(*index, field.name)) {
-    return make_error(ErrorCode::kInvalidArgument, "schema: there is no table ", table, " without a field ",
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no table {} without a field {}", table,
                       field.name);
   }
   field.id = static_cast<std::uint16_t>(tables_[*index].fields.size());
@@ -389,13 +391,14 @@ Result<void> Schema::set_alignment(std::string_view table, std::string_view fiel
   const auto table_index = find_table(table);
   const auto field_index = table_index ? find_field(*table_index, field) : std::nullopt;
   if (!field_index || tables_[*table_index].fields[*field_index].kind != FieldKind::kInlineVector) {
-    return make_error(ErrorCode::kInvalidArgument, "schema: there is no vector of scalars ", table, ".",
-                      field, " to align");
+    return make_error(ErrorCode::kInvalidArgument, "schema: there is no vector of scalars {}.{} to align",
+                      table, field);
   }
   FieldType& target = tables_[*table_index].fields[*field_index];
   if (!is_power_of_two(alignment) || alignment < target.natural_alignment || alignment > kLargestAlignment) {
-    return make_error(ErrorCode::kInvalidArgument, "alignment ", alignment, " of ", table, ".", field,
-                      " is not a power of two from ", target.natural_alignment, " to ", kLargestAlignment);
+    return make_error(ErrorCode::kInvalidArgument,
+                      "alignment {} of {}.{} is not a power of two from {} to {}", alignment, table, field,
+                      target.natural_alignment, kLargestAlignment);
   }
   target.alignment = static_cast<std::uint32_t>(alignment);
   return {};

@@ -30,7 +30,7 @@ class Packer {
   Packer(const Schema& schema, ValueReader& reader, const PackOptions& options)
       : schema_(schema), reader_(reader), order_(options.order), builder_(builder_for(options)) {}
 
-  Result<Layout> run(const PackOptions& options) {
+  Result<FilePlan> run(const PackOptions& options) {
     ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
     return builder_.finish(root, schema_.identifier(), options.limit, options.header_size);
   }
@@ -53,7 +53,7 @@ class Packer {
   Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
     const TableType& table = schema_.tables()[type];
     if (depth > kDeepestTable) {
-      return make_error(ErrorCode::kInvalidArgument, "tables are nested deeper than ", kDeepestTable, ", at ",
+      return make_error(ErrorCode::kInvalidArgument, "tables are nested deeper than {}, at {}", kDeepestTable,
                         table.name);
     }
     const std::size_t first_slot = slots_.size();
@@ -210,7 +210,7 @@ class Packer {
       return builder_.add_vector(*small, field.width, field.alignment);
     }
     if (const auto* large = std::get_if<ByteSource>(&value); large && whole(large->size(), field)) {
-      return builder_.add_vector(*large, field.width, field.alignment, text(table.name, ".", field.name));
+      return builder_.add_vector(*large, field.width, field.alignment, text("{}.{}", table.name, field.name));
     }
     return mismatch(table, field, "is not a whole number of elements");
   }
@@ -247,7 +247,7 @@ class Packer {
   }
 
   static Error mismatch(const TableType& table, const FieldType& field, std::string_view what) {
-    return make_error(ErrorCode::kInvalidArgument, table.name, ".", field.name, " ", what);
+    return make_error(ErrorCode::kInvalidArgument, "{}.{} {}", table.name, field.name, what);
   }
 
   const Schema& schema_;
@@ -260,7 +260,7 @@ class Packer {
 
 }  // namespace
 
-Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
+Result<FilePlan> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
   return without_exceptions([&] { return Packer(schema, reader, options).run(options); });
 }
 

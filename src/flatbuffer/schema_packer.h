@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/value_reader.h"
@@ -13,7 +13,7 @@
 
 namespace etstream {
 
-/// The order of objects in a flatbuffer, which differs between those who write them.
+/// The order of objects in a flatbuffer, which differs between writers.
 enum class ObjectOrder {
   kObjectApi,  // that of FlatBuffers' Python object API, which ExecuTorch writes .pte and .bpte files with
   kFlatc,      // that of FlatBuffers' JSON parser, which it writes .ptd files with, and once wrote all
@@ -35,6 +35,7 @@ struct PackOptions {
 ///
 /// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a required
 /// field that is absent, tables nested deeper than 64; kTooLarge over the limit.
-[[nodiscard]] Result<Layout> pack(const Schema& schema, ValueReader& reader, const PackOptions& options = {});
+[[nodiscard]] Result<FilePlan> pack(const Schema& schema, ValueReader& reader,
+                                    const PackOptions& options = {});
 
 }  // namespace etstream

@@ -6,9 +6,13 @@
 #include <flatbuffers/util.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -22,13 +26,61 @@ using ByteVector = std::vector<std::byte>;
 Result<ByteVector> content_of_schema(const std::string& path) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > kLargestSchema) {
-    return make_error(ErrorCode::kTooLarge, path, ": ", readable_size(source.size()),
-                      ", a schema has at most ", readable_size(kLargestSchema));
+    return make_error(ErrorCode::kTooLarge, "{}: {}, a schema has at most {}", path,
+                      readable_size(source.size()), readable_size(kLargestSchema));
   }
   ByteVector out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));
   return out;
 }
+
+/// While one lives, FlatBuffers reads the files that this thread's schemas include as content_of_schema()
+/// does: they are regular and not too large, and are noted as inputs. Its own functions wait for a FIFO.
+class CheckedIncludes {
+ public:
+  CheckedIncludes() {
+    before();
+    ++living;
+  }
+  CheckedIncludes(const CheckedIncludes&) = delete;
+  CheckedIncludes& operator=(const CheckedIncludes&) = delete;
+  ~CheckedIncludes() { --living; }
+
+  /// Why a file that is there could not be loaded, if one could not.
+  [[nodiscard]] static std::optional<Error> take_error() { return std::exchange(error, std::nullopt); }
+
+ private:
+  struct Functions {
+    flatbuffers::LoadFileFunction load;
+    flatbuffers::FileExistsFunction exists;
+  };
+
+  /// FlatBuffers' own, which stay in force for schemas that others parse.
+  static const Functions& before() {
+    static const Functions kBefore = {flatbuffers::SetLoadFileFunction(&load),
+                                      flatbuffers::SetFileExistsFunction(&exists)};
+    return kBefore;
+  }
+  static bool exists(const char* path) {
+    if (living == 0) return before().exists(path);
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  }
+  static bool load(const char* path, bool binary, std::string* out) {
+    if (living == 0) return before().load(path, binary, out);
+    auto content = content_of_schema(path);
+    if (!content) {
+      // That there is no such file the parser says, with the line that asks for it.
+      if (content.error().code != ErrorCode::kNotFound) error = content.error();
+      return false;
+    }
+    out->assign(reinterpret_cast<const char*>(content->data()), content->size());
+    return true;
+  }
+
+  static inline thread_local int living = 0;
+  static inline thread_local std::optional<Error> error;
+};
 
 bool is_binary(std::span<const std::byte> schema) {
   constexpr std::size_t kAt = sizeof(flatbuffers::uoffset_t);
@@ -52,8 +104,8 @@ Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string
       if (field->value.type.base_type == flatbuffers::BASE_TYPE_ULONG &&
           flatbuffers::StringToNumber(field->value.constant.c_str(), &number) &&
           number > std::numeric_limits<std::int64_t>::max()) {
-        return make_error(ErrorCode::kUnsupported, path, ": ", table->name, ".", field->name,
-                          " has a default over 2^63 - 1");
+        return make_error(ErrorCode::kUnsupported, "{}: {}.{} has a default over 2^63 - 1", path, table->name,
+                          field->name);
       }
     }
   }
@@ -68,8 +120,9 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
     if (is_binary(source)) return source;
     const std::string words(reinterpret_cast<const char*>(source.data()), source.size());
     if (const std::size_t zero = words.find('\0'); zero != std::string::npos) {
-      return make_error(ErrorCode::kCorrupt, path,
-                        ": neither a schema's text nor a binary schema: a zero byte at offset ", zero);
+      return make_error(ErrorCode::kCorrupt,
+                        "{}: neither a schema's text nor a binary schema: a zero byte at offset {}", path,
+                        zero);
     }
     const std::string own_folder = flatbuffers::StripFileName(path);
     std::vector<const char*> folders;
@@ -79,12 +132,30 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
     folders.push_back(nullptr);
 
     flatbuffers::Parser parser(schema_options());
-    if (!parser.Parse(words.c_str(), folders.data(), path.c_str())) return parser_error(parser);
+    const CheckedIncludes checked;
+    const bool parsed = parser.Parse(words.c_str(), folders.data(), path.c_str());
+    if (auto error = CheckedIncludes::take_error()) return *std::move(error);
+    if (!parsed) return parser_error(parser);
     ETSTREAM_TRY(check_defaults(parser, path));
     parser.Serialize();
     const auto bytes =
         std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
     return ByteVector(bytes.begin(), bytes.end());
+  });
+}
+
+Result<LoadedSchema> load_schema(const std::string& path, const std::vector<std::string>& include_folders) {
+  return without_exceptions([&]() -> Result<LoadedSchema> {
+    LoadedSchema out;
+    ETSTREAM_ASSIGN(out.binary, compile_schema(path, include_folders));
+    auto loaded = Schema::from_binary(out.binary);
+    if (!loaded) return make_error(loaded.error().code, "{}: {}", path, loaded.error().message);
+    out.schema = std::move(loaded).value();
+    out.without_identifier = out.schema;
+    out.without_identifier.clear_identifier();
+    const auto* extension = reflection::GetSchema(out.binary.data())->file_ext();
+    out.file_extension = extension && extension->size() > 0 ? extension->str() : "bin";
+    return out;
   });
 }
 
@@ -101,7 +172,7 @@ Error parser_error(const flatbuffers::Parser& parser) {
   if (const std::size_t at = rest.find(kBeforeWhat); at != std::string_view::npos) {
     rest.remove_prefix(at + kBeforeWhat.size());
   }
-  return make_error(ErrorCode::kCorrupt, file, file.empty() ? "" : ": ", "line ", line, ": ",
+  return make_error(ErrorCode::kCorrupt, "{}{}line {}: {}", file, file.empty() ? "" : ": ", line,
                     printable(rest));
 }
 

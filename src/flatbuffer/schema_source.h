@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "etstream/result.h"
+#include "flatbuffer/schema.h"
 
 namespace flatbuffers {
 class Parser;
@@ -24,6 +25,18 @@ inline constexpr std::size_t kLargestSchema = std::size_t{16} << 20;
 /// 1; kTooLarge; the file's own.
 [[nodiscard]] Result<std::vector<std::byte>> compile_schema(
     const std::string& path, const std::vector<std::string>& include_folders = {});
+
+/// A schema that is loaded from a file, and what its flatbuffers are called.
+struct LoadedSchema {
+  std::vector<std::byte> binary;
+  Schema schema;
+  Schema without_identifier;   // takes files with any identifier
+  std::string file_extension;  // without a point; "bin" where the schema gives none
+};
+
+/// Errors: those of compile_schema() and, with `path` before them, of Schema::from_binary().
+[[nodiscard]] Result<LoadedSchema> load_schema(const std::string& path,
+                                               const std::vector<std::string>& include_folders);
 
 /// The last error of `parser`, which has no_warnings, as ours: "FILE: line N: WHAT", where FILE is the one
 /// that it was in.

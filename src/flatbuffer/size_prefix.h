@@ -10,8 +10,8 @@
 
 namespace etstream {
 
-/// The flatbuffer without the size before it. Nothing moves, as that would change how it is aligned: the
-/// offset to the root comes where the size was, and the identifier behind it. `name` is what messages call
+/// The flatbuffer without the size before it. Nothing moves, as that would change its alignment: the offset
+/// to the root takes the place of the size, and the identifier follows. `name` is what messages call
 /// it. Errors: kCorrupt; those of reading.
 [[nodiscard]] Result<ByteSource> without_size_prefix(const ByteSource& prefixed, const std::string& name);
 

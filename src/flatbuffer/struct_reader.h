@@ -43,7 +43,7 @@ template <class Binding>
     const auto table = schema.find_table(binding.table);
     const auto field = table ? schema.find_field(*table, binding.field) : std::nullopt;
     if (!field) {
-      return make_error(ErrorCode::kInvalidArgument, "the schema has no field ", binding.table, ".",
+      return make_error(ErrorCode::kInvalidArgument, "the schema has no field {}.{}", binding.table,
                         binding.field);
     }
     bound[*table][*field] = &binding;

@@ -17,8 +17,8 @@
 
 namespace etstream {
 
-/// A table, or a vector of tables, strings or unions, in whatever is read. What the members mean is the
-/// reader's own affair.
+/// A table, or a vector of tables, strings or unions, in whatever is read. Only the reader knows what the
+/// members mean.
 struct ValueNode {
   const void* object = nullptr;
   std::uint64_t index = 0;

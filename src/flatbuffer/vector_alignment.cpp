@@ -9,13 +9,14 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/flatbuffer_walk.h"
 #include "layout/backward_builder.h"
 
 namespace etstream {
 namespace {
 
 /// Distances between objects, and the vectors that want more alignment.
-class Objects {
+class Objects : public FlatbufferVisitor {
  public:
   /// A number of 4 bytes at `at`, which says where `target` is: behind it, or for tables, where their vtable
   /// is.
@@ -29,12 +30,19 @@ class Objects {
     std::uint32_t alignment = 1;
   };
 
-  Objects(const FlatbufferView& view, std::uint32_t limit) : view_(view), limit_(limit) {}
+  explicit Objects(std::uint32_t limit) : limit_(limit) {}
 
-  Result<void> collect() {
-    ETSTREAM_ASSIGN(const TableView root, view_.root());
-    links_.push_back({0, root.position});
-    return collect(root, view_.schema().root_index(), 1);
+  Result<void> begin_table(const TableView& table, const TableType& /*declared*/) {
+    vtables_.push_back({table.position, table.vtable});
+    return {};
+  }
+  void link(std::uint64_t at, std::uint64_t target) { links_.push_back({at, target}); }
+  Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
+    if (field.alignment > limit_ && vector.count > 0) {
+      const std::uint64_t size = std::uint64_t{vector.count} * field.width;
+      vectors_.push_back({vector.elements(), vector.elements() + size, field.alignment});
+    }
+    return {};
   }
 
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
@@ -47,77 +55,6 @@ class Objects {
   }
 
  private:
-  Result<void> collect(const TableView& table, std::size_t type, int depth) {
-    const TableType& declared = view_.schema().tables()[type];
-    if (depth > kDeepestTable) {
-      return view_.corrupt(table.position, text("tables nested at most ", kDeepestTable, " deep"),
-                           declared.name);
-    }
-    vtables_.push_back({table.position, table.vtable});
-    for (const FieldType& field : declared.fields) ETSTREAM_TRY(collect_field(table, declared, field, depth));
-    return {};
-  }
-
-  Result<void> collect_field(const TableView& table, const TableType& declared, const FieldType& field,
-                             int depth) {
-    ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
-    if (!position) return {};
-    switch (field.kind) {
-      case FieldKind::kScalar:
-      case FieldKind::kStruct:
-      case FieldKind::kUnionType:
-        return {};
-      case FieldKind::kTable: {
-        ETSTREAM_ASSIGN(const auto child, view_.child(table, field));
-        links_.push_back({*position, child->position});
-        return collect(*child, field.type, depth + 1);
-      }
-      case FieldKind::kUnion: {
-        ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
-        return collect_member(*position, *member, depth);
-      }
-      default: {
-        ETSTREAM_ASSIGN(const auto vector, view_.vector(table, field));
-        links_.push_back({*position, vector->position});
-        return collect_elements(table, declared, field, *vector, depth);
-      }
-    }
-  }
-
-  Result<void> collect_member(std::uint64_t at, const MemberView& member, int depth) {
-    links_.push_back({at, member.position});
-    if (member.type->kind != FieldKind::kTable) return {};
-    ETSTREAM_ASSIGN(const TableView table, view_.table(member.position));
-    return collect(table, member.type->type, depth + 1);
-  }
-
-  Result<void> collect_elements(const TableView& table, const TableType& declared, const FieldType& field,
-                                const VectorView& vector, int depth) {
-    if (field.kind == FieldKind::kInlineVector && field.alignment > limit_ && vector.count > 0) {
-      const std::uint64_t size = std::uint64_t{vector.count} * field.width;
-      vectors_.push_back({vector.elements(), vector.elements() + size, field.alignment});
-    }
-    for (std::uint64_t i = 0; i < vector.count; ++i) {
-      const std::uint64_t at = vector.elements() + i * kOffsetSize;
-      if (field.kind == FieldKind::kTableVector) {
-        ETSTREAM_ASSIGN(const TableView child, view_.table_at(vector, i));
-        links_.push_back({at, child.position});
-        ETSTREAM_TRY(collect(child, field.type, depth + 1));
-      } else if (field.kind == FieldKind::kStringVector) {
-        ETSTREAM_ASSIGN(const VectorView string, view_.string_at(vector, i));
-        links_.push_back({at, string.position});
-      } else if (field.kind == FieldKind::kUnionVector) {
-        ETSTREAM_ASSIGN(const auto types, view_.vector(table, declared.fields[std::size_t{field.id} - 1]));
-        ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, *types, vector, i));
-        if (member) ETSTREAM_TRY(collect_member(at, *member, depth));
-      } else {
-        return {};
-      }
-    }
-    return {};
-  }
-
-  const FlatbufferView& view_;
   const std::uint32_t limit_;
   std::vector<Link> links_;
   std::vector<Link> vtables_;
@@ -194,15 +131,14 @@ bool has_alignment_over(const Schema& schema, std::uint32_t limit) {
 Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffer, const Schema& schema,
                                                 std::uint32_t limit, const std::string& name) {
   ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(flatbuffer), name));
-  Objects objects(view, limit);
-  ETSTREAM_TRY(objects.collect());
+  Objects objects(limit);
+  ETSTREAM_TRY(walk_flatbuffer(view, objects));
   const auto vectors = objects.vectors();
   if (vectors.empty()) return flatbuffer;
   const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), vectors);
   if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {
-    return make_error(ErrorCode::kTooLarge, name, ": its flatbuffer would have ",
-                      readable_size(flatbuffer.size() + padding.total()), ", at most ",
-                      readable_size(kLargestFlatbuffer), " are possible");
+    return make_error(ErrorCode::kTooLarge, "{}: its flatbuffer would have {}, at most {} are possible", name,
+                      readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
   }
   std::vector<std::byte> out = padding.apply(flatbuffer);
   for (const auto& [at, target] : objects.links()) {

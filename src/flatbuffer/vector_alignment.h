@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flatbuffers whose vectors are aligned to more than their builder could.
+// Flatbuffers whose vectors have a larger alignment than their builder supports.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ class WalkBudget {
   Result<void> spend(std::uint64_t position, std::uint64_t bytes) {
     if (bytes > left_) {
       return view_.corrupt(position,
-                           text("objects that are shared at most ", kMostSharing, " times on average"),
+                           text("objects that are shared at most {} times on average", kMostSharing),
                            "more sharing");
     }
     left_ -= bytes;

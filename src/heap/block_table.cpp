@@ -121,7 +121,7 @@ void BlockTable::free_range(Range range) noexcept {
     range.first = before.first;
   }
   if (range.first + range.granules == top_ && !range.is_ready) {
-    // What is mapped there stays so; whoever takes it maps it anew.
+    // What is mapped there stays mapped; the next user maps it again.
     top_ = range.first;
   } else {
     link(range);
@@ -166,7 +166,7 @@ Range BlockTable::split(std::uint32_t first, std::uint32_t granules) noexcept {
 Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
   std::uint32_t oldest = 0;
   for (const Bin& bin : ready_bins_) {
-    // The numbers may have begun anew.
+    // The numbers may have started again.
     const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].mapping; };
     if (bin.oldest != 0 && (oldest == 0 || age(bin.oldest) > age(oldest))) oldest = bin.oldest;
   }

@@ -24,7 +24,7 @@ void Heap::abandon_file() noexcept {
     file_.close();
   }
   ++mapping_;
-  process_ = ::getpid();
+  *mark_ = 1;
 }
 
 /// Makes the first file after a fork, or instead of one whose descriptor was closed, or that is another
@@ -101,7 +101,7 @@ void Heap::after_fork_in_child() noexcept {
   file_.close();
   unmap_free_ranges();
   ++mapping_;
-  process_ = ::getpid();
+  *mark_ = 1;
   is_watched_.store(false);
   // The parent's place is the parent's.
   own_use_.live.store(live_at_fork_);

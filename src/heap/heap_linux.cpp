@@ -22,10 +22,12 @@ constexpr std::uint64_t kLargestSpan = 1ULL << 40;
 /// Freed blocks keep their room up to this size together; under a limit, up to a part of it.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
-/// The kernel's largest group of pages (a folio), which begins at a multiple of its size.
-constexpr std::uint64_t kLargestGroup = 2 << 20;
 /// Of smaller blocks room is asked for ahead, in granules.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
+
+/// The kernel's largest group of pages (a folio), which begins at a multiple of its size: what one page of
+/// its tables maps, each of whose entries takes 8 bytes.
+std::uint64_t largest_group() { return page_size() * page_size() / 8; }
 
 std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
@@ -36,6 +38,17 @@ void* reserve_addresses(std::uint64_t size) {
   return at == MAP_FAILED ? nullptr : at;
 }
 
+/// A byte that is 0 in any process that this one forks, however it does.
+volatile char* make_mark() {
+  void* const at = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (::madvise(at, page_size(), MADV_WIPEONFORK) != 0) {
+    ::munmap(at, page_size());
+    return nullptr;
+  }
+  return static_cast<volatile char*>(at);
+}
+
 BlockTable::Entry* reserve_entries(std::uint64_t granules) {
   void* const at = ::mmap(nullptr, granules * sizeof(BlockTable::Entry), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,10 +57,10 @@ BlockTable::Entry* reserve_entries(std::uint64_t granules) {
 
 }  // namespace
 
+std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
 SpillError Heap::open(const HeapOptions& options) noexcept {
-  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(kPage)) {
-    return {EOPNOTSUPP, "pages of this system are not of 4 KiB"};
-  }
+  if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
   options_ = options;
   limit_.store(options.limit);
   std::uint64_t span = kLargestSpan;
@@ -59,17 +72,17 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
   const auto granules = static_cast<std::uint32_t>(span / kGranule);
   BlockTable::Entry* const entries = reserve_entries(granules);
-  if (entries == nullptr) {
-    ::munmap(reserved, span + kLargestAlignment);
-    return {ENOMEM, nullptr};
-  }
-  if (const SpillError failed = file_.open(options.folder, span)) {
-    ::munmap(entries, granules * sizeof(BlockTable::Entry));
+  mark_ = make_mark();
+  SpillError failed = entries == nullptr || mark_ == nullptr ? SpillError{errno, nullptr} : SpillError{};
+  if (!failed) failed = file_.open(options.folder, span);
+  if (failed) {
+    if (entries != nullptr) ::munmap(entries, granules * sizeof(BlockTable::Entry));
+    if (mark_ != nullptr) ::munmap(const_cast<char*>(mark_), page_size());
     ::munmap(reserved, span + kLargestAlignment);
     return failed;
   }
   table_ = BlockTable(entries, granules);
-  process_ = ::getpid();
+  *mark_ = 1;
   const auto address = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
   base_ = static_cast<std::byte*>(reserved) + (aligned - address);
@@ -120,11 +133,7 @@ bool Heap::serves(std::size_t size, std::size_t alignment) const noexcept {
          alignment <= kLargestAlignment && forking_.load() != ::pthread_self();
 }
 
-bool Heap::is_shared(Range block) const noexcept {
-  return block.mapping == mapping_ && process_ == ::getpid();
-}
-
-bool Heap::has_file() const noexcept { return process_ == ::getpid() && file_.is_intact(); }
+bool Heap::is_shared(Range block) const noexcept { return block.mapping == mapping_ && is_own_process(); }
 
 void Heap::refuse(int reason, std::size_t size) noexcept {
   use_->refused.fetch_add(1, std::memory_order_relaxed);
@@ -162,19 +171,20 @@ int Heap::back(Range& range) noexcept {
 void Heap::advise(Range range, bool has_room) const noexcept {
   const std::uint64_t begin = range.first * kGranule;
   const std::uint64_t end = begin + range.granules * kGranule;
+  const std::uint64_t group = largest_group();
   const auto advise = [&](std::uint64_t from, std::uint64_t to, int advice) {
     if (from < to) ::madvise(base_ + from, to - from, advice);
   };
-  const std::uint64_t up = (begin + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-  const std::uint64_t down = end / kLargestGroup * kLargestGroup;
+  const std::uint64_t up = (begin + group - 1) / group * group;
+  const std::uint64_t down = end / group * group;
   if (!has_room) {
-    const std::uint64_t before = begin / kLargestGroup * kLargestGroup;
-    const std::uint64_t after = (end + kLargestGroup - 1) / kLargestGroup * kLargestGroup;
-    advise(before - std::min(before, kLargestGroup), std::min(after + kLargestGroup, span_), MADV_RANDOM);
-  } else if (up + kLargestGroup < down - std::min(down, kLargestGroup)) {
-    advise(begin, up + kLargestGroup, MADV_RANDOM);
-    advise(up + kLargestGroup, down - kLargestGroup, MADV_NORMAL);
-    advise(down - kLargestGroup, end, MADV_RANDOM);
+    const std::uint64_t before = begin / group * group;
+    const std::uint64_t after = (end + group - 1) / group * group;
+    advise(before - std::min(before, group), std::min(after + group, span_), MADV_RANDOM);
+  } else if (up + group < down - std::min(down, group)) {
+    advise(begin, up + group, MADV_RANDOM);
+    advise(up + group, down - group, MADV_NORMAL);
+    advise(down - group, end, MADV_RANDOM);
   } else {
     advise(begin, end, MADV_RANDOM);
   }

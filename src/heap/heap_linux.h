@@ -25,9 +25,10 @@
 
 namespace etstream::heap {
 
-inline constexpr std::uint64_t kPage = 4096;
-/// What blocks begin at multiples of, and a BlockTable counts in.
+/// What blocks begin at multiples of, and a BlockTable counts in. Pages may be smaller, not larger.
 inline constexpr std::uint64_t kGranule = 16 << 10;
+/// Of this system, in bytes.
+[[nodiscard]] std::uint64_t page_size() noexcept;
 /// With less address space there is no heap.
 inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
 struct HeapOptions {
@@ -78,8 +79,8 @@ class Heap {
 
   /// Of the blocks, how many bytes this process has mapped in.
   [[nodiscard]] std::uint64_t resident_bytes() noexcept;
-  /// Writes pages of blocks to the disk and lets go of them, the next ones in turn, until that are so many
-  /// bytes or all. How many it were. One thread at a time.
+  /// Writes pages of blocks to the disk and lets go of them, the next ones in turn and those of small blocks
+  /// last, until that are so many bytes or all. How many it were. One thread at a time.
   std::uint64_t page_out(std::uint64_t bytes) noexcept;
 
  private:
@@ -96,8 +97,10 @@ class Heap {
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
   [[nodiscard]] Range block_at(const void* block) noexcept;
+  /// Whether this is the process that the heap knows of, not one that came to be without fork's handlers.
+  [[nodiscard]] bool is_own_process() const noexcept { return *mark_ != 0; }
   /// Whether what the heap knows of its file is of this process and true.
-  [[nodiscard]] bool has_file() const noexcept;
+  [[nodiscard]] bool has_file() const noexcept { return is_own_process() && file_.is_intact(); }
   [[nodiscard]] SpillError renew_file() noexcept;
   /// Whether a block is mapped shared, from this process's file.
   [[nodiscard]] bool is_shared(Range block) const noexcept;
@@ -120,6 +123,8 @@ class Heap {
   void refuse(int reason, std::size_t size) noexcept;
   [[nodiscard]] std::size_t shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept;
   std::uint64_t let_go_of(Range block) noexcept;
+  /// Of blocks of that many granules.
+  std::uint64_t page_out_blocks(std::uint64_t bytes, std::uint32_t fewest, std::uint32_t most) noexcept;
   void watch_limit() noexcept;
   [[noreturn]] void keep_to_limit() noexcept;
 
@@ -135,8 +140,8 @@ class Heap {
   BlockTable table_;
   // Change only while nobody else uses the heap.
   SpillFile file_;
-  std::uint32_t mapping_ = 1;  // the number of what is mapped of file_
-  std::int32_t process_ = 0;
+  std::uint32_t mapping_ = 1;      // the number of what is mapped of file_
+  volatile char* mark_ = nullptr;  // in memory that is zeros in a forked child
   std::uint64_t live_at_fork_ = 0;
 
   std::atomic<bool> keeps_freed_{true};

@@ -255,7 +255,7 @@ struct Loaded {
   std::size_t objects = 0;
 };
 
-// Only for who looks at objects, which the loader lets one thread do at a time.
+// Only to look at objects, which the loader lets one thread do at a time.
 constinit Loaded known;
 
 struct Pass {

@@ -18,6 +18,7 @@
 #include "heap/import_tables_linux.h"
 #include "heap/malloc_rules.h"
 #include "heap/open_object_linux.h"
+#include "heap/python_arenas_linux.h"
 #include "heap/say.h"
 #include "heap/spill_folder.h"
 #include "io/descriptor_posix.h"
@@ -31,6 +32,7 @@ constinit MallocFunctions others;
 constinit std::atomic<std::size_t> served_from{kNever};
 
 struct Blocks {
+  static Heap& heap() { return the_heap; }
   static const MallocFunctions& next() { return others; }
   static bool is_large(std::size_t size) { return size >= served_from.load(std::memory_order_relaxed); }
 
@@ -117,7 +119,7 @@ Result<void> find_functions() {
   auto found = all_imports();
   for (Import& import : found) {
     if (!find(import)) {
-      return make_error(ErrorCode::kUnsupported, text("this process has no function ", import.name, "()"));
+      return make_error(ErrorCode::kUnsupported, "this process has no function {}()", import.name);
     }
   }
   imports = found;
@@ -206,6 +208,8 @@ Result<Served> start(const std::string& folder, std::uint64_t limit, std::size_t
   ++uses;
   return Served::kHere;
 }
+
+void serve_python_arenas() noexcept { PythonArenas<Blocks>::serve(); }
 
 void stop() noexcept {
   const Locked locked;

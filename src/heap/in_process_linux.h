@@ -33,6 +33,10 @@ enum class Served : std::uint8_t {
 [[nodiscard]] Result<Served> start(const std::string& folder, std::uint64_t limit,
                                    std::size_t from = kDefaultFrom);
 
+/// Has the memory of Python's small objects that comes to be in such a use lie there too. Call it with the
+/// GIL held, after start(); once is enough.
+void serve_python_arenas() noexcept;
+
 /// Ends a use that start() answered with kHere.
 void stop() noexcept;
 

@@ -45,15 +45,16 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   if (!folder) return Error{ErrorCode::kInvalidArgument, folder.error().message, folder.error().system_code};
   if (::access(options.library.c_str(), R_OK) != 0) {
     return Error{ErrorCode::kInvalidArgument,
-                 text("there is no ", quote(options.library), ", which serves the blocks"), errno};
+                 text("there is no {}, which serves the blocks", quote(options.library)), errno};
   }
   if (options.library.find_first_of(" :") != std::string::npos) {
-    return make_error(ErrorCode::kInvalidArgument, "the path of ", quote(options.library),
-                      " has a space or a colon, which LD_PRELOAD can't have");
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the path of {} has a space or a colon, which LD_PRELOAD can't have",
+                      quote(options.library));
   }
   const char* const before = std::getenv(kPreloadVariable);
   const std::string preloaded =
-      before != nullptr && *before != '\0' ? text(options.library, ":", before) : options.library;
+      before != nullptr && *before != '\0' ? text("{}:{}", options.library, before) : options.library;
   ::setenv(kPreloadVariable, preloaded.c_str(), 1);
   ::setenv(heap::kFolderVariable, folder->c_str(), 1);
   ::setenv(heap::kLimitVariable, std::to_string(options.limit).c_str(), 1);
@@ -63,7 +64,7 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
 
 Error cannot_run(const std::vector<std::string>& command, int failed) {
   return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-               text("cannot run ", quote(command.front()), ": ", std::generic_category().message(failed)),
+               text("cannot run {}: {}", quote(command.front()), std::generic_category().message(failed)),
                failed};
 }
 
@@ -91,7 +92,7 @@ class SharedUse {
     if (mapped == MAP_FAILED) return system_error("cannot share memory with the command");
     made.tree_ = static_cast<heap::TreeUse*>(mapped);
     // By this process's name for it: a command may close descriptors that it does not know.
-    const std::string path = text("/proc/", ::getpid(), "/fd/", made.file_);
+    const std::string path = text("/proc/{}/fd/{}", ::getpid(), made.file_);
     ::setenv(heap::kReportVariable, path.c_str(), 1);
     return made;
   }
@@ -137,7 +138,8 @@ class SharedUse {
   SharedUse() = default;
 
   static Error system_error(const char* doing) {
-    return Error{ErrorCode::kOutOfMemory, text(doing, ": ", std::generic_category().message(errno)), errno};
+    return Error{ErrorCode::kOutOfMemory, text("{}: {}", doing, std::generic_category().message(errno)),
+                 errno};
   }
 
   template <class Look>
@@ -199,7 +201,7 @@ Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld
   std::array<int, 2> failure{};
   if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
     return Error{ErrorCode::kOutOfMemory,
-                 text("cannot start a process: ", std::generic_category().message(errno)), errno};
+                 text("cannot start a process: {}", std::generic_category().message(errno)), errno};
   }
   const ::pid_t child = ::fork();
   if (child == 0) {
@@ -216,7 +218,7 @@ Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld
   if (failed == 0) return child;
   if (child < 0) {
     return Error{ErrorCode::kOutOfMemory,
-                 text("cannot start a process: ", std::generic_category().message(failed)), failed};
+                 text("cannot start a process: {}", std::generic_category().message(failed)), failed};
   }
   return cannot_run(command, failed);
 }

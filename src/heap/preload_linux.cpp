@@ -22,6 +22,7 @@
 #include "heap/heap_linux.h"
 #include "heap/in_use_linux.h"
 #include "heap/malloc_rules.h"
+#include "heap/python_arenas_linux.h"
 #include "heap/say.h"
 
 namespace etstream::heap {
@@ -120,6 +121,7 @@ bool begin() {
 
 /// All but small blocks, and the first call of all.
 struct Blocks {
+  static Heap& heap() { return the_heap; }
   static const MallocFunctions& next() { return heap::next; }
   static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
 
@@ -148,7 +150,11 @@ struct Blocks {
 
 using Rules = MallocRules<Blocks>;
 
-constexpr std::size_t kPageSize = kPage;
+/// When all objects that the program begins with are loaded, before any of its code runs.
+__attribute__((constructor)) void serve_python() {
+  if (from.load(std::memory_order_acquire) == 0) begin();
+  if (from.load(std::memory_order_acquire) != kNever) PythonArenas<Blocks>::serve();
+}
 
 }  // namespace
 }  // namespace etstream::heap
@@ -186,16 +192,17 @@ ETSTREAM_EXPORTED int posix_memalign(void** block, std::size_t alignment, std::s
 }
 
 ETSTREAM_EXPORTED void* valloc(std::size_t size) noexcept {
-  return etstream::heap::Rules::memalign(etstream::heap::kPageSize, size);
+  return etstream::heap::Rules::memalign(etstream::heap::page_size(), size);
 }
 
 ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
   using namespace etstream::heap;
-  if (size > kNever - kPageSize) {
+  const std::size_t page = page_size();
+  if (size > kNever - page) {
     errno = ENOMEM;
     return nullptr;
   }
-  return Rules::memalign(kPageSize, (size + kPageSize - 1) & ~(kPageSize - 1));
+  return Rules::memalign(page, (size + page - 1) & ~(page - 1));
 }
 
 ETSTREAM_EXPORTED std::size_t malloc_usable_size(void* block) noexcept {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "heap/heap_linux.h"
 #include "heap/in_use_linux.h"
@@ -24,6 +25,10 @@ constexpr long kLookEveryNanoseconds = 20'000'000;
 /// After so many looks at the process, the heap's own pages are counted in any case.
 constexpr int kLooksUntilCounted = 50;
 constexpr std::size_t kBatch = 64;
+/// Blocks up to this size, arenas of Python's among them, hold objects that are in use together: their pages
+/// are the last to go. In granules.
+constexpr std::uint32_t kSmallBlock = (1 << 20) / kGranule;
+constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
 /// A file of /proc, open for as long as it is looked at: the process may close what it finds.
 class ProcessFile {
@@ -59,7 +64,7 @@ std::uint64_t mapped_bytes() noexcept {
     while (at != end && *at == ' ') ++at;
     at = std::from_chars(at, end, number).ptr;
   }
-  return number * kPage;
+  return number * page_size();
 }
 
 /// How many pages from `address` on are mapped in.
@@ -68,7 +73,7 @@ std::uint64_t resident_pages(const ProcessFile& page_map, const std::byte* addre
   constexpr std::uint64_t kPresent = 1ULL << 63;
   std::array<std::uint64_t, 4096> entries;
   std::uint64_t resident = 0;
-  std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) / kPage;
+  std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) / page_size();
   while (pages != 0) {
     const std::span batch(entries.data(), std::min<std::uint64_t>(pages, entries.size()));
     const std::size_t read = page_map.read_at(page * sizeof(std::uint64_t), std::as_writable_bytes(batch));
@@ -102,11 +107,11 @@ std::uint64_t Heap::resident_bytes() noexcept {
   std::uint32_t first = 1;
   while (const std::size_t count = shared_blocks_from(first, blocks)) {
     for (const Range& block : std::span(blocks.data(), count)) {
-      pages += resident_pages(page_map, address_of(block.first), block.granules * kGranule / kPage);
+      pages += resident_pages(page_map, address_of(block.first), block.granules * kGranule / page_size());
     }
     first = blocks[count - 1].first + 1;
   }
-  return pages * kPage;
+  return pages * page_size();
 }
 
 /// A block may be freed and its place taken meanwhile: what is let go of is read again when it is used.
@@ -133,6 +138,13 @@ std::uint64_t Heap::let_go_of(Range block) noexcept {
 }
 
 std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
+  std::uint64_t done = page_out_blocks(bytes, kSmallBlock + 1, kEnd);
+  if (done < bytes) done += page_out_blocks(bytes - done, 1, kSmallBlock);
+  use_->paged_out.fetch_add(done, std::memory_order_relaxed);
+  return done;
+}
+
+std::uint64_t Heap::page_out_blocks(std::uint64_t bytes, std::uint32_t fewest, std::uint32_t most) noexcept {
   std::array<Range, kBatch> blocks;
   std::uint64_t done = 0;
   const std::uint32_t began_at = hand_;
@@ -140,10 +152,11 @@ std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
   for (bool is_round = false; done < bytes && !is_round;) {
     const std::size_t count = shared_blocks_from(hand_, blocks);
     for (std::size_t at = 0; at < count && done < bytes && !is_round; ++at) {
-      is_round = is_second_part && blocks[at].first >= began_at;
+      const Range& block = blocks[at];
+      is_round = is_second_part && block.first >= began_at;
       if (is_round) break;
-      if (blocks[at].granules != 0) done += let_go_of(blocks[at]);
-      hand_ = blocks[at].first + 1;
+      if (block.granules >= fewest && block.granules <= most) done += let_go_of(block);
+      hand_ = block.first + 1;
     }
     if (count == 0) {
       is_round = is_second_part;
@@ -151,7 +164,6 @@ std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
       hand_ = 1;
     }
   }
-  use_->paged_out.fetch_add(done, std::memory_order_relaxed);
   return done;
 }
 

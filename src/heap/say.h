@@ -37,10 +37,10 @@ class Line {
   std::size_t size_ = 0;
 };
 
-template <class... Parts>
-void say(const Parts&... parts) noexcept {
+template <class... Pieces>
+void say(const Pieces&... pieces) noexcept {
   Line line;
-  (line.add(parts), ...);
+  (line.add(pieces), ...);
   write_line(line.view());
 }
 

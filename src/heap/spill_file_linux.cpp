@@ -39,7 +39,7 @@ bool is_in_memory(int descriptor) {
   return ::fstatfs(descriptor, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
-/// Has it written where it was reserved, on file systems that write anew elsewhere.
+/// Has it written in place, on file systems that otherwise write to other blocks (copy on write).
 void write_in_place(int descriptor) {
   int flags = 0;
   if (::ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return;

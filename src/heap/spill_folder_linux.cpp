@@ -24,7 +24,7 @@ Result<std::string> spill_folder(const std::string& folder) {
 Error cannot_spill_to(const std::string& folder, const SpillError& failed) {
   if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
   return Error{ErrorCode::kInvalidArgument,
-               text("large blocks can't lie in ", quote(folder), ": ", failed.reason), failed.code};
+               text("large blocks can't lie in {}: {}", quote(folder), failed.reason), failed.code};
 }
 
 }  // namespace etstream::heap

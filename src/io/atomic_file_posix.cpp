@@ -2,6 +2,7 @@
 #include "io/atomic_file_posix.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,15 +32,44 @@ Result<AtomicFile> AtomicFile::create(const std::string& destination) {
   return created;
 }
 
-Result<void> AtomicFile::publish(bool sync) {
+Result<void> AtomicFile::settle(bool sync) {
   if (sync && retried([&] { return ::fsync(descriptor()); }) != 0) {
     return system_error(errno, "cannot sync", destination_);
   }
   if (!sync && flush_by_closing(descriptor()) != 0) {
     return system_error(errno, "cannot write", destination_);
   }
-  if (!temporary_.rename_to(destination_)) return system_error(errno, "cannot replace", destination_);
+  return {};
+}
+
+Result<void> AtomicFile::publish(bool sync, bool keep) {
+  if (keep && temporary_.exchange_with(destination_)) {
+    published_ = Published::kExchanged;
+  } else {
+    struct stat before {};
+    const bool is_new = ::lstat(destination_.c_str(), &before) != 0;
+    if (!temporary_.rename_to(destination_)) return system_error(errno, "cannot replace", destination_);
+    published_ = is_new ? Published::kNew : Published::kReplaced;
+  }
   return sync ? sync_folder_of(destination_) : Result<void>();
+}
+
+Result<void> AtomicFile::take_back() {
+  const Published published = std::exchange(published_, Published::kNot);
+  switch (published) {
+    case Published::kNot:
+      return {};
+    case Published::kNew:
+      if (retried([&] { return ::unlink(destination_.c_str()); }) == 0) return {};
+      break;
+    case Published::kExchanged:
+      if (temporary_.exchange_with(destination_)) return {};
+      break;
+    case Published::kReplaced:
+      errno = EOPNOTSUPP;
+      break;
+  }
+  return system_error(errno, "cannot put back what was at", destination_);
 }
 
 }  // namespace etstream

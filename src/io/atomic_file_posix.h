@@ -22,8 +22,15 @@ class AtomicFile {
   /// The destination, for messages.
   [[nodiscard]] const std::string& path() const noexcept { return destination_; }
 
-  /// Renames the file over the destination; with `sync`, file and folder are on the disk afterwards.
-  [[nodiscard]] Result<void> publish(bool sync);
+  /// Has what was written reach the file system, which may only now say what it could not write; with `sync`,
+  /// the disk.
+  [[nodiscard]] Result<void> settle(bool sync);
+  /// Renames the file over the destination; with `sync`, its folder is on the disk afterwards. With `keep`,
+  /// what it replaces is kept until the end for take_back(), where the file system can exchange names.
+  [[nodiscard]] Result<void> publish(bool sync, bool keep);
+  /// Has at the destination what was there before publish(), or nothing; after publish() failed, too. Error:
+  /// kIo, where that can't be done.
+  [[nodiscard]] Result<void> take_back();
 
  private:
   AtomicFile(std::string destination, Temporary temporary)
@@ -31,6 +38,7 @@ class AtomicFile {
 
   std::string destination_;
   Temporary temporary_;
+  enum class Published { kNot, kNew, kExchanged, kReplaced } published_ = Published::kNot;
 };
 
 }  // namespace etstream

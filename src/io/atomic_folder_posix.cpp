@@ -14,8 +14,8 @@ namespace etstream {
 namespace {
 
 Error in_use(const std::string& destination) {
-  return make_error(ErrorCode::kInvalidArgument, "cannot write the folder ", quote(destination),
-                    ": it exists, and is not an empty folder");
+  return make_error(ErrorCode::kInvalidArgument,
+                    "cannot write the folder {}: it exists, and is not an empty folder", quote(destination));
 }
 
 Result<bool> is_empty(const std::string& folder) {

@@ -48,7 +48,7 @@ class Concatenation final : public ByteStorage {
 
   std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
   std::string name() const override {
-    return parts_.empty() ? "nothing" : text("concatenation from ", parts_.front().name());
+    return parts_.empty() ? "nothing" : text("concatenation from {}", parts_.front().name());
   }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -67,6 +67,11 @@ class Concatenation final : public ByteStorage {
   Result<void> check_unchanged() const override {
     for (const auto& part : parts_) ETSTREAM_TRY(part.check_unchanged());
     return {};
+  }
+
+  bool lies_in(const FileIdentity& file) const override {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [&](const ByteSource& part) { return part.lies_in(file); });
   }
 
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
@@ -92,7 +97,7 @@ class Concatenation final : public ByteStorage {
 }  // namespace
 
 Result<int> ByteStorage::open_descriptor() const {
-  return make_error(ErrorCode::kUnsupported, name(), ": is not a regular file");
+  return make_error(ErrorCode::kUnsupported, "{}: is not a regular file", name());
 }
 
 ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
@@ -130,8 +135,8 @@ Result<ByteSource> ByteSource::concatenation(std::vector<ByteSource> parts) {
     for (const auto& part : parts) {
       const auto next = checked_add(end, part.size());
       if (!next) {
-        return make_error(ErrorCode::kTooLarge, "a concatenation of ", parts.size(),
-                          " sources is longer than 2^64 - 1 bytes");
+        return make_error(ErrorCode::kTooLarge, "a concatenation of {} sources is longer than 2^64 - 1 bytes",
+                          parts.size());
       }
       ends.push_back(end = *next);
     }
@@ -141,8 +146,8 @@ Result<ByteSource> ByteSource::concatenation(std::vector<ByteSource> parts) {
 
 Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) const {
   if (!range_fits(offset, size, size_)) {
-    return make_error(ErrorCode::kInvalidArgument, name(), ": bytes ", offset, " to ", offset, " + ", size,
-                      " are not inside its ", size_, " bytes");
+    return make_error(ErrorCode::kInvalidArgument, "{}: bytes {} to {} + {} are not inside its {} bytes",
+                      name(), offset, offset, size, size_);
   }
   return ByteSource(storage_, offset_ + offset, size);
 }
@@ -150,8 +155,9 @@ Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) c
 Result<void> ByteSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   return without_exceptions([&]() -> Result<void> {
     if (!range_fits(offset, out.size(), size_)) {
-      return make_error(ErrorCode::kInvalidArgument, name(), ": a read of ", out.size(), " bytes at ", offset,
-                        " is not inside its ", size_, " bytes");
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{}: a read of {} bytes at {} is not inside its {} bytes", name(), out.size(), offset,
+                        size_);
     }
     if (out.empty()) return {};
     return storage_->read_at(offset_ + offset, out);
@@ -179,6 +185,11 @@ std::string ByteSource::name() const { return storage_ ? storage_->name() : "not
 Result<void> ByteSource::check_unchanged() const {
   return without_exceptions(
       [&]() -> Result<void> { return storage_ ? storage_->check_unchanged() : Result<void>(); });
+}
+
+std::uint64_t ByteSource::next_data(std::uint64_t offset) const noexcept {
+  if (!storage_ || offset >= size_) return offset;
+  return std::min(storage_->next_data(offset_ + offset) - offset_, size_);
 }
 
 void ByteSource::drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept {

@@ -35,7 +35,8 @@ Descriptor::~Descriptor() {
 }
 
 Error system_error(int error, std::string_view doing, std::string_view path) {
-  return {code_of(error), text(doing, " ", quote(path), ": ", std::generic_category().message(error)), error};
+  return {code_of(error), text("{} {}: {}", doing, quote(path), std::generic_category().message(error)),
+          error};
 }
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
@@ -65,7 +66,7 @@ Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> 
         retried([&] { return ::pread(fd, left.data(), left.size(), static_cast<off_t>(offset + done)); });
     if (n < 0) {
       Error error = system_error(errno, "cannot read", path);
-      error.message += text(" (", left.size(), " bytes at offset ", offset + done, ")");
+      error.message += text(" ({} bytes at offset {})", left.size(), offset + done);
       return error;
     }
     if (n == 0) break;

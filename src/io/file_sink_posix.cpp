@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "etstream/input_record.h"
 #include "etstream/sink.h"
 #include "io/atomic_file_posix.h"
 #include "io/transfer.h"
@@ -50,10 +51,14 @@ class FileSink final : public BufferedSink {
     return size;
   }
 
+  Result<void> take_back() override {
+    return without_exceptions([&] { return file_.take_back(); });
+  }
+
   Result<void> reserve(std::uint64_t size) override {
     if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-      return make_error(ErrorCode::kTooLarge, "cannot write ", quote(file_.path()), ": ", size,
-                        " bytes are more than a file can have");
+      return make_error(ErrorCode::kTooLarge, "cannot write {}: {} bytes are more than a file can have",
+                        quote(file_.path()), size);
     }
     std::uint64_t begin = 0;
     for (const Range& range : shared_) {
@@ -90,7 +95,7 @@ class FileSink final : public BufferedSink {
     // A file system that can't reserve is written without.
     if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
     Error error = system_error(errno, "cannot reserve space for", file_.path());
-    error.message += text(" (", readable_size(end - begin), ")");
+    error.message += text(" ({})", readable_size(end - begin));
     return error;
   }
 
@@ -114,8 +119,10 @@ class FileSink final : public BufferedSink {
     return {};
   }
 
+  Result<void> settle() override { return file_.settle(options_.sync); }
+
   Result<void> finish() override {
-    ETSTREAM_TRY(file_.publish(options_.sync));
+    ETSTREAM_TRY(file_.publish(options_.sync, is_one_of_several()));
     // A small file stays in the cache, where who reads it next finds it.
     if (options_.sync && written_ > kMostCached) drop_pages(0, written_);
     return {};
@@ -150,6 +157,8 @@ class DescriptorSink final : public BufferedSink {
   DescriptorSink(Descriptor owned, int descriptor, std::string name)
       : owned_(std::move(owned)), descriptor_(descriptor), name_(std::move(name)) {}
 
+  std::optional<FileIdentity> changed_in_place() const override { return identity_of_file(descriptor_); }
+
  private:
   Result<void> take(std::span<const std::byte> bytes) override {
     return write_all(descriptor_, bytes, name_);
@@ -178,12 +187,12 @@ Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
     if (path.empty() || path.find('\0') != std::string::npos) {
-      return make_error(ErrorCode::kInvalidArgument, "cannot write ", quote(path), ": it is no path");
+      return make_error(ErrorCode::kInvalidArgument, "cannot write {}: it is no path", quote(path));
     }
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
       if (S_ISDIR(existing.st_mode)) {
-        return make_error(ErrorCode::kInvalidArgument, "cannot write ", quote(path), ": it is a folder");
+        return make_error(ErrorCode::kInvalidArgument, "cannot write {}: it is a folder", quote(path));
       }
       if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return open_special(path);
     }

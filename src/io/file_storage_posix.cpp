@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
 #include "io/file_storage.h"
 
@@ -26,13 +27,28 @@ struct Identity {
   ino_t inode;
   off_t size;
   timespec modified;
+  timespec changed;  // which a writer can't put back, as it can the time before
+  nlink_t names;
 
   explicit Identity(const struct stat& s)
-      : device(s.st_dev), inode(s.st_ino), size(s.st_size), modified(s.st_mtim) {}
+      : device(s.st_dev),
+        inode(s.st_ino),
+        size(s.st_size),
+        modified(s.st_mtim),
+        changed(s.st_ctim),
+        names(s.st_nlink) {}
+
+  [[nodiscard]] FileIdentity file() const noexcept {
+    return {static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(inode)};
+  }
 
   bool operator==(const Identity& other) const {
+    const auto same = [](const timespec& a, const timespec& b) {
+      return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    // A file that gets or loses a name, as one that is replaced does, has another time of change, too.
     return device == other.device && inode == other.inode && size == other.size &&
-           modified.tv_sec == other.modified.tv_sec && modified.tv_nsec == other.modified.tv_nsec;
+           same(modified, other.modified) && (names != other.names || same(changed, other.changed));
   }
 };
 
@@ -87,9 +103,9 @@ Result<Opened> open_regular(const std::string& path) {
   struct stat s {};
   if (::fstat(descriptor.get(), &s) != 0) return system_error(errno, "cannot examine", path);
   if (!S_ISREG(s.st_mode)) {
-    return make_error(ErrorCode::kInvalidArgument, "cannot read ", quote(path), ": it is ",
-                      S_ISDIR(s.st_mode) ? "a folder" : "not a regular file",
-                      ", and an input's size must be known before it is read");
+    return make_error(ErrorCode::kInvalidArgument,
+                      "cannot read {}: it is {}, and an input's size must be known before it is read",
+                      quote(path), S_ISDIR(s.st_mode) ? "a folder" : "not a regular file");
   }
   return Opened{std::move(descriptor), Identity(s)};
 }
@@ -150,14 +166,18 @@ class FileStorage final : public ByteStorage {
     ETSTREAM_ASSIGN(const auto descriptor, acquire());
     ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor->get(), offset, out, path_));
     if (n == out.size()) return {};
-    return make_error(ErrorCode::kCorrupt, path_, ": has nothing at offset ", offset + n, ", expected ",
-                      size(), " bytes as when it was opened: it was shortened while it was read");
+    return make_error(ErrorCode::kCorrupt,
+                      "{}: has nothing at offset {}, expected {} bytes as when it was opened: it was "
+                      "shortened while it was read",
+                      path_, offset + n, size());
   }
 
   Result<void> check_unchanged() const override {
     ETSTREAM_TRY(acquire_unchanged());
     return {};
   }
+
+  bool lies_in(const FileIdentity& file) const override { return identity_.file() == file; }
 
   Result<int> open_descriptor() const override {
     ETSTREAM_ASSIGN(const auto descriptor, acquire_unchanged());
@@ -175,6 +195,14 @@ class FileStorage final : public ByteStorage {
     const std::uint64_t begin = offset - offset % kLargestFolio;
     ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(begin),
                     static_cast<off_t>(offset + size - begin), POSIX_FADV_DONTNEED);
+  }
+
+  std::uint64_t next_data(std::uint64_t offset) const noexcept override {
+    const auto descriptor = acquire();
+    if (!descriptor) return offset;
+    const off_t data = ::lseek((*descriptor)->get(), static_cast<off_t>(offset), SEEK_DATA);
+    if (data >= 0) return static_cast<std::uint64_t>(data);
+    return errno == ENXIO ? size() : offset;  // nothing but a hole up to the end
   }
 
   bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
@@ -207,8 +235,8 @@ class FileStorage final : public ByteStorage {
   }
 
   Error changed() const {
-    return make_error(ErrorCode::kCorrupt, path_,
-                      ": was changed or replaced while it was read; run again once it is complete");
+    return make_error(ErrorCode::kCorrupt,
+                      "{}: was changed or replaced while it was read; run again once it is complete", path_);
   }
 
   const std::string path_;           // as it was given, for messages
@@ -222,9 +250,10 @@ class FileStorage final : public ByteStorage {
 
 Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
-    return make_error(ErrorCode::kInvalidArgument, "cannot open ", quote(path), ": it is no path");
+    return make_error(ErrorCode::kInvalidArgument, "cannot open {}: it is no path", quote(path));
   }
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
+  if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file(), path);
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error);
   const bool was_cached = is_cached(opened.descriptor.get(), opened.identity.size);

@@ -11,7 +11,12 @@ namespace etstream {
 Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
                                                 std::uint64_t end) {
   std::array<std::byte, 4096> buffer;
+  constexpr std::uint64_t kLongEnough = 65536;  // for another call, to see whether the file has bytes there
   while (begin < end) {
+    if (end - begin >= kLongEnough) {
+      begin = source.next_data(begin);
+      if (begin >= end) break;
+    }
     const auto bytes = std::span(buffer).first(
         static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - begin)));
     ETSTREAM_TRY(source.read_at(begin, bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether padding is what it should be.
+// Whether padding is zero.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ PagedReader::PagedReader(ByteSource source, std::string name)
 
 Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
   if (!range_fits(offset, out.size(), source_.size())) {
-    return make_error(ErrorCode::kCorrupt, name_, ": offset ", offset, ": expected ", out.size(),
-                      " bytes inside the ", source_.size(), " bytes there are");
+    return unexpected(ErrorCode::kCorrupt, {name_, offset}, "{} bytes inside the {} bytes there are",
+                      out.size(), source_.size());
   }
   const std::lock_guard lock(mutex_);
   while (!out.empty()) {

@@ -56,7 +56,28 @@ class CallbackSink final : public BufferedSink {
 }  // namespace
 
 Result<void> Sink::skip(std::uint64_t size) {
-  return make_error(ErrorCode::kInvalidArgument, "a sink that shares nothing can't skip ", size, " bytes");
+  return make_error(ErrorCode::kInvalidArgument, "a sink that shares nothing can't skip {} bytes", size);
+}
+
+Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks) {
+  return without_exceptions([&]() -> Result<void> {
+    if (sinks.size() > 1) {
+      for (const auto& sink : sinks) ETSTREAM_TRY(sink->prepare());
+    }
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+      Result<void> done = sinks[i]->commit();
+      if (done) continue;
+      Error error = std::move(done).error();
+      // The one that failed may have come half-way: its file is there, but its folder is not on the disk.
+      // That of one alone stays, as it is complete.
+      for (std::size_t before = sinks.size() > 1 ? i + 1 : 0; before-- > 0;) {
+        const Result<void> back = sinks[before]->take_back();
+        if (!back) error.message += text("; {}", back.error().message);
+      }
+      return error;
+    }
+    return {};
+  });
 }
 
 std::unique_ptr<Sink> open_memory_sink(std::vector<std::byte>& out) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -31,7 +32,7 @@ constexpr std::size_t kRandomDigits = 16;
 std::string temporary_prefix(const std::string& name) {
   constexpr std::string_view kMark = ".etstream-";
   const std::size_t room = kLongestName - 1 - kMark.size() - kRandomDigits - kSuffix.size();
-  return text(".", name.substr(0, room), kMark);
+  return text(".{}{}", name.substr(0, room), kMark);
 }
 
 bool is_temporary(std::string_view name, std::string_view prefix) {
@@ -107,7 +108,7 @@ std::optional<std::string> follow_link(const std::string& path) {
   const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
   if (n < 0) return std::nullopt;
   const std::string_view link(target.data(), static_cast<std::size_t>(n));
-  return link.starts_with('/') ? std::string(link) : place_of(path).folder + std::string(link);
+  return link.starts_with('/') ? std::string(link) : split_path(path).folder + std::string(link);
 }
 
 Descriptor open_folder(const std::string& path) {
@@ -144,20 +145,20 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
 }
 
 Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
-  const auto [folder, name] = place_of(destination);
+  const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const std::string prefix = temporary_prefix(name);
   remove_leftovers(folder, prefix);
   constexpr int kAttempts = 16;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ETSTREAM_ASSIGN(const std::string digits, random_digits());
-    std::string path = text(folder, prefix, digits, kSuffix);
+    std::string path = text("{}{}{}{}", folder, prefix, digits, kSuffix);
     Descriptor made = make(path);
     if (!made) {
       if (errno == EEXIST) continue;
       if (errno == ENOENT) {
         return Error{ErrorCode::kNotFound,
-                     text("cannot write ", quote(destination), ": there is no folder ", quote(folder)),
+                     text("cannot write {}: there is no folder {}", quote(destination), quote(folder)),
                      ENOENT};
       }
       return system_error(errno, "cannot write beside", destination);
@@ -168,13 +169,13 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
     if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
     remove_with_content(path);
   }
-  return make_error(ErrorCode::kIo, "cannot create a temporary file beside ", quote(destination), " in ",
-                    kAttempts, " attempts");
+  return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts",
+                    quote(destination), kAttempts);
 }
 
 }  // namespace
 
-Place place_of(const std::string& path) {
+SplitPath split_path(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
@@ -223,6 +224,21 @@ bool Temporary::rename_to(const std::string& destination) noexcept {
   return true;
 }
 
+bool Temporary::exchange_with(const std::string& destination) noexcept {
+  const auto exchange = [&] {
+    return retried([&] {
+             return ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, destination.c_str(), RENAME_EXCHANGE);
+           }) == 0;
+  };
+  if (!exchange()) return false;
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) == 0 && S_ISREG(found.st_mode)) return true;
+  // A folder has come there meanwhile, which must not be removed with this.
+  if (!exchange()) path_.clear();
+  errno = EISDIR;
+  return false;
+}
+
 Result<void> keep_owner_and_permissions(int fd, const std::string& destination) {
   struct stat before {};
   struct stat now {};
@@ -240,7 +256,7 @@ Result<void> keep_owner_and_permissions(int fd, const std::string& destination) 
 }
 
 Result<void> sync_folder_of(const std::string& destination) {
-  const std::string folder = place_of(destination).folder;
+  const std::string folder = split_path(destination).folder;
   const std::string path = folder.empty() ? "." : folder;
   const Descriptor opened = open_folder(path);
   // EINVAL: the file system (a network or FUSE one) has no fsync for folders.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Temporary files and folders beside what they will become, under names that tell whose they are, locked for
-// as long as their writer lives.
+// Temporary files and folders beside what they will become. Their names tell their writers, and they are
+// locked for as long as the writer lives.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@
 namespace etstream {
 
 /// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
-struct Place {
+struct SplitPath {
   std::string folder;
   std::string name;
 };
-[[nodiscard]] Place place_of(const std::string& path);
+[[nodiscard]] SplitPath split_path(const std::string& path);
 
 /// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
@@ -26,7 +26,7 @@ struct Place {
 /// path that is no such name.
 [[nodiscard]] std::optional<int> descriptor_named(std::string path);
 
-/// Is removed, with all in it, unless rename_to() has made it something else.
+/// Is removed, with all in it, unless rename_to() succeeded.
 class Temporary {
  public:
   Temporary(std::string path, Descriptor descriptor)
@@ -43,6 +43,9 @@ class Temporary {
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   /// Whether it worked; errno says why not.
   [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
+  /// Has this file at `destination`, and what is there under this name, which is removed at the end. False
+  /// where nothing is there, or the file system can't do that; errno says why.
+  [[nodiscard]] bool exchange_with(const std::string& destination) noexcept;
 
  private:
   std::string path_;  // empty once it is gone
@@ -54,11 +57,11 @@ class Temporary {
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
 [[nodiscard]] Result<Temporary> create_temporary_folder(const std::string& destination);
 
-/// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. Who
-/// may not give files away stays the owner.
+/// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
+/// process that may not change owners stays the owner.
 [[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination);
 
-/// Has the folder that `destination` is in on the disk, after a rename.
+/// Syncs the folder that `destination` is in, after a rename.
 [[nodiscard]] Result<void> sync_folder_of(const std::string& destination);
 
 }  // namespace etstream

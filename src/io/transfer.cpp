@@ -27,9 +27,20 @@ Result<void> BufferedSink::append(const ByteSource& source) {
   });
 }
 
-Result<void> BufferedSink::commit() {
+Result<void> BufferedSink::prepare() {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_TRY(flush());
+    prepared_ = true;
+    return settle();
+  });
+}
+
+Result<void> BufferedSink::commit() {
+  return without_exceptions([&]() -> Result<void> {
+    if (!prepared_) {
+      ETSTREAM_TRY(flush());
+      ETSTREAM_TRY(settle());
+    }
     return finish();
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The transfer engine: moves sources of any size through one buffer. Small sources gather in it, large
-// ones pass through it, so whoever takes the bytes gets them in full buffers.
+// ones pass through it, so the bytes are passed on in full buffers.
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,29 @@ class BufferedSink : public Sink {
  public:
   Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
   Result<void> append(const ByteSource& source) final;
-  /// Passes on what is left in the buffer, then finish().
+  /// Passes on what is left in the buffer, then settle().
+  Result<void> prepare() final;
+  /// prepare(), unless that has been done, then finish().
   Result<void> commit() final;
 
  protected:
   /// Passes on what is left in the buffer.
   [[nodiscard]] Result<void> flush();
+  /// Whether prepare() was called for itself: others are to be committed together with this sink.
+  [[nodiscard]] bool is_one_of_several() const noexcept { return prepared_; }
   /// Whether large sources are told to forget what has been read from them. Small ones may be read again
   /// (test cases share inputs), and forgetting costs more than they take.
   void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
 
  private:
   [[nodiscard]] virtual Result<void> take(std::span<const std::byte> bytes) = 0;
+  [[nodiscard]] virtual Result<void> settle() { return {}; }
   [[nodiscard]] virtual Result<void> finish() { return {}; }
 
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t filled_ = 0;
   bool forgetful_ = false;
+  bool prepared_ = false;
 };
 
 }  // namespace etstream

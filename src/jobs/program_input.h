@@ -18,20 +18,20 @@ struct ProgramInputOptions {
   std::string folder;  // that paths in JSON are relative to
   ProgramSchema schema;
   std::optional<ByteSource> segments_from;  // a program, for JSON; see ProgramJsonOptions
-  /// Of one that JSON describes, where its layout's options say nothing.
+  /// How vtables are shared in a program that JSON describes, unless its options say so.
   VtableSharing described_vtables = VtableSharing::kOfEqualSize;
 };
 
 struct ProgramInput {
   ProgramFile program;
-  std::optional<Layout> layout;  // of one that is described, and so only planned
-  ProgramLayoutOptions layout_options;
+  std::optional<FilePlan> plan;     // of one that is described, and so only planned
+  ProgramPlanOptions plan_options;  // that it is, or was, laid out with
 };
 
 /// Opens a program, or plans the one that a JSON file describes, which is a program before it is written.
 [[nodiscard]] Result<ProgramInput> open_program_input(const ByteSource& file,
                                                       const ProgramInputOptions& options,
-                                                      const ProgramLayoutOptions& layout);
+                                                      const ProgramPlanOptions& plan_options);
 
 /// The plan of the program with these changes.
 [[nodiscard]] Result<ProgramPlan> plan(ProgramInput input, const ProgramChanges& changes);

@@ -176,8 +176,8 @@ std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
   return {reinterpret_cast<const char*>(entries.data()), entries.size() * kVoffsetSize};
 }
 
-Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit,
-                                       std::uint32_t header_size) {
+Result<FilePlan> BackwardBuilder::finish(Ref root, std::string_view identifier, std::uint64_t limit,
+                                         std::uint32_t header_size) {
   assert(identifier.empty() || identifier.size() == 4);
   align(largest_alignment_, kUoffsetSize + identifier.size() + header_size);
   place_hole(ByteSource::zeros(header_size), 1, "header");
@@ -188,25 +188,24 @@ Result<Layout> BackwardBuilder::finish(Ref root, std::string_view identifier, st
   close_chunk();
   limit = std::min(limit, kLargestFlatbuffer);
   if (overflow_ || size_ > limit) {
-    return make_error(ErrorCode::kTooLarge, "the file would be ",
-                      overflow_ ? "over 2^64 - 1" : std::to_string(size_), " bytes, and its format ends at ",
-                      limit, " bytes");
+    return make_error(ErrorCode::kTooLarge, "the file would be {} bytes, and its format ends at {} bytes",
+                      overflow_ ? "over 2^64 - 1" : std::to_string(size_), limit);
   }
   if (table_too_large_) {
     return make_error(ErrorCode::kTooLarge, "a table is larger than the 65535 bytes that it can have");
   }
-  Layout layout;
-  layout.size = size_;
-  layout.metadata_size = metadata_size_;
-  layout.payload_size = size_ - metadata_size_;
-  layout.extents = std::move(extents_);
-  layout.labels = std::move(labels_);
+  FilePlan plan;
+  plan.size = size_;
+  plan.metadata_size = metadata_size_;
+  plan.payload_size = size_ - metadata_size_;
+  plan.extents = std::move(extents_);
+  plan.labels = std::move(labels_);
   std::uint64_t offset = 0;
-  for (Extent& extent : layout.extents) {
+  for (Extent& extent : plan.extents) {
     extent.offset = offset;
     offset += extent.size();
   }
-  return layout;
+  return plan;
 }
 
 /// Pads so that the position is a multiple of `alignment` once `upcoming` more bytes are placed.

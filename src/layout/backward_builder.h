@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
 
@@ -80,8 +80,8 @@ class BackwardBuilder {
   /// format's own: see PackOptions) and gives the file. The builder is used up. Error: kTooLarge if the file
   /// is larger than `limit` or kLargestFlatbuffer bytes, or a table or its vtable than the 65535 bytes that a
   /// vtable can say.
-  [[nodiscard]] Result<Layout> finish(Ref root, std::string_view identifier, std::uint64_t limit,
-                                      std::uint32_t header_size = 0);
+  [[nodiscard]] Result<FilePlan> finish(Ref root, std::string_view identifier, std::uint64_t limit,
+                                        std::uint32_t header_size = 0);
 
  private:
   class Block;
@@ -117,8 +117,8 @@ class BackwardBuilder {
   bool table_too_large_ = false;  // for 16-bit field offsets
   std::uint64_t table_end_ = 0;
   std::vector<Field> fields_;  // of the table that is open
-  /// Distances from the end, by what tables share a vtable by: its content, without the size where any will
-  /// do.
+  /// The vtables' distances from the end, by their content: without the table's size where tables of any size
+  /// share one.
   std::unordered_map<std::string, std::uint64_t> vtables_;
 };
 

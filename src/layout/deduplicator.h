@@ -26,9 +26,9 @@ class Deduplicator {
   std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
 };
 
-/// For each of `sources` the first of them that has equal bytes, itself if none before it does; empty ones
-/// are equal. Of those whose size no other has nothing is read; of the others some at both ends, and all only
-/// where that is equal. Errors: those of reading.
+/// For each of `sources` the index of the first that has equal bytes: its own if none before it has. Empty
+/// ones are equal. A source whose size no other has is not read; of the others both ends are read, and all of
+/// those whose ends are equal. Errors: those of reading.
 [[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/content_hash.h"
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 
 namespace etstream {
 
@@ -23,7 +23,7 @@ class RangeHasher {
   /// The bytes from position() on.
   void pass(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// One for each range, all of which have passed.
+  /// One for each range. To be called once all ranges have passed.
   [[nodiscard]] const std::vector<ContentHash>& hashes() const noexcept { return hashes_; }
 
  private:

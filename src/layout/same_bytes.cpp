@@ -34,9 +34,9 @@ Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {
   return !different.has_value();
 }
 
-Result<bool> gives_same_bytes(const Layout& layout, const ByteSource& file) {
-  if (layout.size != file.size()) return false;
-  for (const Extent& extent : layout.extents) {
+Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file) {
+  if (plan.size != file.size()) return false;
+  for (const Extent& extent : plan.extents) {
     if (extent.source.offset_in(file) == extent.offset) continue;
     ETSTREAM_ASSIGN(const ByteSource there, file.slice(extent.offset, extent.size()));
     ETSTREAM_ASSIGN(const bool same, same_bytes(extent.source, there));

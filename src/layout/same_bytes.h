@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether bytes at two places are the same, or those of a layout and of a file.
+// Whether bytes at two places are the same, or those of a plan and of a file.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -18,8 +18,8 @@ namespace etstream {
 /// Whether both have the same bytes. Errors: those of reading.
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);
 
-/// Whether writing `layout` gives `file`. Extents that are ranges of `file` where they lie are taken as
+/// Whether writing `plan` gives `file`. Extents that are ranges of `file` where they lie are taken as
 /// equal, all else is read and compared. Errors: those of reading.
-[[nodiscard]] Result<bool> gives_same_bytes(const Layout& layout, const ByteSource& file);
+[[nodiscard]] Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file);
 
 }  // namespace etstream

@@ -23,15 +23,15 @@ Result<std::vector<std::uint64_t>> place(const std::vector<Segment>& segments) {
   return offsets;
 }
 
-Result<std::uint64_t> append(Layout& layout, const std::vector<Segment>& segments,
+Result<std::uint64_t> append(FilePlan& plan, const std::vector<Segment>& segments,
                              const std::vector<std::uint64_t>& offsets, std::uint64_t base_alignment) {
-  ETSTREAM_TRY(pad(layout, base_alignment));
-  const std::uint64_t base = layout.size;
+  ETSTREAM_TRY(pad(plan, base_alignment));
+  const std::uint64_t base = plan.size;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto at = checked_add(base, offsets[i]);
     if (!at) return make_error(ErrorCode::kTooLarge, "the file would be over 2^64 - 1 bytes");
-    ETSTREAM_TRY(append(layout, 1, "padding", ByteSource::zeros(*at - layout.size)));
-    ETSTREAM_TRY(append(layout, segments[i].alignment, segments[i].label, segments[i].source));
+    ETSTREAM_TRY(append(plan, 1, "padding", ByteSource::zeros(*at - plan.size)));
+    ETSTREAM_TRY(append(plan, segments[i].alignment, segments[i].label, segments[i].source));
   }
   return base;
 }

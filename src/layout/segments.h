@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/layout.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -21,10 +21,10 @@ struct Segment {
 /// Where each begins, from the first one on, one after another. Error: kTooLarge over 2^64 - 1 bytes.
 [[nodiscard]] Result<std::vector<std::uint64_t>> place(const std::vector<Segment>& segments);
 
-/// Puts them at the end, from the next multiple of `base_alignment` on, which is returned; `offsets` says
-/// where from there, in ascending order and apart. Zeros fill what is between. Error: kTooLarge over 2^64 - 1
+/// Appends the segments from the next multiple of `base_alignment` on, and returns that offset. `offsets` are
+/// relative to it, ascending and apart. Zeros fill the gaps. Error: kTooLarge over 2^64 - 1
 /// bytes.
-[[nodiscard]] Result<std::uint64_t> append(Layout& layout, const std::vector<Segment>& segments,
+[[nodiscard]] Result<std::uint64_t> append(FilePlan& plan, const std::vector<Segment>& segments,
                                            const std::vector<std::uint64_t>& offsets,
                                            std::uint64_t base_alignment);
 

@@ -29,9 +29,10 @@ class Hashed final : public ByteStorage {
   }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     if (begin_ + offset != hasher_.position()) {
-      return make_error(ErrorCode::kInvalidArgument, name(), ": a sink read at ", begin_ + offset,
-                        " of the file, expected it at ", hasher_.position(),
-                        ": what is hashed is read once and in order");
+      return make_error(
+          ErrorCode::kInvalidArgument,
+          "{}: a sink read at {} of the file, expected it at {}: what is hashed is read once and in order",
+          name(), begin_ + offset, hasher_.position());
     }
     ETSTREAM_TRY(source_.read_at(offset, out));
     hasher_.pass(out);
@@ -46,26 +47,27 @@ class Hashed final : public ByteStorage {
 
 class LayoutWriter {
  public:
-  LayoutWriter(const Layout& layout, Sink& sink, const Progress& progress)
-      : layout_(layout), sink_(sink), progress_(progress) {
-    if (layout.trailer) hasher_.emplace(layout.trailer->hashed);
+  LayoutWriter(const FilePlan& plan, Sink& sink, const Progress& progress)
+      : plan_(plan), sink_(sink), progress_(progress) {
+    if (plan.trailer) hasher_.emplace(plan.trailer->hashed);
   }
 
   Result<void> run() {
-    for (const Extent& extent : layout_.extents) {
+    if (const auto file = sink_.changed_in_place()) ETSTREAM_TRY(check_apart(plan_, *file));
+    for (const Extent& extent : plan_.extents) {
       const std::uint64_t size = sink_.clone_range(extent.source, extent.offset);
       if (size != 0) shared_.push_back({&extent, size});
     }
-    ETSTREAM_TRY(sink_.reserve(layout_.size));
+    ETSTREAM_TRY(sink_.reserve(plan_.size));
     auto shared = shared_.begin();
-    for (const Extent& extent : layout_.extents) {
-      const bool is_trailer = layout_.trailer && &extent == &layout_.extents.back();
+    for (const Extent& extent : plan_.extents) {
+      const bool is_trailer = plan_.trailer && &extent == &plan_.extents.back();
       const bool is_shared = shared != shared_.end() && shared->extent == &extent;
       const std::uint64_t done = is_shared ? (shared++)->size : 0;
       if (is_shared) ETSTREAM_TRY(skip(extent, done));
       ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent, done));
     }
-    return report(layout_.size);
+    return report(plan_.size);
   }
 
  private:
@@ -101,20 +103,20 @@ class LayoutWriter {
   }
 
   Result<void> write_trailer(const Extent& extent) {
-    ByteSource trailer = ByteSource::owned(layout_.trailer->bytes(hasher_->hashes()));
+    ByteSource trailer = ByteSource::owned(plan_.trailer->bytes(hasher_->hashes()));
     if (trailer.size() != extent.size()) {
-      return make_error(ErrorCode::kInvalidArgument, "the trailer has ", trailer.size(),
-                        " bytes, planned were ", extent.size());
+      return make_error(ErrorCode::kInvalidArgument, "the trailer has {} bytes, planned were {}",
+                        trailer.size(), extent.size());
     }
     return sink_.append(trailer);
   }
 
   Result<void> report(std::uint64_t done) {
-    if (!progress_ || progress_(done, layout_.size)) return {};
+    if (!progress_ || progress_(done, plan_.size)) return {};
     return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
   }
 
-  const Layout& layout_;
+  const FilePlan& plan_;
   Sink& sink_;
   const Progress& progress_;
   std::optional<RangeHasher> hasher_;
@@ -128,13 +130,26 @@ class LayoutWriter {
 
 }  // namespace
 
-Result<void> write_uncommitted(const Layout& layout, Sink& sink, const Progress& progress) {
-  return without_exceptions([&] { return LayoutWriter(layout, sink, progress).run(); });
+Result<void> check_apart(const FilePlan& plan, const FileIdentity& file) {
+  return without_exceptions([&]() -> Result<void> {
+    for (const Extent& extent : plan.extents) {
+      if (!extent.source.lies_in(file)) continue;
+      return make_error(
+          ErrorCode::kInvalidArgument,
+          "the output is the input {}, which would be read while it is written; give the output another name",
+          quote(extent.source.name()));
+    }
+    return {};
+  });
 }
 
-Result<void> write(const Layout& layout, Sink& sink, const Progress& progress) {
+Result<void> write_uncommitted(const FilePlan& plan, Sink& sink, const Progress& progress) {
+  return without_exceptions([&] { return LayoutWriter(plan, sink, progress).run(); });
+}
+
+Result<void> write(const FilePlan& plan, Sink& sink, const Progress& progress) {
   return without_exceptions([&]() -> Result<void> {
-    ETSTREAM_TRY(LayoutWriter(layout, sink, progress).run());
+    ETSTREAM_TRY(LayoutWriter(plan, sink, progress).run());
     return sink.commit();
   });
 }

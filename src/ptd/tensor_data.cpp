@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 
-#include "base/checked.h"
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -12,6 +11,7 @@
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
+#include "layout/alignment.h"
 #include "layout/segments.h"
 #include "ptd/tensor_data_header.h"
 #include "tensor/dimensions.h"
@@ -36,7 +36,7 @@ struct FlatTensorTable {
 };
 
 // clang-format off
-constexpr std::array kBindings = {
+constexpr std::array kTensorDataBindings = {
     FieldBinding{"FlatTensor", "segments", [](const void* o) { return table_vector(get<FlatTensorTable>(o).segments); }},
     FieldBinding{"FlatTensor", "named_data", [](const void* o) { return table_vector(get<FlatTensorTable>(o).named_data); }},
     FieldBinding{"DataSegment", "offset", [](const void* o) { return scalar(get<DataSegmentTable>(o).offset); }},
@@ -53,40 +53,39 @@ constexpr std::array kBindings = {
 };
 // clang-format on
 
-template <class... Pieces>
-Error invalid(const Pieces&... pieces) {
-  return make_error(ErrorCode::kInvalidArgument, pieces...);
+template <class... Arguments>
+Error invalid(Template<Arguments...> words, const Arguments&... arguments) {
+  return make_error(ErrorCode::kInvalidArgument, words, arguments...);
 }
 
-Result<void> check_alignment(std::uint32_t alignment) {
-  if (is_power_of_two(alignment) && alignment <= kMostSegmentAlignment) return {};
-  return invalid("segment alignment ", alignment, ": expected a power of two from 1 to ",
-                 kMostSegmentAlignment);
+Result<void> check_segment_alignment(std::uint32_t alignment) {
+  return check_alignment("segment alignment", alignment, kMostSegmentAlignment);
 }
 
 Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry) {
-  const std::string name = text("named data ", quote(entry.key));
+  const std::string name = text("tensor data: key {}", quote(entry.key));
   if (entry.buffer >= data.buffers.size()) {
-    return invalid(name, ": expected a buffer below ", data.buffers.size(), ", found ", entry.buffer);
+    return invalid("{}: expected a buffer below {}, found {}", name, data.buffers.size(), entry.buffer);
   }
   if (!entry.layout || data.unchecked) return {};
   const TensorLayout& layout = *entry.layout;
   const auto bytes = byte_size(layout.scalar_type, layout.sizes);
-  if (!bytes) return make_error(bytes.error().code, name, ": ", bytes.error().message);
+  if (!bytes) return make_error(bytes.error().code, "{}: {}", name, bytes.error().message);
   const std::uint64_t size = data.buffers[entry.buffer].data.size();
   if (*bytes != size) {
-    return invalid(name, ": expected the ", *bytes, " bytes of ", describe(layout), ", found ", size);
+    return invalid("{}: expected the {} bytes of {}, found {}", name, *bytes, describe(layout), size);
   }
   if (!is_permutation(layout.dim_order, layout.sizes.size())) {
-    return invalid(name, ": expected each of its ", layout.sizes.size(),
-                   " dimensions once as dim_order, found ", list_text(layout.dim_order));
+    return invalid("{}: expected each of its {} dimensions once as dim_order, found {}", name,
+                   layout.sizes.size(), list_text(layout.dim_order));
   }
   return {};
 }
 
 Result<void> check(const TensorData& data) {
-  ETSTREAM_TRY(check_alignment(data.segment_alignment));
-  for (const TensorData::Buffer& buffer : data.buffers) ETSTREAM_TRY(check_alignment(buffer.alignment));
+  ETSTREAM_TRY(check_segment_alignment(data.segment_alignment));
+  for (const TensorData::Buffer& buffer : data.buffers)
+    ETSTREAM_TRY(check_segment_alignment(buffer.alignment));
   std::vector<std::string_view> keys;
   keys.reserve(data.entries.size());
   for (const TensorData::Entry& entry : data.entries) {
@@ -94,14 +93,14 @@ Result<void> check(const TensorData& data) {
     keys.emplace_back(entry.key);
   }
   const auto repeated = first_repeated(std::move(keys));
-  if (repeated) return invalid("named data: key ", quote(*repeated), " comes twice");
+  if (repeated) return invalid("tensor data: key {} comes twice", quote(*repeated));
   return {};
 }
 
 }  // namespace
 
-Result<Layout> plan(const TensorData& data) {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> plan(const TensorData& data) {
+  return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_TRY(check(data));
     FlatTensorTable root;
     std::vector<Segment> segments;
@@ -120,20 +119,20 @@ Result<Layout> plan(const TensorData& data) {
       root.segments.push_back({offsets[i], segments[i].source.size()});
     }
     ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
-    ETSTREAM_ASSIGN(auto bound, bind_fields<FieldBinding>(*schema, kBindings));
+    ETSTREAM_ASSIGN(auto bound, bind_fields<FieldBinding>(*schema, kTensorDataBindings));
     StructReader reader(std::move(bound), &root);
     ETSTREAM_ASSIGN(
-        Layout layout,
+        FilePlan plan,
         pack(*schema, reader, {.header_size = kPaddedTensorDataHeader, .order = ObjectOrder::kFlatc}));
     TensorDataHeader header;
     header.length = TensorDataHeader::kSize;
     header.flatbuffer_offset = kPaddedTensorDataHeader;
-    header.flatbuffer_size = layout.size - kPaddedTensorDataHeader;
-    ETSTREAM_ASSIGN(header.segment_base_offset, append(layout, segments, offsets, data.segment_alignment));
-    header.segment_data_size = layout.size - header.segment_base_offset;
-    layout.extents[1].source = ByteSource::owned(tensor_data_header_bytes(header));
-    layout.payload_size = layout.size - layout.metadata_size;
-    return layout;
+    header.flatbuffer_size = plan.size - kPaddedTensorDataHeader;
+    ETSTREAM_ASSIGN(header.segment_base_offset, append(plan, segments, offsets, data.segment_alignment));
+    header.segment_data_size = plan.size - header.segment_base_offset;
+    plan.extents[1].source = ByteSource::owned(tensor_data_header_bytes(header));
+    plan.payload_size = plan.size - plan.metadata_size;
+    return plan;
   });
 }
 

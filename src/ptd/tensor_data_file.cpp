@@ -16,7 +16,7 @@
 
 namespace etstream {
 
-struct TensorDataFile::Parts {
+struct TensorDataFile::Impl {
   ByteSource file;
   TensorDataHeader header;
   FlatbufferView view;  // of the flatbuffer alone
@@ -33,12 +33,12 @@ Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
 
 std::string use_of(const NamedTensorData& entry) {
   if (!entry.layout) return quote(entry.key);
-  return text(quote(entry.key), ": ", describe(*entry.layout));
+  return text("{}: {}", quote(entry.key), describe(*entry.layout));
 }
 
 }  // namespace
 
-TensorDataFile::TensorDataFile(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+TensorDataFile::TensorDataFile(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 TensorDataFile::TensorDataFile(TensorDataFile&&) noexcept = default;
 TensorDataFile& TensorDataFile::operator=(TensorDataFile&&) noexcept = default;
 TensorDataFile::~TensorDataFile() = default;
@@ -50,29 +50,28 @@ Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
     ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(flatbuffer), file.name()));
     ETSTREAM_TRY(verify_flatbuffer(view));
-    return TensorDataFile(std::make_unique<const Parts>(Parts{std::move(file), header, std::move(view)}));
+    return TensorDataFile(std::make_unique<const Impl>(Impl{std::move(file), header, std::move(view)}));
   });
 }
 
-const ByteSource& TensorDataFile::file() const noexcept { return parts_->file; }
-std::uint64_t TensorDataFile::flatbuffer_size() const noexcept { return parts_->header.flatbuffer_end(); }
+const ByteSource& TensorDataFile::file() const noexcept { return impl_->file; }
+std::uint64_t TensorDataFile::flatbuffer_size() const noexcept { return impl_->header.flatbuffer_end(); }
 std::uint64_t TensorDataFile::segment_base_offset() const noexcept {
-  return parts_->header.segment_base_offset;
+  return impl_->header.segment_base_offset;
 }
-std::uint64_t TensorDataFile::segment_data_size() const noexcept { return parts_->header.segment_data_size; }
+std::uint64_t TensorDataFile::segment_data_size() const noexcept { return impl_->header.segment_data_size; }
 
 Result<std::uint32_t> TensorDataFile::version() const {
   return without_exceptions([&]() -> Result<std::uint32_t> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
     return root.scalar<std::uint32_t>("version");
   });
 }
 
 Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
   return without_exceptions([&]() -> Result<std::vector<NamedTensorData>> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    ETSTREAM_ASSIGN(const auto segments,
-                    read_segments(root, parts_->file, parts_->header.segment_base_offset));
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
+    ETSTREAM_ASSIGN(const auto segments, read_segments(root, impl_->file, impl_->header.segment_base_offset));
     ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
     std::vector<NamedTensorData> entries;
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
@@ -83,11 +82,11 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
       ETSTREAM_ASSIGN(entry.layout, read_layout(named));
       ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>("segment_index"));
       if (entry.segment >= segments.size()) {
-        return named.corrupt(text("a segment below ", segments.size()), text(entry.segment));
+        return named.corrupt(text("a segment below {}", segments.size()), std::to_string(entry.segment));
       }
       const SegmentInfo& segment = segments[entry.segment];
       entry.offset = segment.offset;
-      ETSTREAM_ASSIGN(entry.data, parts_->file.slice(segment.offset, segment.size));
+      ETSTREAM_ASSIGN(entry.data, impl_->file.slice(segment.offset, segment.size));
       entries.push_back(std::move(entry));
     }
     return entries;
@@ -96,8 +95,8 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
 
 Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
   return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
-    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(parts_->view));
-    ETSTREAM_ASSIGN(auto segments, read_segments(root, parts_->file, parts_->header.segment_base_offset));
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
+    ETSTREAM_ASSIGN(auto segments, read_segments(root, impl_->file, impl_->header.segment_base_offset));
     ETSTREAM_ASSIGN(const auto entries, this->entries());
     std::vector<std::uint64_t> more(segments.size());
     for (const NamedTensorData& entry : entries) {
@@ -109,7 +108,7 @@ Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
       }
     }
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      if (more[i] > 0) segments[i].use += text(" and ", counted(more[i], "more key"));
+      if (more[i] > 0) segments[i].use += text(" and {}", counted(more[i], "more key"));
     }
     return segments;
   });
@@ -124,8 +123,8 @@ Result<void> check_entry(const FlatbufferView& view, const TableReader& named, s
   if (!layout) return {};
   ETSTREAM_ASSIGN(const auto bytes, check_shape(view, *layout, findings));
   if (!bytes || *bytes == data_size) return {};
-  const Error wrong = layout->corrupt(text("data of the ", *bytes, " bytes that its layout says"),
-                                      text("a segment of ", data_size));
+  const Error wrong = layout->corrupt(text("data of the {} bytes that its layout says", *bytes),
+                                      text("a segment of {}", data_size));
   // A reader takes as much as the layout says.
   if (*bytes > data_size) {
     add_error(findings, wrong.message);
@@ -150,7 +149,7 @@ Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
     if (key && !keys.insert(*key).second) error("each key once", quote(*key));
     ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
     if (index >= segments.size()) {
-      error(text("NamedData.segment_index from 0 to below ", segments.size()), text(index));
+      error(text("NamedData.segment_index from 0 to below {}", segments.size()), std::to_string(index));
       continue;
     }
     // ExecuTorch compares a segment's end, counted from the base offset, with the end of all segments,
@@ -159,9 +158,9 @@ Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
     const std::uint64_t end = segment.offset - header.segment_base_offset + segment.size;
     const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;
     if (end > announced) {
-      error(text("a segment inside the ", announced, " bytes that the header announces, or ExecuTorch does ",
-                 "not load it"),
-            text("its end at ", end));
+      error(text("a segment inside the {} bytes that the header announces, or ExecuTorch does not load it",
+                 announced),
+            text("its end at {}", end));
     }
     ETSTREAM_TRY(check_entry(view, named, segment.size, findings));
   }
@@ -174,23 +173,24 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
   constexpr std::uint32_t kVersion = 0;  // that ExecuTorch 1.5.1 writes
   return without_exceptions([&]() -> Result<void> {
     const auto check = [&]() -> Result<void> {
-      const FlatbufferView& view = parts_->view;
-      const TensorDataHeader& header = parts_->header;
+      const FlatbufferView& view = impl_->view;
+      const TensorDataHeader& header = impl_->header;
       ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header.range()}));
       add_warnings(findings, std::move(flaws));
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
       ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
       if (version > kVersion) {
-        add_error(findings, root.corrupt(text("schema version ", kVersion), text(version)).message);
+        add_error(findings,
+                  root.corrupt(text("schema version {}", kVersion), std::to_string(version)).message);
       }
       for (const std::string_view name : {"segments", "named_data"}) {
         ETSTREAM_ASSIGN(const bool has, root.has(name));
-        if (!has) add_error(findings, root.corrupt(text("FlatTensor.", name), "none").message);
+        if (!has) add_error(findings, root.corrupt(text("FlatTensor.{}", name), "none").message);
       }
-      ETSTREAM_ASSIGN(const auto segments, read_segments(root, parts_->file, header.segment_base_offset));
+      ETSTREAM_ASSIGN(const auto segments, read_segments(root, impl_->file, header.segment_base_offset));
       const SegmentRoom room{"the file", header.flatbuffer_end(), header.segment_base_offset,
                              header.segment_data_size, TensorDataHeader::kPosition + 32};
-      ETSTREAM_TRY(check_segments(view, parts_->file, segments, room, findings));
+      ETSTREAM_TRY(check_segments(view, impl_->file, segments, room, findings));
       return check_entries(view, root, header, segments, findings);
     };
     auto done = check();

@@ -14,24 +14,26 @@ namespace etstream {
 Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
   TensorDataHeader header;
   std::array<std::byte, TensorDataHeader::kSize> bytes{};
-  const auto corrupt = [&](std::size_t offset, const auto&... expected_and_found) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": offset ", TensorDataHeader::kPosition + offset,
-                      ": header: expected ", expected_and_found...);
+  const std::string name = file.name();
+  const auto corrupt = [&]<class... Arguments>(std::size_t offset, Template<Arguments...> words,
+                                               const Arguments&... arguments) {
+    return unexpected(ErrorCode::kCorrupt, {name, TensorDataHeader::kPosition + offset, "header"}, words,
+                      arguments...);
   };
   if (file.size() < TensorDataHeader::kPosition + bytes.size()) {
-    return corrupt(0, bytes.size(), " bytes, found a file of ", file.size());
+    return corrupt(0, "{} bytes, found a file of {}", bytes.size(), file.size());
   }
   ETSTREAM_TRY(file.read_at(TensorDataHeader::kPosition, bytes));
   std::array<char, 4> identifier{};
   ETSTREAM_TRY(file.read_at(4, std::as_writable_bytes(std::span(identifier))));
   if (const std::string_view found(identifier.data(), identifier.size()); found != "FT01") {
-    return make_error(ErrorCode::kCorrupt, file.name(),
-                      ": offset 4: expected the identifier of named data (FT01), found ", quote(found));
+    return unexpected(ErrorCode::kCorrupt, {name, 4}, "the identifier of tensor data (FT01), found {}",
+                      quote(found));
   }
   const auto magic = std::as_bytes(std::span(TensorDataHeader::kMagic));
   if (!std::equal(magic.begin(), magic.end(), bytes.begin())) {
     const std::string_view found(reinterpret_cast<const char*>(bytes.data()), magic.size());
-    return corrupt(0, "the magic ", quote(TensorDataHeader::kMagic), ", found ", quote(found));
+    return corrupt(0, "the magic {}, found {}", quote(TensorDataHeader::kMagic), quote(found));
   }
   const auto field = [&](std::size_t offset, auto& out) {
     std::memcpy(&out, bytes.data() + offset, sizeof(out));
@@ -42,19 +44,19 @@ Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
   field(24, header.segment_base_offset);
   field(32, header.segment_data_size);
   if (header.length < TensorDataHeader::kSize) {
-    return corrupt(4, "a length of at least ", TensorDataHeader::kSize, ", found ", header.length);
+    return corrupt(4, "a length of at least {}, found {}", TensorDataHeader::kSize, header.length);
   }
   if (!range_fits(header.flatbuffer_offset, header.flatbuffer_size, file.size())) {
-    return corrupt(8, "a flatbuffer inside the file's ", file.size(), " bytes, found ",
-                   header.flatbuffer_size, " bytes from ", header.flatbuffer_offset, " on");
+    return corrupt(8, "a flatbuffer inside the file's {} bytes, found {} bytes from {} on", file.size(),
+                   header.flatbuffer_size, header.flatbuffer_offset);
   }
   if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
-    return corrupt(24, "segments inside the file's ", file.size(), " bytes, found ", header.segment_data_size,
-                   " bytes from ", header.segment_base_offset, " on");
+    return corrupt(24, "segments inside the file's {} bytes, found {} bytes from {} on", file.size(),
+                   header.segment_data_size, header.segment_base_offset);
   }
   if (header.segment_base_offset != 0 && header.segment_base_offset < header.flatbuffer_end()) {
-    return corrupt(24, "segments behind the flatbuffer, which ends at ", header.flatbuffer_end(),
-                   ", found them from ", header.segment_base_offset, " on");
+    return corrupt(24, "segments behind the flatbuffer, which ends at {}, found them from {} on",
+                   header.flatbuffer_end(), header.segment_base_offset);
   }
   return header;
 }

@@ -42,7 +42,7 @@ bool is_empty_before(const ProgramGraph& graph, const ValueContents& contents, s
   if (!std::holds_alternative<TensorInfo>(value.info)) {
     return !tensors_alone && !std::holds_alternative<OtherInfo>(value.info);
   }
-  return value.storage == TensorStorage::kPlanned || value.storage == TensorStorage::kOutside;
+  return value.storage == TensorStorage::kPlanned || value.storage == TensorStorage::kProvided;
 }
 
 /// The arguments from the end on that nothing has written.

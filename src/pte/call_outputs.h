@@ -21,8 +21,8 @@ class ValueContents {
 
   void write(std::uint32_t value);
   [[nodiscard]] bool is_written(std::uint32_t value) const { return written_[value]; }
-  /// The value that was last written into the place in planned memory that `value`, which was not written,
-  /// has; none unless it is as large.
+  /// The value that was last written at the planned memory of `value`, which itself was not written; none
+  /// unless both have the same size.
   [[nodiscard]] std::optional<std::uint32_t> shown_by(std::uint32_t value) const;
 
  private:

@@ -20,7 +20,7 @@ class RequestReader {
 
   Result<DataRequests> run() {
     ETSTREAM_ASSIGN(const auto names, program_.method_names());
-    for (const std::string& name : names) methods_.push_back(text("method ", quote(name)));
+    for (const std::string& name : names) methods_.push_back(text("method {}", quote(name)));
     ETSTREAM_ASSIGN(auto named_data, read_named_data(program_));
     for (pte::NamedPayload& named : named_data) {
       out_.named_data.try_emplace(std::move(named.key), std::move(named.data));
@@ -69,9 +69,9 @@ class RequestReader {
       out_.others.push_back(std::move(data));
       return {};
     }
-    const std::string asker = text(methods_[reference.method], ", delegate ", reference.delegate, " (",
-                                   printable(reference.backend), ")");
-    auto constants = read_xnnpack_constants(data, text(program_.name(), ": ", asker));
+    const std::string asker = text("{}, delegate {} ({})", methods_[reference.method], reference.delegate,
+                                   printable(reference.backend));
+    auto constants = read_xnnpack_constants(data, text("{}: {}", program_.name(), asker));
     if (constants) {
       for (XnnpackConstant& constant : *constants) {
         out_.delegates.push_back({std::move(constant.key), asker, constant.size});

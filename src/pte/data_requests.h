@@ -15,13 +15,14 @@
 
 namespace etstream {
 
-/// Of a tensor outside, which ExecuTorch looks for in files of named data alone.
+/// Of an external tensor, which ExecuTorch looks for in tensor data files alone.
 struct TensorRequest {
   std::string key;
   std::string asker;  // "method 'forward'"
   TensorLayout layout;
   bool is_planned = false;  // its bytes are copied to planned memory
-  /// ExecuTorch 1.5.1 compares layouts: not of constants of a method whose key one before it has.
+  /// ExecuTorch 1.5.1 compares layouts, but not that of a constant whose key an earlier one of the method
+  /// has.
   bool is_compared = true;
 };
 

@@ -6,24 +6,35 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/extended_header.h"
+#include "flatbuffer/walk_budget.h"
 #include "pte/program_model.h"
 
 namespace etstream {
 namespace {
 
-/// The values that a method lists in `field`.
-Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const BoundField& field) {
+/// About what a value takes in the file.
+std::uint64_t size_of(const ValueInfo& info) {
+  constexpr std::uint64_t kTables = 32;
+  const auto* const tensor = std::get_if<TensorInfo>(&info);
+  return kTables + (tensor ? 5 * std::uint64_t{tensor->sizes.size()} : 0);
+}
+
+/// The values that a method lists in `field`, which may be one over and over.
+Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const BoundField& field,
+                                           WalkBudget& budget) {
   ETSTREAM_ASSIGN(const auto values, method.values());
   ETSTREAM_ASSIGN(const auto numbers, method.numbers<std::int32_t>(field));
   ETSTREAM_ASSIGN(const auto indices, numbers.all());
   std::vector<ValueInfo> out;
   for (const std::int32_t index : indices) {
     if (index < 0 || std::cmp_greater_equal(index, values.size())) {
-      return method.corrupt(text("indices below ", values.size(), " in ", field.full_name()), text(index));
+      return method.corrupt(text("indices below {} in {}", values.size(), field.full_name()),
+                            std::to_string(index));
     }
     ETSTREAM_ASSIGN(const pte::Value value, values.at(static_cast<std::uint64_t>(index)));
     ETSTREAM_ASSIGN(const auto held, value.held());
     ETSTREAM_ASSIGN(ValueInfo info, pte::Held::info_of(held));
+    ETSTREAM_TRY(budget.spend(value.position(), size_of(info)));
     out.push_back(std::move(info));
   }
   return out;
@@ -63,12 +74,13 @@ Result<std::vector<MethodInfo>> ProgramFile::methods() const {
   return without_exceptions([&]() -> Result<std::vector<MethodInfo>> {
     ETSTREAM_ASSIGN(const auto listed, model_->methods());
     std::vector<MethodInfo> methods;
+    WalkBudget budget(model_->view());
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
       ETSTREAM_ASSIGN(const pte::Method table, listed.at(i));
       MethodInfo method;
       ETSTREAM_ASSIGN(method.name, table.name());
-      ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().method.inputs));
-      ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().method.outputs));
+      ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().method.inputs, budget));
+      ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().method.outputs, budget));
       methods.push_back(std::move(method));
     }
     return methods;

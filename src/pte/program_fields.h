@@ -77,6 +77,13 @@ struct DelegateFields : BoundTable {
   explicit DelegateFields(const Schema& schema) : BoundTable(schema, "BackendDelegate") {}
   BoundField id = field("id");
   BoundField processed = field("processed");
+  BoundField compile_specs = field("compile_specs");
+};
+
+struct CompileSpecFields : BoundTable {
+  explicit CompileSpecFields(const Schema& schema) : BoundTable(schema, "CompileSpec") {}
+  BoundField key = field("key");
+  BoundField value = field("value");
 };
 
 struct DelegateReferenceFields : BoundTable {
@@ -186,6 +193,7 @@ struct ProgramFields {
   TensorFields tensor{schema};
   ExtraTensorFields extra_tensor{schema};
   AllocationFields allocation{schema};
+  BoundTable null{schema, "Null"};
   HeldFields integer{schema, kIntKind, "int_val"};
   HeldFields boolean{schema, kBoolKind, "bool_val"};
   HeldFields number{schema, kDoubleKind, "double_val"};
@@ -197,6 +205,7 @@ struct ProgramFields {
   HeldFields optional_tensor_list{schema, "OptionalTensorList", "items"};
   OperatorFields operators{schema};
   DelegateFields delegate{schema};
+  CompileSpecFields compile_spec{schema};
   DelegateReferenceFields delegate_reference{schema};
   ChainFields chain{schema};
   InstructionFields instruction{schema};

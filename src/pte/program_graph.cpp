@@ -181,7 +181,7 @@ class GraphReader {
         call.args = {from, to};
         call.inputs = {from};
         call.outputs = {to};
-        return {};
+        return charge(held, call.args);
       }
       case GraphCall::Kind::kJumpIfFalse: {
         const pte::JumpFalseCallFields& jump = known.jump_false_call;
@@ -190,13 +190,13 @@ class GraphReader {
         call.args = {condition};
         call.inputs = call.args;
         call.destination = first + to;
-        return {};
+        return charge(held, call.args);
       }
       case GraphCall::Kind::kFree: {
         ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.value_index, values));
         call.args = {value};
         call.inputs = call.args;
-        return {};
+        return charge(held, call.args);
       }
     }
     return {};
@@ -206,7 +206,7 @@ class GraphReader {
   Result<void> charge(const pte::Call& held, const std::vector<std::uint32_t>& args) {
     for (const std::uint32_t arg : args) links_ += graph_.values[arg].items.size();
     if (links_ <= most_links_) return {};
-    Error error = held.corrupt(text("at most ", most_links_, " values in the lists that calls take"), "more");
+    Error error = held.corrupt(text("at most {} values in the lists that calls take", most_links_), "more");
     error.code = ErrorCode::kTooLarge;
     return error;
   }
@@ -262,8 +262,8 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::uint32_
     const pte::Program& model = program.model();
     ETSTREAM_ASSIGN(const auto methods, model.methods());
     if (method >= methods.size()) {
-      return make_error(ErrorCode::kNotFound, model.name(), ": there is no method ", method,
-                        "; the program has ", methods.size());
+      return make_error(ErrorCode::kNotFound, "{}: there is no method {}; the program has {}", model.name(),
+                        method, methods.size());
     }
     ETSTREAM_TRY(model.segments());  // none is outside the file, whether data is in it or not
     ETSTREAM_ASSIGN(const pte::Method table, methods.at(method));
@@ -277,10 +277,10 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_
     std::string there;
     for (std::uint32_t i = 0; i < names.size(); ++i) {
       if (names[i] == method) return read(program, i);
-      there += text(i > 0 ? ", " : "", quote(names[i]));
+      there += text("{}{}", i > 0 ? ", " : "", quote(names[i]));
     }
-    return make_error(ErrorCode::kNotFound, program.model().name(), ": there is no method ", quote(method),
-                      "; there is ", there);
+    return make_error(ErrorCode::kNotFound, "{}: there is no method {}; there is {}", program.model().name(),
+                      quote(method), there);
   });
 }
 
@@ -288,10 +288,10 @@ std::string ProgramGraph::name_of(const GraphCall& call) const {
   switch (call.kind) {
     case GraphCall::Kind::kKernel: {
       const GraphOperator& callee = operators[call.callee];
-      return callee.overload.empty() ? callee.name : text(callee.name, ".", callee.overload);
+      return callee.overload.empty() ? callee.name : text("{}.{}", callee.name, callee.overload);
     }
     case GraphCall::Kind::kDelegate:
-      return text("delegate ", delegates[call.callee].backend);
+      return text("delegate {}", delegates[call.callee].backend);
     case GraphCall::Kind::kMove:
       return "move";
     case GraphCall::Kind::kJumpIfFalse:
@@ -306,8 +306,8 @@ std::string_view name_of(TensorStorage storage) noexcept {
   switch (storage) {
     case TensorStorage::kNone:
       return "";
-    case TensorStorage::kOutside:
-      return "outside";
+    case TensorStorage::kProvided:
+      return "provided";
     case TensorStorage::kPlanned:
       return "planned";
     case TensorStorage::kConstant:

@@ -71,7 +71,7 @@ Result<Tensor> Program::tensor_at(std::uint64_t position) const {
 Result<ByteSource> Program::segment_data(std::uint64_t position, std::uint64_t index) const {
   ETSTREAM_ASSIGN(const auto segments, this->segments());
   if (index >= segments.size()) {
-    return view_.corrupt(position, text("a segment below ", segments.size()), text(index));
+    return view_.corrupt(position, text("a segment below {}", segments.size()), std::to_string(index));
   }
   const SegmentInfo& segment = segments[static_cast<std::size_t>(index)];
   return file_.slice(segment.offset, segment.size);
@@ -83,8 +83,8 @@ Result<ByteSource> Program::tensor_data(const Tensor& tensor, const Storage& sto
     ETSTREAM_ASSIGN(const auto listed, mutable_data());
     if (storage.mutable_data >= listed.size()) {
       return tensor.corrupt(
-          text("an index below ", listed.size(), " in ", fields_.root.mutable_data_segments.name()),
-          text(storage.mutable_data));
+          text("an index below {} in {}", listed.size(), fields_.root.mutable_data_segments.name()),
+          std::to_string(storage.mutable_data));
     }
     ETSTREAM_ASSIGN(const Subsegments pieces, listed.at(storage.mutable_data));
     return piece(tensor, pieces, storage.index, size);
@@ -101,14 +101,14 @@ Result<ByteSource> Program::inline_constant(const Tensor& tensor, std::uint32_t 
                                             std::uint64_t size) const {
   ETSTREAM_ASSIGN(const auto constants, inline_constants());
   if (index >= constants.size()) {
-    return tensor.corrupt(text(fields_.tensor.data_buffer_idx.full_name(),
-                               " of an inline constant from 0 to below ", constants.size()),
-                          text(index));
+    return tensor.corrupt(text("{} of an inline constant from 0 to below {}",
+                               fields_.tensor.data_buffer_idx.full_name(), constants.size()),
+                          std::to_string(index));
   }
   ETSTREAM_ASSIGN(const InlineConstant constant, constants.at(index));
   ETSTREAM_ASSIGN(const ByteSource whole, constant.data());
   if (whole.size() < size) {
-    return tensor.corrupt(text("a tensor's ", size, " bytes in the flatbuffer"), text(whole.size()));
+    return tensor.corrupt(text("a tensor's {} bytes in the flatbuffer", size), std::to_string(whole.size()));
   }
   return whole.slice(0, size);
 }
@@ -121,8 +121,8 @@ Result<ByteSource> Program::piece(const Tensor& tensor, const Subsegments& piece
   ETSTREAM_ASSIGN(const ByteSource whole, segment_data(pieces.position(), segment));
   ETSTREAM_ASSIGN(const std::uint64_t offset, offsets.at(index));
   if (!range_fits(offset, size, whole.size())) {
-    return tensor.corrupt(text("a tensor's ", size, " bytes inside its segment's ", whole.size()),
-                          text("them at ", offset));
+    return tensor.corrupt(text("a tensor's {} bytes inside its segment's {}", size, whole.size()),
+                          text("them at {}", offset));
   }
   return whole.slice(offset, size);
 }
@@ -133,8 +133,8 @@ Result<ByteSource> Program::delegate_data(std::uint64_t position, bool in_segmen
   ETSTREAM_ASSIGN(const auto listed, inline_delegates());
   if (index >= listed.size()) {
     return view_.corrupt(
-        position, text("an index below ", listed.size(), " in ", fields_.root.backend_delegate_data.name()),
-        text(index));
+        position, text("an index below {} in {}", listed.size(), fields_.root.backend_delegate_data.name()),
+        std::to_string(index));
   }
   ETSTREAM_ASSIGN(const InlineDelegate delegate, listed.at(index));
   return delegate.data();

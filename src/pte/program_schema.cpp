@@ -25,11 +25,11 @@ class SchemaComparison {
     for (const TableType& table : known_.tables()) {
       if (table.fields.empty()) continue;
       const auto index = given_.find_table(table.name);
-      if (!index) return differs(text("table ", table.name));
+      if (!index) return differs(text("table {}", table.name));
       for (const FieldType& field : table.fields) {
         const auto& fields = given_.tables()[*index].fields;
         if (field.id >= fields.size() || !is_same(field, fields[field.id])) {
-          return differs(text("field ", table.name, ".", field.name));
+          return differs(text("field {}.{}", table.name, field.name));
         }
       }
     }
@@ -62,8 +62,9 @@ class SchemaComparison {
 
   [[nodiscard]] Error differs(std::string_view what) const {
     return make_error(
-        ErrorCode::kUnsupported, path_, ": ", what,
-        " is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used");
+        ErrorCode::kUnsupported,
+        "{}: {} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used",
+        path_, what);
   }
 
   const Schema& known_;
@@ -76,8 +77,8 @@ class SchemaComparison {
 Result<ProgramSchema> ProgramSchema::load(const std::string& path,
                                           const std::vector<std::string>& include_folders) {
   return without_exceptions([&]() -> Result<ProgramSchema> {
-    ETSTREAM_ASSIGN(const auto binary, compile_schema(path, include_folders));
-    ETSTREAM_ASSIGN(Schema given, Schema::from_binary(binary));
+    ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(path, include_folders));
+    Schema& given = loaded.schema;
     ETSTREAM_ASSIGN(const Schema* known, built_in());
     ETSTREAM_TRY(SchemaComparison(*known, given, path).run());
     ProgramSchema out;

@@ -15,8 +15,9 @@
 #include "container/findings.h"
 #include "container/tensor_shape.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "pte/lost_alignment.h"
+#include "pte/call_verify.h"
 #include "pte/program_model.h"
+#include "pte/unmet_alignment.h"
 
 namespace etstream {
 namespace {
@@ -33,7 +34,8 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(program_.view(), {program_.header().range()}));
     add_warnings(findings_, std::move(flaws));
     ETSTREAM_ASSIGN(const std::uint32_t version, program_.version());
-    if (version != kProgramVersion) warning(0, text("schema version ", kProgramVersion), text(version));
+    if (version != kProgramVersion)
+      warning(0, text("schema version {}", kProgramVersion), std::to_string(version));
     ETSTREAM_ASSIGN(segments_, program_.segments());
     ETSTREAM_TRY(verify_segments());
     ETSTREAM_TRY(verify_data());
@@ -43,7 +45,7 @@ class ProgramVerifier {
       ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
       ETSTREAM_TRY(verify_method(method));
     }
-    return warn_of_lost_alignment(program_, findings_);
+    return warn_of_unmet_alignment(program_, findings_);
   }
 
  private:
@@ -93,7 +95,7 @@ class ProgramVerifier {
       ETSTREAM_ASSIGN(const std::uint32_t index, named.segment());
       ETSTREAM_TRY(report(named.check_index(known_.named_data.segment_index, index, segments_.size())));
       if (!key) error(named.position(), known_.named_data.key.full_name(), "none");
-      // ExecuTorch takes the first, but refuses both where it merges them with those of a file of weights.
+      // ExecuTorch takes the first, but refuses both where it merges them with those of tensor data files.
       if (key && !keys.insert(*key).second) warning(named.position(), "each key once", quote(*key));
     }
     return {};
@@ -113,9 +115,9 @@ class ProgramVerifier {
             "some in both");
     } else if (pieces == 0) {
       warning(root, "constants in a segment, if only a placeholder",
-              text(counted(constants.size(), "constant"),
-                   " in the flatbuffer, where ExecuTorch 1.3 and later look for ",
-                   "none and refuse the program; writing it again with extract_constants moves them"));
+              text("{} in the flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the "
+                   "program; writing it again with extract_constants moves them",
+                   counted(constants.size(), "constant")));
     }
     return {};
   }
@@ -132,13 +134,14 @@ class ProgramVerifier {
     for (std::uint64_t i = 1; i < offsets.size(); ++i) {
       ETSTREAM_ASSIGN(const std::uint64_t offset, offsets.at(i));
       if (offset > size) {
-        error(table.position(), text("offsets inside the ", size, " bytes of segment ", index), text(offset));
+        error(table.position(), text("offsets inside the {} bytes of segment {}", size, index),
+              std::to_string(offset));
       }
       weak += offset % kWeakAlignment != 0 ? 1 : 0;
     }
     if (weak > 0) {
-      warning(table.position(), text("tensors at multiples of ", kWeakAlignment, " in segment ", index),
-              text(weak, " that are not"));
+      warning(table.position(), text("tensors at multiples of {} in segment {}", kWeakAlignment, index),
+              text("{} that are not", weak));
     }
     return {};
   }
@@ -292,13 +295,32 @@ class ProgramVerifier {
 
 }  // namespace
 
+namespace {
+
+/// What can't be followed is a finding, and ends the check.
+Result<void> noted(Result<void> done, Findings& findings) {
+  if (done || done.error().code != ErrorCode::kCorrupt) return done;
+  add_error(findings, std::move(done).error().message);
+  return {};
+}
+
+Result<void> verify_all_calls(const pte::Program& program, Findings& findings) {
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
+    ETSTREAM_TRY(verify_calls(program, method, findings));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> ProgramFile::verify(Findings& findings) const {
-  return without_exceptions([&]() -> Result<void> {
-    auto done = ProgramVerifier(*model_, findings).run();
-    if (done || done.error().code != ErrorCode::kCorrupt) return done;
-    add_error(findings, std::move(done).error().message);
-    return {};
-  });
+  return without_exceptions([&] { return noted(ProgramVerifier(*model_, findings).run(), findings); });
+}
+
+Result<void> ProgramFile::verify_calls(Findings& findings) const {
+  return without_exceptions([&] { return noted(verify_all_calls(*model_, findings), findings); });
 }
 
 }  // namespace etstream

@@ -29,7 +29,7 @@ Result<ByteSource> View::bytes_or_empty(const BoundField& field) const {
 
 Result<void> View::check_index(const BoundField& field, std::int64_t index, std::uint64_t limit) const {
   if (index >= 0 && std::cmp_less(index, limit)) return {};
-  return corrupt(text(field.full_name(), " from 0 to below ", limit), text(index));
+  return corrupt(text("{} from 0 to below {}", field.full_name(), limit), std::to_string(index));
 }
 
 Result<std::uint32_t> View::index(const BoundField& field, std::uint64_t limit) const {
@@ -51,13 +51,14 @@ Result<void> Allocation::check(std::uint64_t bytes, const NumberList<std::int64_
   ETSTREAM_ASSIGN(const std::uint32_t memory, memory_id());
   // Memory ids count from 1; their sizes from 0, where the first is reserved.
   if (memory == 0 || memory >= sizes.size()) {
-    return corrupt(text("a memory_id from 1 to below ", sizes.size()), text(memory));
+    return corrupt(text("a memory_id from 1 to below {}", sizes.size()), std::to_string(memory));
   }
   ETSTREAM_ASSIGN(const std::uint64_t offset, memory_offset());
   ETSTREAM_ASSIGN(const std::int64_t signed_size, sizes.at(memory));
   const auto size = static_cast<std::uint64_t>(signed_size);
   if (range_fits(offset, bytes, size)) return {};
-  return corrupt(text(bytes, " bytes inside the ", size, " of memory ", memory), text("them at ", offset));
+  return corrupt(text("{} bytes inside the {} of memory {}", bytes, size, memory),
+                 text("them at {}", offset));
 }
 
 Result<TensorInfo> Tensor::info() const {
@@ -92,7 +93,7 @@ Result<Storage> Tensor::storage() const {
   if (location == kExternal) {
     out.kind = TensorStorage::kExternal;
   } else if (out.index == 0) {
-    out.kind = out.is_planned ? TensorStorage::kPlanned : TensorStorage::kOutside;
+    out.kind = out.is_planned ? TensorStorage::kPlanned : TensorStorage::kProvided;
   } else {
     out.kind = out.is_planned ? TensorStorage::kMutable : TensorStorage::kConstant;
   }

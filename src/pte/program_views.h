@@ -169,6 +169,9 @@ class Delegate : public View {
   [[nodiscard]] Result<std::optional<DelegateData>> data() const {
     return optional_view<DelegateData>(child(fields().delegate.processed));
   }
+  [[nodiscard]] Result<List<View>> compile_specs() const {
+    return list<View>(fields().delegate.compile_specs);
+  }
 };
 
 /// What an instruction does.

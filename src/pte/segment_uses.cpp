@@ -43,7 +43,7 @@ Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& se
   ETSTREAM_TRY(note_listed(named_data, "named data", segments));
   ETSTREAM_ASSIGN(const auto delegates, read_delegate_references(program));
   for (const DelegateReference& reference : delegates) {
-    if (reference.in_segment) note_use(segments, reference.index, text("delegate ", reference.backend));
+    if (reference.in_segment) note_use(segments, reference.index, text("delegate {}", reference.backend));
   }
   return {};
 }

@@ -11,7 +11,7 @@
 
 namespace etstream {
 
-/// Says it of each of `segments`, which are those of `program`: see SegmentInfo; of several uses the first.
+/// Sets `use` of each of `segments`, which are those of `program`. A segment of several uses gets the first.
 /// Errors: those of FlatbufferView.
 [[nodiscard]] Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& segments);
 

@@ -29,9 +29,14 @@ struct Range {
   std::uint64_t size = 0;
 };
 
-/// Where the graph is in a payload that has a header. Error: kCorrupt.
-Result<ByteSource> graph_of(const ByteSource& payload, std::span<const std::byte> header,
-                            const std::string& name) {
+struct Header {
+  Range graph;
+  Range constants;
+};
+
+/// Where both are in a payload that has a header. Error: kCorrupt.
+Result<Header> read_header(const ByteSource& payload, std::span<const std::byte> header,
+                           const std::string& name) {
   const auto number = [&]<class T>(std::uint64_t position, T value) {
     std::memcpy(&value, header.data() + position, sizeof(value));
     return std::uint64_t{value};
@@ -40,16 +45,15 @@ Result<ByteSource> graph_of(const ByteSource& payload, std::span<const std::byte
   const Range constants{number(kConstantsPosition, std::uint32_t{}),
                         number(kConstantsPosition + 4, std::uint64_t{})};
   const auto corrupt = [&](std::uint64_t position, std::string_view what, const Range& found) {
-    return make_error(ErrorCode::kCorrupt, name, ": offset ", position, ": expected ", what, " inside ",
-                      counted(payload.size(), "byte"), ", found ", found.size, " bytes from ", found.offset,
-                      " on");
+    return unexpected(ErrorCode::kCorrupt, {name, position}, "{} inside {}, found {} bytes from {} on", what,
+                      counted(payload.size(), "byte"), found.size, found.offset);
   };
   if (!range_fits(graph.offset, graph.size, payload.size())) return corrupt(kGraphPosition, "a graph", graph);
   if (!range_fits(constants.offset, constants.size, payload.size()) ||
       constants.offset < graph.offset + graph.size) {
     return corrupt(kConstantsPosition, "constants behind the graph and", constants);
   }
-  return payload.slice(graph.offset, graph.size);
+  return Header{graph, constants};
 }
 
 /// Version XN00 has fields less, of those that are not read.
@@ -61,12 +65,11 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
     found = std::string_view(identifier.data(), identifier.size());
   }
   if (found == "XN00" || found == "XN01") return {};
-  return make_error(ErrorCode::kCorrupt, name, ": offset ", kMagicPosition,
-                    ": expected the identifier of XNNPACK's graph (XN00, XN01), found ", quote(found));
+  return unexpected(ErrorCode::kCorrupt, {name, kMagicPosition},
+                    "the identifier of XNNPACK's graph (XN00, XN01), found {}", quote(found));
 }
 
 Result<std::vector<XnnpackConstant>> constants_in(const FlatbufferView& graph) {
-  ETSTREAM_TRY(verify_flatbuffer(graph));
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(graph));
   ETSTREAM_ASSIGN(const TableList listed, root.tables("constant_data"));
   std::vector<XnnpackConstant> out;
@@ -82,27 +85,34 @@ Result<std::vector<XnnpackConstant>> constants_in(const FlatbufferView& graph) {
 
 }  // namespace
 
-Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
-                                                            const std::string& name) {
+Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string& name) {
   ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<xnnpack_graph::XNNGraphBinarySchema>());
   std::array<std::byte, kHeaderEnd> header{};
   if (payload.size() < header.size()) {
-    return make_error(ErrorCode::kCorrupt, name, ": offset 0: expected XNNPACK's header of ", header.size(),
-                      " bytes, found ", payload.size());
+    return unexpected(ErrorCode::kCorrupt, {name, 0}, "XNNPACK's header of {} bytes, found {}", header.size(),
+                      payload.size());
   }
   ETSTREAM_TRY(payload.read_at(0, header));
   constexpr std::string_view kMagic = "XH00";
   const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
   ByteSource graph = payload;
+  std::uint64_t constants_size = 0;
   if (has_header) {
-    ETSTREAM_ASSIGN(graph, graph_of(payload, header, name));
+    ETSTREAM_ASSIGN(const Header places, read_header(payload, header, name));
+    ETSTREAM_ASSIGN(graph, payload.slice(places.graph.offset, places.graph.size));
+    constants_size = places.constants.size;
   }
   ETSTREAM_TRY(check_identifier(graph, name));
-  ETSTREAM_ASSIGN(const FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
-  ETSTREAM_ASSIGN(auto constants, constants_in(view));
-  // Without a header all constants are in the graph.
-  if (!has_header) constants.clear();
-  return constants;
+  ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
+  ETSTREAM_TRY(verify_flatbuffer(view));
+  return XnnpackPayload{std::move(view), has_header, constants_size};
+}
+
+Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
+                                                            const std::string& name) {
+  ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
+  if (!opened.has_header) return std::vector<XnnpackConstant>();
+  return constants_in(opened.graph);
 }
 
 }  // namespace etstream

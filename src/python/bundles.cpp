@@ -16,7 +16,7 @@
 #include "bpte/bundled_program_schema.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 #include "flatbuffer/schema_packer.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
@@ -29,7 +29,7 @@ namespace {
 BundleFormat format_of(std::string_view name) {
   if (name == "bp08") return BundleFormat::kBp08;
   if (name == "segmented") return BundleFormat::kSegmented;
-  throw nb::value_error(text("format: expected 'bp08' or 'segmented', found '", name, "'").c_str());
+  throw nb::value_error(text("format: expected 'bp08' or 'segmented', found '{}'", name).c_str());
 }
 
 const char* name_of_format(BundleFormat format) {
@@ -41,7 +41,7 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb
   const auto type = find_scalar_type(dtype);
   if (!type) {
     raise(make_error(ErrorCode::kInvalidArgument,
-                     "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found ",
+                     "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found {}",
                      quote(dtype)));
   }
   Tensor tensor;
@@ -51,8 +51,9 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb
   tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
   const std::uint64_t size = value_or_raise(byte_size(tensor.scalar_type, tensor.sizes));
   if (size != tensor.data.size()) {
-    raise(make_error(ErrorCode::kInvalidArgument, "tensor: expected ", size,
-                     " bytes as its dtype and sizes say, found ", tensor.data.size()));
+    raise(make_error(ErrorCode::kInvalidArgument,
+                     "tensor: expected {} bytes as its dtype and sizes say, found {}", size,
+                     tensor.data.size()));
   }
   return tensor;
 }
@@ -81,9 +82,9 @@ std::vector<MethodTestSuite> suites_from(const std::string& path) {
   return without_gil([&] { return read_test_cases(path); });
 }
 
-Layout plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
-                   bool hash, std::uint32_t program_alignment, bool unchecked,
-                   const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
+FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
+                     bool hash, std::uint32_t program_alignment, bool unchecked,
+                     const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
   BundledProgram bundle;
   bundle.program = source_of(program);
   bundle.method_test_suites = std::move(suites);
@@ -95,10 +96,10 @@ Layout plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std:
   return without_gil([&] { return plan(bundle, options); });
 }
 
-Layout plan_bundle_objects(nb::object bundle, const std::optional<std::string>& as_of,
-                           const std::optional<std::string>& flatbuffers) {
+FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>& as_of,
+                             const std::optional<std::string>& flatbuffers) {
   const PackOptions options = bundle_pack_options(writer_of(as_of, flatbuffers));
-  const auto packed = [&]() -> Result<Layout> {
+  const auto packed = [&]() -> Result<FilePlan> {
     ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
     ObjectReader values(*schema, std::move(bundle));
     return pack(*schema, values, options);
@@ -228,7 +229,7 @@ void bind_bundles(nb::module_& module) {
                    "Where that is in the file, in bytes.")
       .def_prop_ro(
           "suites", &suites_of,
-          "In file order; a method may come twice. The data of tensors stays where it is. Read anew at "
+          "In file order; a method may come twice. The data of tensors stays where it is. Read again at "
           "each use.")
       .def(
           "plan_as",

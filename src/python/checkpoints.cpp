@@ -15,9 +15,9 @@
 #include "base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/checkpoint.h"
-#include "etstream/key_rules.h"
+#include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
-#include "jobs/key_rules_file.h"
+#include "jobs/rename_rules_file.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
 #include "python/sources.h"
@@ -41,11 +41,11 @@ Checkpoint checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tens
   return out;
 }
 
-KeyRules rules_of(nb::handle rules) {
+RenameRules rules_of(nb::handle rules) {
   if (nb::isinstance<nb::str>(rules) || nb::hasattr(rules, "__fspath__")) {
-    return without_gil([name = path_of(rules)] { return open_key_rules(name); });
+    return without_gil([name = path_of(rules)] { return open_rename_rules(name); });
   }
-  return without_gil([json = source_of(rules)] { return KeyRules::read(json); });
+  return without_gil([json = source_of(rules)] { return RenameRules::read(json); });
 }
 
 std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std::string>>& given) {
@@ -54,7 +54,7 @@ std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std:
     const auto type = find_scalar_type(name);
     if (!type) {
       raise(make_error(ErrorCode::kInvalidArgument,
-                       "dtype: expected a name that torch uses, such as bfloat16, found ", quote(name)));
+                       "dtype: expected a name that torch uses, such as bfloat16, found {}", quote(name)));
     }
     rules.push_back({glob, *type});
   }
@@ -62,17 +62,17 @@ std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std:
 }
 
 /// All tensors of the checkpoints under their new names and types; and of rules what they missed.
-std::pair<Checkpoint, std::optional<KeyRuleReport>> changed(
+std::pair<Checkpoint, std::optional<RenameReport>> changed(
     std::vector<Checkpoint> checkpoints, nb::handle rules, std::optional<std::uint32_t> head_dim,
     const std::vector<std::string>& only, const std::vector<std::pair<std::string, std::string>>& dtypes) {
-  std::optional<KeyRules> key_rules;
-  if (!rules.is_none()) key_rules = rules_of(rules);
+  std::optional<RenameRules> rename_rules;
+  if (!rules.is_none()) rename_rules = rules_of(rules);
   const std::vector<DtypeRule> types = dtype_rules(dtypes);
-  std::optional<KeyRuleReport> report;
+  std::optional<RenameReport> report;
   Checkpoint all = without_gil([&]() -> Result<Checkpoint> {
     ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
-    if (key_rules) {
-      ETSTREAM_ASSIGN(report, apply(*key_rules, joined, KeyRuleOptions{head_dim}));
+    if (rename_rules) {
+      ETSTREAM_ASSIGN(report, apply(*rename_rules, joined, RenameOptions{head_dim}));
     }
     if (!only.empty()) ETSTREAM_TRY(select(joined, only));
     ETSTREAM_TRY(convert(joined, types));
@@ -82,14 +82,14 @@ std::pair<Checkpoint, std::optional<KeyRuleReport>> changed(
   return {std::move(all), std::move(report)};
 }
 
-Layout plan_checkpoint(const Checkpoint& checkpoint, const std::string& format, bool share_equal,
-                       bool allow_opaque, std::optional<std::uint32_t> segment_alignment,
-                       const std::optional<std::string>& as_of) {
+FilePlan plan_checkpoint(const Checkpoint& checkpoint, const std::string& format, bool share_equal,
+                         bool allow_opaque, std::optional<std::uint32_t> segment_alignment,
+                         const std::optional<std::string>& as_of) {
   if (format != "ptd" && format != "safetensors") {
-    throw nb::value_error(text("format: expected 'ptd' or 'safetensors', found ", quote(format)).c_str());
+    throw nb::value_error(text("format: expected 'ptd' or 'safetensors', found {}", quote(format)).c_str());
   }
   const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
-  return without_gil([&]() -> Result<Layout> {
+  return without_gil([&]() -> Result<FilePlan> {
     if (format == "safetensors") return plan_safetensors(checkpoint);
     const TensorDataOptions options{
         .share_equal = share_equal,
@@ -111,7 +111,7 @@ auto of_layout(F&& member) {
 }  // namespace
 
 void bind_checkpoints(nb::module_& module) {
-  nb::class_<CheckpointTensor>(module, "CheckpointTensor", "A tensor in a file of weights.")
+  nb::class_<CheckpointTensor>(module, "CheckpointTensor", "A tensor of a checkpoint.")
       .def_ro("name", &CheckpointTensor::name)
       .def_ro("type", &CheckpointTensor::type,
               "As the file spells it: 'BF16', 'Q4_0'; '' for data that a backend knows.")
@@ -130,7 +130,7 @@ void bind_checkpoints(nb::module_& module) {
           nb::arg("path"), nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"),
           "The file at path, told by its content: safetensors; the index of a sharded one "
           "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
-          "program (.pte), whose constants and named data are the tensors; named data (.ptd). Reads no "
+          "program (.pte), whose constants and named data are the tensors; tensor data (.ptd). Reads no "
           "tensor but a program's constants that have no name, which go by their SHA-256. Raises "
           "NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
       .def_static("of", &checkpoint_of, nb::arg("tensors"),
@@ -138,16 +138,15 @@ void bind_checkpoints(nb::module_& module) {
                   "Of tensors that lie elsewhere.")
       .def_ro("files", &Checkpoint::files, "The paths of all that was opened.")
       .def_ro("tensors", &Checkpoint::tensors, "In the order in which their bytes lie in the files.");
-  nb::class_<KeyRuleReport>(module, "KeyRuleReport", "What rules for names missed.")
-      .def_ro("unmatched_rules", &KeyRuleReport::unmatched_rules,
+  nb::class_<RenameReport>(module, "RenameReport", "What rules for names missed.")
+      .def_ro("unmatched_rules", &RenameReport::unmatched_rules,
               "The patterns of rules that no tensor matched.")
-      .def_ro("left_over_keys", &KeyRuleReport::left_over_keys, "Of tensors without a rule.");
-  module.def(
-      "changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(), nb::arg("head_dim"),
-      nb::arg("only"), nb::arg("dtypes"),
-      nb::sig("def changed_checkpoint(checkpoints: collections.abc.Sequence[Checkpoint], rules: "
-              "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
-              "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, KeyRuleReport | None]"));
+      .def_ro("left_over_keys", &RenameReport::left_over_keys, "Of tensors without a rule.");
+  module.def("changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(),
+             nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"),
+             nb::sig("def changed_checkpoint(checkpoints: collections.abc.Sequence[Checkpoint], rules: "
+                     "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
+                     "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, RenameReport | None]"));
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
              nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
              nb::arg("as_of").none());

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
 #include "python/errors.h"
 
@@ -28,8 +29,11 @@ class OpenFile final : public ByteStorage {
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor_.get(), offset_ + offset, out, name_));
     if (n == out.size()) return {};
-    return make_error(ErrorCode::kCorrupt, name_, ": expected ", offset_ + size_, " bytes, found ",
+    return make_error(ErrorCode::kCorrupt, "{}: expected {} bytes, found {}", name_, offset_ + size_,
                       offset_ + offset + n);
+  }
+  bool lies_in(const FileIdentity& file) const override {
+    return identity_of_file(descriptor_.get()) == file;
   }
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     posix_fadvise(descriptor_.get(), static_cast<off_t>(offset_ + offset), static_cast<off_t>(size),
@@ -46,13 +50,14 @@ class OpenFile final : public ByteStorage {
 }  // namespace
 
 ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size) {
-  std::string name = text("descriptor ", descriptor);
+  std::string name = text("descriptor {}", descriptor);
   Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   struct stat found {};
   if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "cannot open", name));
   if (!S_ISREG(found.st_mode) || !range_fits(offset, size, static_cast<std::uint64_t>(found.st_size))) {
-    raise(make_error(ErrorCode::kInvalidArgument, name, ": expected a file with ", size, " bytes at ", offset,
-                     ", found ", S_ISREG(found.st_mode) ? text(found.st_size, " bytes") : "no regular file"));
+    raise(make_error(ErrorCode::kInvalidArgument, "{}: expected a file with {} bytes at {}, found {}", name,
+                     size, offset,
+                     S_ISREG(found.st_mode) ? text("{} bytes", found.st_size) : "no regular file"));
   }
   return ByteSource(std::make_shared<OpenFile>(std::move(duplicate), std::move(name), offset, size));
 }

@@ -23,8 +23,8 @@ namespace nb = nanobind;
 /// place.
 [[nodiscard]] Error keep_exception();
 
-/// Raises what was kept since the current call of the library began, whatever the library made of the error
-/// that stood for it. With the GIL held.
+/// Raises the exception that was kept since the current call of the library began, if any. With the GIL held.
+/// What the library made of the error in its place does not matter.
 void raise_kept();
 
 /// A call of the library. They nest where Python, called by one, makes another: each has its own exception.

@@ -82,8 +82,9 @@ class FileBytes {
     const Descriptor descriptor(file.descriptor);
     const std::size_t lead = file.offset % page_size();
     if (file.size == 0 || file.offset % kAlignment != 0 || file.size > PY_SSIZE_T_MAX - 3 * page_size()) {
-      raise(make_error(ErrorCode::kUnsupported, name, ": ", file.size, " bytes at ", file.offset,
-                       " can't be used where they lie, which is to be at a multiple of ", kAlignment));
+      raise(make_error(ErrorCode::kUnsupported,
+                       "{}: {} bytes at {} can't be used where they lie, which is to be at a multiple of {}",
+                       name, file.size, file.offset, kAlignment));
     }
     const std::size_t mapped = lead + static_cast<std::size_t>(file.size);
     const std::size_t size = page_size() + mapped + page_size();

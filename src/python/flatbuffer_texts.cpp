@@ -41,8 +41,8 @@ T opened(nb::handle schema, nb::handle include_folders) {
 
 Result<std::vector<std::byte>> content_of(const ByteSource& source, std::uint64_t limit) {
   if (source.size() > limit) {
-    return make_error(ErrorCode::kTooLarge, source.name(), ": ", readable_size(source.size()), ", at most ",
-                      readable_size(limit), " can be taken");
+    return make_error(ErrorCode::kTooLarge, "{}: {}, at most {} can be taken", source.name(),
+                      readable_size(source.size()), readable_size(limit));
   }
   std::vector<std::byte> out(static_cast<std::size_t>(source.size()));
   ETSTREAM_TRY(source.read_at(0, out));
@@ -73,12 +73,12 @@ nb::object decompiled(const FlatbufferText& schema, nb::handle flatbuffer, const
 
 FlatbufferOrder order_of(const std::string& name) {
   if (name != "flatc" && name != "python") {
-    throw nb::value_error(text("order: expected 'flatc' or 'python', found ", quote(name)).c_str());
+    throw nb::value_error(text("order: expected 'flatc' or 'python', found {}", quote(name)).c_str());
   }
   return name == "flatc" ? FlatbufferOrder::kFlatc : FlatbufferOrder::kPython;
 }
 
-Layout plan_exactly(const ExactJson& schema, nb::handle json, nb::handle folder, const std::string& order) {
+FilePlan plan_exactly(const ExactJson& schema, nb::handle json, nb::handle folder, const std::string& order) {
   return without_gil([&, source = source_of(json), path = path_of(folder), to = order_of(order)] {
     return schema.compile(source, path, to);
   });
@@ -87,6 +87,12 @@ Layout plan_exactly(const ExactJson& schema, nb::handle json, nb::handle folder,
 void decompile_exactly(const ExactJson& schema, nb::handle file, nb::handle output,
                        const ExactJsonOptions& options, bool sync) {
   const ByteSource source = source_of(file);
+  if (const auto at = changed_in_place(output); at && source.lies_in(*at)) {
+    raise(make_error(
+        ErrorCode::kInvalidArgument,
+        "the output is the input {}, which would be read while it is written; give the output another name",
+        quote(source.name())));
+  }
   const auto sink = open_output(output, sync);
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(schema.decompile(source, options, *sink));
@@ -146,7 +152,7 @@ void bind_flatbuffer_texts(nb::module_& module) {
           nb::sig("def __init__(self, schema: str | os.PathLike[str], include_folders: "
                   "collections.abc.Iterable[str | os.PathLike[str]]) -> None"))
       .def("plan", &plan_exactly, nb::arg("json"), nb::arg("folder"), nb::arg("order"),
-           nb::sig("def plan(self, json: object, folder: str | os.PathLike[str], order: str) -> Layout"))
+           nb::sig("def plan(self, json: object, folder: str | os.PathLike[str], order: str) -> FilePlan"))
       .def(
           "decompile",
           [](const ExactJson& self, nb::handle file, nb::handle output, bool compact, bool defaults,

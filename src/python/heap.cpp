@@ -13,7 +13,9 @@ void bind_heap(nb::module_& module) {
       [](nb::handle folder, std::uint64_t limit) {
         const heap::Served served =
             without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
-        return served == heap::Served::kHere;
+        if (served != heap::Served::kHere) return false;
+        heap::serve_python_arenas();
+        return true;
       },
       nb::arg("folder"), nb::arg("limit"),
       nb::sig("def start_heap(folder: str | os.PathLike[str], limit: int) -> bool"),

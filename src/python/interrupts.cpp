@@ -28,6 +28,7 @@ class Interruptible final : public ByteStorage {
     return range.descriptor;
   }
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     source_.drop_pages(offset, size);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Ctrl-C, which Python hears of only when it is asked.
+// Ctrl-C: Python runs its signal handlers only when it is asked to.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace etstream::python {
 /// that raised, as keep_exception() has it.
 [[nodiscard]] Result<void> check_signals();
 
-/// The same ten times a second, for who calls it all the time: with each the GIL is waited for.
+/// The same at most ten times a second, for frequent calls: each run waits for the GIL.
 [[nodiscard]] Result<void> check_signals_at_times();
 
 /// The file at a path, whose reads check signals at times: it may be so large that reading it takes long. It

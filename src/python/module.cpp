@@ -5,16 +5,17 @@
 
 #include "etstream/version.h"
 #include "python/bundles.h"
+#include "python/cases.h"
 #include "python/checkpoints.h"
+#include "python/fat_containers.h"
 #include "python/file_bytes_posix.h"
+#include "python/file_plans.h"
 #include "python/flatbuffer_texts.h"
 #include "python/heap.h"
-#include "python/layouts.h"
 #include "python/program_files.h"
 #include "python/programs.h"
 #include "python/reports.h"
 #include "python/sources.h"
-#include "python/test_cases.h"
 #include "python/writer_versions.h"
 
 NB_MODULE(_core, module) {
@@ -24,11 +25,12 @@ NB_MODULE(_core, module) {
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("version") = ETSTREAM_VERSION;
   bind_sources(module);
-  bind_layouts(module);
+  bind_file_plans(module);
   bind_bundles(module);
   bind_programs(module);
   bind_program_files(module);
   bind_checkpoints(module);
+  bind_fat_containers(module);
   bind_flatbuffer_texts(module);
   bind_reports(module);
   bind_test_cases(module);

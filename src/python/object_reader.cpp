@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kSmall = 256;
 
 [[noreturn]] void wrong(nb::handle object, std::string_view expected) {
-  throw nb::type_error(text("expected ", expected, ", found ", class_name(object)).c_str());
+  throw nb::type_error(text("expected {}, found {}", expected, class_name(object)).c_str());
 }
 
 /// The bits of a float or a double; ExecuTorch has infinities as text.
@@ -32,7 +32,7 @@ std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
 }
 
 [[noreturn]] void too_large(nb::handle number, std::uint32_t width) {
-  throw nb::value_error(text(nb::str(number).c_str(), " does not fit in ", width * 8, " bits").c_str());
+  throw nb::value_error(text("{} does not fit in {} bits", nb::str(number).c_str(), width * 8).c_str());
 }
 
 std::uint64_t integer_bits(nb::handle object, const InlineType& type) {
@@ -91,7 +91,7 @@ Result<FieldValue> ObjectReader::field(ValueNode node, std::size_t table, std::s
     try {
       return found.is_none() ? FieldValue(AbsentValue{}) : value(found, type);
     } catch (const nb::builtin_exception& error) {
-      return make_error(ErrorCode::kInvalidArgument, schema_.tables()[table].name, ".", type.name, ": ",
+      return make_error(ErrorCode::kInvalidArgument, "{}.{}: {}", schema_.tables()[table].name, type.name,
                         error.what());
     }
   });
@@ -174,7 +174,7 @@ FieldValue ObjectReader::union_value(const nb::object& object, const FieldType& 
   const std::string name = class_name(object);
   const auto number = type.number_of(name);
   if (!number || type.member(*number) == nullptr || type.member(*number)->kind != FieldKind::kTable) {
-    throw nb::type_error(text("expected a member of ", type.name, ", found ", name).c_str());
+    throw nb::type_error(text("expected a member of {}, found {}", type.name, name).c_str());
   }
   return UnionValue{*number, {keep(object).ptr(), 0}};
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/input_record.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
 #include "python/sources.h"
@@ -53,7 +54,7 @@ class ObjectOutput {
     const Py_ssize_t count = PyNumber_AsSsize_t(taken.ptr(), PyExc_OverflowError);
     if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     if (count <= 0 || count > end - begin) {
-      raise(make_error(ErrorCode::kIo, "write() says that it took ", count, " of ", end - begin, " bytes"));
+      raise(make_error(ErrorCode::kIo, "write() says that it took {} of {} bytes", count, end - begin));
     }
     return count;
   }
@@ -66,10 +67,16 @@ class ObjectOutput {
 }  // namespace
 
 std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
+  if (const InputRecord* const inputs = InputRecord::current()) {
+    const auto file = changed_in_place(output);
+    if (file) value_or_raise(inputs->check_output_in_place(*file, text("a {}", class_name(output))));
+    if (!file && is_path(output)) value_or_raise(inputs->check_output(path_of(output)));
+  }
   if (PyLong_Check(output.ptr()) && !PyBool_Check(output.ptr())) {
     const long descriptor = PyLong_AsLong(output.ptr());
     if (descriptor == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    if (!std::in_range<int>(descriptor)) throw nb::value_error(text(descriptor, " is no descriptor").c_str());
+    if (!std::in_range<int>(descriptor))
+      throw nb::value_error(text("{} is no descriptor", descriptor).c_str());
     return open_descriptor(static_cast<int>(descriptor));
   }
   if (nb::hasattr(output, "write")) {
@@ -84,7 +91,8 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
   }
   if (!is_path(output)) {
     throw nb::type_error(
-        text("expected a path, a descriptor, or an object with write(), found ", class_name(output)).c_str());
+        text("expected a path, a descriptor, or an object with write(), found {}", class_name(output))
+            .c_str());
   }
   return without_gil([path = path_of(output), sync]() -> Result<std::unique_ptr<Sink>> {
     if (is_fifo(path)) return open_fifo(path);
@@ -95,6 +103,14 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
 bool is_path(nb::handle output) {
   return nb::isinstance<nb::str>(output) || nb::isinstance<nb::bytes>(output) ||
          nb::hasattr(output, "__fspath__");
+}
+
+std::optional<FileIdentity> changed_in_place(nb::handle output) {
+  if (is_path(output)) return std::nullopt;
+  if (!PyLong_Check(output.ptr())) return identity_of_object(output);
+  const long descriptor = PyLong_AsLong(output.ptr());
+  PyErr_Clear();  // what is no descriptor is refused where it is opened
+  return std::in_range<int>(descriptor) ? identity_of_file(static_cast<int>(descriptor)) : std::nullopt;
 }
 
 nb::object progress_callback(nb::handle progress) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "etstream/sink.h"
 #include "etstream/write.h"
@@ -16,11 +17,16 @@ namespace etstream::python {
 namespace nb = nanobind;
 
 /// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
-/// something else, and the errors of opening it.
+/// something else, InvalidArgumentError for a file that InputRecord::current() knows as an input, and the
+/// errors of opening it.
 [[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync);
 
 /// Whether `output` is a path, where nothing shows before the commit.
 [[nodiscard]] bool is_path(nb::handle output);
+
+/// What an output that is no path changes in place: its file, or the object itself. Nothing for a path, or
+/// for a descriptor of no file.
+[[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
 /// What to call for a `progress` as Python's functions take it; None for nothing.
 [[nodiscard]] nb::object progress_callback(nb::handle progress);

@@ -51,11 +51,11 @@ std::vector<Segment> segments_of(const ProgramFile& program) {
 
 Result<void> require_sound(const std::string& name, const Findings& findings) {
   if (findings.ok()) return {};
-  return make_error(ErrorCode::kCorrupt, name, ": ", counted(findings.errors.size(), "error"),
-                    ", the first: ", findings.errors.front());
+  return make_error(ErrorCode::kCorrupt, "{}: {}, the first: {}", name,
+                    counted(findings.errors.size(), "error"), findings.errors.front());
 }
 
-/// Sound files of weights.
+/// Sound tensor data files.
 Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& sources) {
   std::deque<TensorDataFile> files;
   for (const ByteSource& source : sources) {
@@ -70,18 +70,18 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& s
 
 DelegateData place_of(const std::string& name) {
   if (name != "inline" && name != "segments") {
-    throw nb::value_error(text("delegates: expected 'inline' or 'segments', found ", quote(name)).c_str());
+    throw nb::value_error(text("delegates: expected 'inline' or 'segments', found {}", quote(name)).c_str());
   }
   return name == "inline" ? DelegateData::kInline : DelegateData::kInSegments;
 }
 
-ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignment,
-                                    std::optional<std::uint32_t> constant_tensor_alignment,
-                                    std::optional<std::uint32_t> delegate_alignment,
-                                    const std::optional<std::string>& delegates, bool strict_alignment,
-                                    bool extract_constants, const std::optional<std::string>& as_of,
-                                    const std::optional<std::string>& flatbuffers) {
-  ProgramLayoutOptions options;
+ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
+                                std::optional<std::uint32_t> constant_tensor_alignment,
+                                std::optional<std::uint32_t> delegate_alignment,
+                                const std::optional<std::string>& delegates, bool strict_alignment,
+                                bool extract_constants, const std::optional<std::string>& as_of,
+                                const std::optional<std::string>& flatbuffers) {
+  ProgramPlanOptions options;
   options.segment_alignment = segment_alignment;
   options.constant_tensor_alignment = constant_tensor_alignment;
   options.delegate_alignment = delegate_alignment;
@@ -94,7 +94,7 @@ ProgramLayoutOptions layout_options(std::optional<std::uint32_t> segment_alignme
 }
 
 /// The program, and the weights where constants are moved out.
-nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
+nb::tuple plan_program(nb::handle program, const ProgramPlanOptions& options,
                        std::vector<std::string> drop_methods, bool strip_stack_traces, bool constants_out,
                        std::map<std::string, std::string> keys, nb::handle constants_from, nb::handle folder,
                        nb::handle schema, nb::handle segments_from,
@@ -110,24 +110,24 @@ nb::tuple plan_changed(nb::handle program, const ProgramLayoutOptions& layout,
   ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
   if (constants_out) changes.constants_out = ConstantsOut{std::move(keys)};
 
-  std::optional<Layout> planned_weights;
-  Layout planned = without_gil([&]() -> Result<Layout> {
+  std::optional<FilePlan> planned_tensor_data;
+  FilePlan planned = without_gil([&]() -> Result<FilePlan> {
     if (!schema_path.empty()) {
       ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
     }
-    ETSTREAM_ASSIGN(ProgramInput opened, open_program_input(file, input, layout));
+    ETSTREAM_ASSIGN(ProgramInput opened, open_program_input(file, input, options));
     Findings findings;
     ETSTREAM_TRY(opened.program.verify(findings));
     ETSTREAM_TRY(require_sound(file.name(), findings));
     ETSTREAM_ASSIGN(const auto files, open_weights(weights));
     for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
     ETSTREAM_ASSIGN(ProgramPlan both, plan(std::move(opened), changes));
-    if (both.weights) {
-      ETSTREAM_ASSIGN(planned_weights, plan(*both.weights));
+    if (both.tensor_data) {
+      ETSTREAM_ASSIGN(planned_tensor_data, plan(*both.tensor_data));
     }
     return std::move(both.program);
   });
-  return nb::make_tuple(std::move(planned), std::move(planned_weights));
+  return nb::make_tuple(std::move(planned), std::move(planned_tensor_data));
 }
 
 }  // namespace
@@ -155,40 +155,40 @@ void bind_program_files(nb::module_& module) {
       .def_prop_ro(
           "version", [](const ProgramFile& self) { return without_gil([&] { return self.version(); }); },
           "Of the schema.")
-      .def_prop_ro("segments", &segments_of, "By their indices. Read anew at each use.")
+      .def_prop_ro("segments", &segments_of, "By their indices. Read again at each use.")
       .def_prop_ro(
           "external_keys",
           [](const ProgramFile& self) { return without_gil([&] { return external_keys(self); }); },
           "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
           "file.");
-  nb::class_<ProgramLayoutOptions>(module, "ProgramLayoutOptions", "See etstream.plan_program.")
+  nb::class_<ProgramPlanOptions>(module, "ProgramPlanOptions", "See etstream.plan_program.")
       .def(
           "__init__",
-          [](ProgramLayoutOptions* self, std::optional<std::uint32_t> segment_alignment,
+          [](ProgramPlanOptions* self, std::optional<std::uint32_t> segment_alignment,
              std::optional<std::uint32_t> constant_tensor_alignment,
              std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& delegates,
              bool strict_alignment, bool extract_constants, const std::optional<std::string>& as_of,
              const std::optional<std::string>& flatbuffers) {
-            new (self) ProgramLayoutOptions(layout_options(segment_alignment, constant_tensor_alignment,
-                                                           delegate_alignment, delegates, strict_alignment,
-                                                           extract_constants, as_of, flatbuffers));
+            new (self) ProgramPlanOptions(plan_options(segment_alignment, constant_tensor_alignment,
+                                                       delegate_alignment, delegates, strict_alignment,
+                                                       extract_constants, as_of, flatbuffers));
           },
           nb::kw_only(), nb::arg("segment_alignment") = nb::none(),
           nb::arg("constant_tensor_alignment") = nb::none(), nb::arg("delegate_alignment") = nb::none(),
           nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false,
           nb::arg("extract_constants") = false, nb::arg("as_of") = nb::none(),
           nb::arg("flatbuffers") = nb::none());
-  module.def("plan_changed_program", &plan_changed, nb::arg("program"), nb::arg("layout"), nb::kw_only(),
+  module.def("plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(),
              nb::arg("segments_from").none(), nb::arg("described_flatbuffers").none(),
-             nb::sig("def plan_changed_program(program: object, layout: ProgramLayoutOptions, *, "
+             nb::sig("def plan_program(program: object, options: ProgramPlanOptions, *, "
                      "drop_methods: collections.abc.Sequence[str], strip_stack_traces: bool, "
                      "constants_out: bool, keys: collections.abc.Mapping[str, str], "
                      "constants_from: collections.abc.Iterable[object], folder: str | os.PathLike[str], "
                      "schema: str | os.PathLike[str] | None, segments_from: object, "
                      "described_flatbuffers: str | None) "
-                     "-> tuple[Layout, Layout | None]"));
+                     "-> tuple[FilePlan, FilePlan | None]"));
 }
 
 }  // namespace etstream::python

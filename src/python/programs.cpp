@@ -24,11 +24,12 @@
 namespace etstream::python {
 namespace {
 
-Layout plan_program(nb::object program, bool extract_delegate_segments,
-                    std::optional<std::uint32_t> segment_alignment,
-                    std::optional<std::uint32_t> constant_tensor_alignment,
-                    std::optional<std::uint32_t> delegate_alignment, const std::optional<std::string>& as_of,
-                    const std::optional<std::string>& flatbuffers) {
+FilePlan plan_pte_file(nb::object program, bool extract_delegate_segments,
+                       std::optional<std::uint32_t> segment_alignment,
+                       std::optional<std::uint32_t> constant_tensor_alignment,
+                       std::optional<std::uint32_t> delegate_alignment,
+                       const std::optional<std::string>& as_of,
+                       const std::optional<std::string>& flatbuffers) {
   const auto describe = [&]() -> Result<ProgramDescription> {
     ETSTREAM_ASSIGN(const auto plain, ProgramSchema().schema());
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
@@ -36,7 +37,7 @@ Layout plan_program(nb::object program, bool extract_delegate_segments,
     return describe_program(schema, values, nullptr, "program");
   };
   const ProgramDescription description = value_or_raise(describe());
-  ProgramLayoutOptions options;
+  ProgramPlanOptions options;
   options.segment_alignment = segment_alignment;
   options.constant_tensor_alignment = constant_tensor_alignment;
   options.delegate_alignment = delegate_alignment;
@@ -49,8 +50,8 @@ Layout plan_program(nb::object program, bool extract_delegate_segments,
 /// (dtype's number, sizes, dim_order)
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
-Layout plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
-                        bool unchecked) {
+FilePlan plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
+                          bool unchecked) {
   TensorData data;
   data.segment_alignment = segment_alignment;
   data.unchecked = unchecked;
@@ -75,9 +76,10 @@ Layout plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::u
 
 void bind_programs(nb::module_& module) {
   module.def(
-      "plan_program", &plan_program, nb::arg("program"), nb::kw_only(), nb::arg("extract_delegate_segments"),
-      nb::arg("segment_alignment"), nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"),
-      nb::arg("as_of").none(), nb::arg("flatbuffers").none(),
+      "plan_pte_file", &plan_pte_file, nb::arg("program"), nb::kw_only(),
+      nb::arg("extract_delegate_segments"), nb::arg("segment_alignment"),
+      nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"), nb::arg("as_of").none(),
+      nb::arg("flatbuffers").none(),
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
@@ -86,7 +88,7 @@ void bind_programs(nb::module_& module) {
       nb::arg("segment_alignment"), nb::arg("unchecked"),
       nb::sig(
           "def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
-          "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> Layout"),
+          "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> FilePlan"),
       "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
       "buffer and dtype, sizes and dim_order, or None.");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Programs and named data, in Python's terms.
+// Programs and tensor data, in Python's terms.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -21,9 +21,8 @@ namespace etstream::python {
 namespace {
 
 /// As json.loads() has it.
-nb::object object_of(const nlohmann::ordered_json& report) {
-  return nb::module_::import_("json").attr("loads")(json_text(report));
-}
+nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
+nb::object object_of(const nlohmann::ordered_json& report) { return parsed(json_text(report)); }
 
 Findings verify_files(nb::handle file, const nb::handle& weights) {
   const ByteSource source = source_of(file);
@@ -35,11 +34,9 @@ Findings verify_files(nb::handle file, const nb::handle& weights) {
 
 nb::object inspected(nb::handle file, bool duplicates) {
   const ByteSource source = source_of(file);
-  const FileInspection found = without_gil([&] { return inspect(source); });
+  const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
   auto report = inspection_to_json(source.name(), found);
-  if (duplicates) {
-    report["duplicates"] = duplicates_to_json(without_gil([&] { return find_duplicates(source); }));
-  }
+  if (duplicates) report["duplicates"] = duplicates_to_json(found.duplicates);
   return object_of(report);
 }
 
@@ -74,7 +71,9 @@ void bind_reports(nb::module_& module) {
   module.def(
       "graph",
       [](nb::handle file, const std::string& method) {
-        return object_of(graph_to_json(read_graph(file, method)));
+        std::string json;
+        write_graph_json(read_graph(file, method), [&](std::string_view piece) { json += piece; });
+        return parsed(json);
       },
       nb::arg("file"), nb::arg("method"),
       nb::sig("def graph(file: object, method: str) -> dict[str, typing.Any]"));

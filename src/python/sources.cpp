@@ -4,6 +4,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -14,9 +16,11 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/input_record.h"
 #include "python/descriptor_source_posix.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
+#include "python/mapped_files_posix.h"
 
 namespace etstream::python {
 namespace {
@@ -46,7 +50,7 @@ class Buffer final : public ByteStorage {
  public:
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    name_ = text("a ", class_name(object));
+    name_ = text("a {}", class_name(object));
   }
   ~Buffer() override {
     if (!Py_IsInitialized()) return;
@@ -60,9 +64,14 @@ class Buffer final : public ByteStorage {
     if (!out.empty()) std::memcpy(out.data(), static_cast<const std::byte*>(view_.buf) + offset, out.size());
     return {};
   }
+  bool lies_in(const FileIdentity& file) const override {
+    return is_mapping_of({static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)},
+                         file, since_);
+  }
 
  private:
   Py_buffer view_{};
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::string name_;
 };
 
@@ -83,13 +92,16 @@ class PythonFile final : public ByteStorage {
     size_ = PyLong_AsUnsignedLongLong(end.ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     const nb::object name = nb::getattr(file_.get(), "name", nb::none());
-    name_ = nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : text("a ", class_name(file_.get()));
+    identity_ = identity_of_object(file_.get());
+    name_ =
+        nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : text("a {}", class_name(file_.get()));
   }
 
   std::uint64_t size() const noexcept override { return size_; }
   std::string name() const override { return name_; }
+  bool lies_in(const FileIdentity& file) const override { return identity_ == file; }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    // The lock is never waited for with the GIL, which whoever has it waits for.
+    // Never wait for the lock with the GIL held: its holder may wait for the GIL.
     std::optional<nb::gil_scoped_release> released;
     if (PyGILState_Check() != 0) released.emplace();
     const std::scoped_lock lock(mutex_);
@@ -99,8 +111,8 @@ class PythonFile final : public ByteStorage {
         const nb::object read = file_.get().attr("read")(out.size() - done);
         const Buffer piece(read);
         if (piece.size() == 0 || piece.size() > out.size() - done) {
-          return make_error(ErrorCode::kCorrupt, name_, ": expected ", size_, " bytes, found ",
-                            piece.size() == 0 ? "its end" : "more than was asked for", " at ", offset + done);
+          return make_error(ErrorCode::kCorrupt, "{}: expected {} bytes, found {} at {}", name_, size_,
+                            piece.size() == 0 ? "its end" : "more than was asked for", offset + done);
         }
         ETSTREAM_TRY(piece.read_at(0, out.subspan(done, static_cast<std::size_t>(piece.size()))));
         done += static_cast<std::size_t>(piece.size());
@@ -112,6 +124,7 @@ class PythonFile final : public ByteStorage {
  private:
   const HeldObject file_;
   std::uint64_t size_ = 0;
+  FileIdentity identity_;
   std::string name_;
   mutable std::mutex mutex_;
 };
@@ -152,6 +165,17 @@ std::string path_of(nb::handle object) {
   return {owned.c_str(), owned.size()};
 }
 
+FileIdentity identity_of_object(nb::handle object) {
+  const FileIdentity as_object{~std::uint64_t{0}, reinterpret_cast<std::uintptr_t>(object.ptr())};
+  if (!nb::hasattr(object, "fileno")) return as_object;
+  PyObject* const number = PyObject_CallMethod(object.ptr(), "fileno", nullptr);
+  const long descriptor = number != nullptr && PyLong_Check(number) ? PyLong_AsLong(number) : -1;
+  Py_XDECREF(number);
+  PyErr_Clear();  // of an object that has no descriptor after all, as a BytesIO
+  if (!std::in_range<int>(descriptor)) return as_object;
+  return identity_of_file(static_cast<int>(descriptor)).value_or(as_object);
+}
+
 ByteSource source_of(nb::handle object) {
   if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
   if (nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__")) {
@@ -168,10 +192,11 @@ ByteSource source_of(nb::handle object) {
   }
   const nb::object known = nb::module_::import_("etstream._buffers").attr("known")(object);
   if (!known.is_none()) return source_of(known);
-  PyErr_SetString(PyExc_TypeError,
-                  text("expected a path, a buffer, a tensor, or a readable and seekable binary file, found ",
-                       class_name(object))
-                      .c_str());
+  PyErr_SetString(
+      PyExc_TypeError,
+      text("expected a path, a buffer, a tensor, or a readable and seekable binary file, found {}",
+           class_name(object))
+          .c_str());
   throw nb::python_error();
 }
 
@@ -229,7 +254,7 @@ void bind_sources(nb::module_& module) {
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
           "A copy of all of it.")
       .def("__repr__", [](const ByteSource& self) {
-        return text("<etstream.Source of ", self.size(), " bytes: ", self.name(), ">");
+        return text("<etstream.Source of {} bytes: {}>", self.size(), self.name());
       });
 }
 

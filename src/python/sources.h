@@ -27,6 +27,9 @@ namespace nb = nanobind;
 /// something else, and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
+/// What says which file an object with fileno() is, or which object it is where it is no file.
+[[nodiscard]] FileIdentity identity_of_object(nb::handle object);
+
 /// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
 [[nodiscard]] nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset,
                                    std::optional<std::uint64_t> size);

@@ -24,7 +24,7 @@ Result<void> write_stream(int descriptor, std::span<const std::byte> bytes, cons
 }  // namespace
 
 std::unique_ptr<Sink> open_descriptor(int descriptor) {
-  std::string name = text("descriptor ", descriptor);
+  std::string name = text("descriptor {}", descriptor);
   struct stat found {};
   if (::fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode)) {
     return open_descriptor_sink(descriptor, std::move(name));
@@ -40,7 +40,7 @@ bool is_fifo(const std::string& path) {
 }
 
 Result<std::unique_ptr<Sink>> open_fifo(const std::string& path) {
-  // It waits for who reads.
+  // It waits for the reader.
   const auto open = [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); };
   int opened = open();
   for (; opened < 0 && errno == EINTR; opened = open()) ETSTREAM_TRY(check_signals());

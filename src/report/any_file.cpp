@@ -31,6 +31,8 @@ Result<AnyFile> open_any(const ByteSource& file) {
       return as_any(open_safetensors_file(file));
     case FileKind::kGguf:
       return as_any(open_gguf_file(file));
+    case FileKind::kFatContainer:
+      return as_any(FatContainerFile::open(file));
   }
   std::abort();
 }
@@ -43,7 +45,8 @@ FileKind kind_of(const AnyFile& file) noexcept {
                                                            : FileKind::kBundledProgram;
       },
       [](const TensorDataFile&) { return FileKind::kTensorData; },
-      [](const CheckpointFile& checkpoint) { return checkpoint.kind; });
+      [](const CheckpointFile& checkpoint) { return checkpoint.kind; },
+      [](const FatContainerFile&) { return FileKind::kFatContainer; });
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {

@@ -12,6 +12,7 @@
 #include "base/match.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/fat_container_file.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
@@ -20,7 +21,8 @@
 
 namespace etstream {
 
-using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile>;
+using AnyFile =
+    std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile, FatContainerFile>;
 
 /// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
 [[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);

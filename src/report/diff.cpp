@@ -12,13 +12,14 @@ namespace {
 /// The error for files of two kinds.
 Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
   const auto told = [](const AnyFile& file) {
-    return text(source_of(file).name(), ", ", describe(kind_of(file)));
+    return text("{}, {}", source_of(file).name(), describe(kind_of(file)));
   };
   const bool has_bundle =
       std::holds_alternative<BundledProgramFile>(a) || std::holds_alternative<BundledProgramFile>(b);
   const bool has_program = std::holds_alternative<ProgramFile>(a) || std::holds_alternative<ProgramFile>(b);
-  return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found ", told(a), ", and ",
-                    told(b), has_bundle && has_program ? "; take the program out of a bundle first" : "");
+  return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found {}, and {}{}",
+                    told(a), told(b),
+                    has_bundle && has_program ? "; take the program out of a bundle first" : "");
 }
 
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
@@ -45,13 +46,13 @@ Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& 
   const auto told = [](const std::vector<SegmentInfo>& segments, std::size_t i) {
     if (i >= segments.size()) return std::string();
     const std::string& use = segments[i].use;
-    return text(counted(segments[i].size, "byte"), use.empty() ? "" : " of ", printable(use));
+    return text("{}{}{}", counted(segments[i].size, "byte"), use.empty() ? "" : " of ", printable(use));
   };
   for (std::size_t i = 0; i < std::max(in_a.size(), in_b.size()); ++i) {
-    const std::string subject = text("segment ", i);
+    const std::string subject = text("segment {}", i);
     list.compare(subject, told(in_a, i), told(in_b, i), kind);
     if (i >= in_a.size() || i >= in_b.size()) continue;
-    list.compare_layout(subject, text("at ", in_a[i].offset), text("at ", in_b[i].offset));
+    list.compare_layout(subject, text("at {}", in_a[i].offset), text("at {}", in_b[i].offset));
     if (in_a[i].size != in_b[i].size) continue;
     ETSTREAM_ASSIGN(const ByteSource one, a.slice(in_a[i].offset, in_a[i].size));
     ETSTREAM_ASSIGN(const ByteSource other, b.slice(in_b[i].offset, in_b[i].size));

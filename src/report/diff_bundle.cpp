@@ -12,10 +12,10 @@ std::string case_value_text(const Value& value) {
   struct Visitor {
     std::string operator()(std::monostate) const { return "nothing"; }
     std::string operator()(const Tensor& tensor) const {
-      return text(name_of(tensor.scalar_type), " ", list_text(tensor.sizes), " in order ",
+      return text("{} {} in order {}", name_of(tensor.scalar_type), list_text(tensor.sizes),
                   list_text(tensor.dim_order));
     }
-    std::string operator()(std::int64_t number) const { return text("integer ", number); }
+    std::string operator()(std::int64_t number) const { return text("integer {}", number); }
     std::string operator()(bool boolean) const { return boolean ? "bool true" : "bool false"; }
     std::string operator()(double number) const { return describe(ValueInfo(number)); }
   };
@@ -24,9 +24,9 @@ std::string case_value_text(const Value& value) {
 
 Result<void> compare_case_values(DiffList& list, std::string_view which, const std::vector<Value>& a,
                                  const std::vector<Value>& b) {
-  list.compare(text("number of ", which, "s"), std::to_string(a.size()), std::to_string(b.size()));
+  list.compare(text("number of {}s", which), std::to_string(a.size()), std::to_string(b.size()));
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    const std::string subject = text(which, " ", i);
+    const std::string subject = text("{} {}", which, i);
     const std::string what = case_value_text(a[i]);
     list.compare(subject, what, case_value_text(b[i]));
     const auto* left = std::get_if<Tensor>(&a[i]);
@@ -42,7 +42,7 @@ Result<void> compare_suites(DiffList list, const BundledProgramFile& a, const Bu
   for (std::uint32_t i = 0; i < std::min(in_a.test_cases, in_b.test_cases); ++i) {
     ETSTREAM_ASSIGN(const MethodTestCase one, a.test_case(in_a, i));
     ETSTREAM_ASSIGN(const MethodTestCase other, b.test_case(in_b, i));
-    DiffList within = list.within(text("case ", i));
+    DiffList within = list.within(text("case {}", i));
     ETSTREAM_TRY(compare_case_values(within, "input", one.inputs, other.inputs));
     ETSTREAM_TRY(
         compare_case_values(within, "expected output", one.expected_outputs, other.expected_outputs));
@@ -67,9 +67,9 @@ Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b
   list.compare_layout("format", format(a), format(b));
   list.compare("version", std::to_string(a.version()), std::to_string(b.version()));
   ETSTREAM_TRY(compare_programs(list, a, b));
-  list.compare_layout("program", text("at ", a.program_offset()), text("at ", b.program_offset()));
+  list.compare_layout("program", text("at {}", a.program_offset()), text("at {}", b.program_offset()));
   const auto name = [](const BundledProgramFile::Suite& suite) {
-    return text("test suite of ", quote(suite.method_name));
+    return text("test suite of {}", quote(suite.method_name));
   };
   for (const auto& [suite, both] : by_key<BundledProgramFile::Suite>(a.suites(), b.suites(), name)) {
     const auto told = [](const BundledProgramFile::Suite* one) {

@@ -28,13 +28,13 @@ class DiffList {
   [[nodiscard]] bool has_content() const;
 
   [[nodiscard]] DiffList within(std::string_view subject) const {
-    return DiffList(out_, text(prefix_, subject, ": "));
+    return DiffList(out_, text("{}{}: ", prefix_, subject));
   }
   /// Adds a difference unless both are the same.
   void compare(std::string_view subject, const std::string& a, const std::string& b,
                DiffEntry::Kind kind = DiffEntry::Kind::kContent) {
     constexpr std::size_t kMost = 1000;
-    if (a != b && out_.size() < kMost) out_.push_back({kind, text(prefix_, subject), a, b});
+    if (a != b && out_.size() < kMost) out_.push_back({kind, text("{}{}", prefix_, subject), a, b});
   }
   void compare_layout(std::string_view subject, const std::string& a, const std::string& b) {
     compare(subject, a, b, DiffEntry::Kind::kLayout);
@@ -46,9 +46,9 @@ class DiffList {
     ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
     if (!different) return {};
     const auto told = [&](const ByteSource& source) {
-      return text(what, what.empty() ? "" : ", ", counted(source.size(), "byte"));
+      return text("{}{}{}", what, what.empty() ? "" : ", ", counted(source.size(), "byte"));
     };
-    compare(subject, text(told(a), ", which differ from byte ", *different, " on"), told(b), kind);
+    compare(subject, text("{}, which differ from byte {} on", told(a), *different), told(b), kind);
     return {};
   }
 
@@ -66,7 +66,7 @@ template <class T>
   // A key that comes again is numbered.
   const auto place = [&](const T& entry, auto member) {
     std::string name = key(entry);
-    for (int i = 2; out[name].*member != nullptr; ++i) name = text(key(entry), " (", i, ")");
+    for (int i = 2; out[name].*member != nullptr; ++i) name = text("{} ({})", key(entry), i);
     out[name].*member = &entry;
   };
   using Pair = std::pair<const T*, const T*>;
@@ -75,19 +75,20 @@ template <class T>
   return out;
 }
 
-// Whether both files have the same content is in the result.
+// The result says whether both files have the same content.
 [[nodiscard]] Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list);
 [[nodiscard]] Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list);
 [[nodiscard]] Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b,
                                       DiffList list);
 [[nodiscard]] Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list);
 /// Segments by index: where they are, how long and of what use, and in which bytes those of one size differ.
-/// All but the first is of `kind`.
+/// Differences but the first are of `kind`.
 [[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,
                                          const ByteSource& b, const std::vector<SegmentInfo>& in_b,
                                          DiffEntry::Kind kind, DiffList& list);
 
-/// Where things are in two programs, or in two files of named data, whose content is the same or not.
+/// Where things are in two programs, or in two tensor data files, whose content is the same or not.
 template <class File>
 [[nodiscard]] Result<void> diff_places(const File& a, const File& b, bool same, DiffList& list) {
   list.compare_layout("flatbuffer", counted(a.flatbuffer_size(), "byte"),

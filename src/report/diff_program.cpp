@@ -5,7 +5,7 @@
 
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
-#include "etstream/program_layout.h"
+#include "etstream/program_plan.h"
 #include "io/hash_source.h"
 #include "pte/program_model.h"
 #include "report/diff_list.h"
@@ -36,7 +36,7 @@ Result<Graphs> read_graphs(const ProgramFile& program) {
 std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32_t>& values) {
   std::string out;
   for (const std::uint32_t value : values) {
-    out += text(out.empty() ? "" : ", ", describe(graph.values[value].info));
+    out += text("{}{}", out.empty() ? "" : ", ", describe(graph.values[value].info));
   }
   return out;
 }
@@ -44,30 +44,31 @@ std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32
 /// All of a value but for where it is in planned memory, and for its data.
 std::string value_text(const GraphValue& value) {
   std::string doubles;
-  for (const double number : value.doubles) doubles += text(" ", exact_text(number));
-  std::string out = text(describe(value.info), " ", name_of(value.storage), " ", printable(value.name),
-                         printable(value.string), list_text(value.items), doubles, list_text(value.bools));
+  for (const double number : value.doubles) doubles += text(" {}", exact_text(number));
+  std::string out =
+      text("{} {} {}{}{}{}{}", describe(value.info), name_of(value.storage), printable(value.name),
+           printable(value.string), list_text(value.items), doubles, list_text(value.bools));
   if (const auto* tensor = std::get_if<TensorInfo>(&value.info)) {
-    out += text(" in order ", list_text(tensor->dim_order));
+    out += text(" in order {}", list_text(tensor->dim_order));
   }
   return out;
 }
 
 std::string place_text(const GraphValue& value) {
-  return value.memory_id == 0 ? "not planned" : text("memory ", value.memory_id, " at ", value.memory_offset);
+  return value.memory_id == 0 ? "not planned" : text("memory {} at {}", value.memory_id, value.memory_offset);
 }
 
 std::string call_text(const ProgramGraph& graph, const GraphCall& call) {
   const bool is_jump = call.kind == GraphCall::Kind::kJumpIfFalse;
-  return text(printable(graph.name_of(call)), " ", list_text(call.args),
-              is_jump ? text(" to ", call.destination) : "");
+  return text("{} {}{}", printable(graph.name_of(call)), list_text(call.args),
+              is_jump ? text(" to {}", call.destination) : "");
 }
 
 /// Compares two lists place by place, and says how many entries differ and which is the first.
 template <class T, class Text>
 void compare_entries(DiffList& list, std::string_view noun, const std::vector<T>& a, const std::vector<T>& b,
                      Text text_of) {
-  list.compare(text("number of ", noun, "s"), std::to_string(a.size()), std::to_string(b.size()));
+  list.compare(text("number of {}s", noun), std::to_string(a.size()), std::to_string(b.size()));
   std::optional<std::size_t> first;
   std::size_t count = 0;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -76,8 +77,8 @@ void compare_entries(DiffList& list, std::string_view noun, const std::vector<T>
     ++count;
   }
   if (!first) return;
-  const std::string subject =
-      count == 1 ? text(noun, " ", *first) : text(counted(count, noun), ", the first of them ", *first);
+  const std::string subject = count == 1 ? text("{} {}", noun, *first)
+                                         : text("{}, the first of them {}", counted(count, noun), *first);
   list.compare(subject, text_of(0, a[*first]), text_of(1, b[*first]));
 }
 
@@ -93,7 +94,7 @@ void compare_operators(DiffList& list, const ProgramGraph& a, const ProgramGraph
   count(b, &Counts::second);
   const auto told = [](std::uint64_t n) { return n == 0 ? "" : counted(n, "call"); };
   for (const auto& [name, both] : calls) {
-    list.compare(text("operator ", name), told(both.first), told(both.second));
+    list.compare(text("operator {}", name), told(both.first), told(both.second));
   }
 }
 
@@ -105,13 +106,13 @@ Result<void> compare_delegates(DiffList& list, const ProgramGraph& a, const Prog
     return delegate.in_segment ? "in a segment" : "in the flatbuffer";
   };
   for (std::size_t i = 0; i < std::max(a.delegates.size(), b.delegates.size()); ++i) {
-    const std::string subject = text("delegate ", i);
+    const std::string subject = text("delegate {}", i);
     const std::string backend = told(a.delegates, i);
     list.compare(subject, backend, told(b.delegates, i));
     if (i >= a.delegates.size() || i >= b.delegates.size()) continue;
     list.compare_layout(subject, place(a.delegates[i]), place(b.delegates[i]));
     ETSTREAM_TRY(
-        list.compare_bytes(text(subject, " (", backend, ")"), "", a.delegates[i].data, b.delegates[i].data));
+        list.compare_bytes(text("{} ({})", subject, backend), "", a.delegates[i].data, b.delegates[i].data));
   }
   return {};
 }
@@ -144,8 +145,8 @@ std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
       const bool has_data =
           value.storage == TensorStorage::kConstant || value.storage == TensorStorage::kMutable;
       if (!has_data || !seen.emplace(value.storage, value.data_index).second) continue;
-      const std::string key = value.name.empty() ? text(name_of(value.storage), " ", value.data_index)
-                                                 : text(name_of(value.storage), " ", quote(value.name));
+      const std::string key = value.name.empty() ? text("{} {}", name_of(value.storage), value.data_index)
+                                                 : text("{} {}", name_of(value.storage), quote(value.name));
       out.push_back({key, describe(value.info), value.data});
     }
   }
@@ -157,7 +158,7 @@ Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
   std::vector<ProgramPayload> out;
   out.reserve(named_data.size());
   for (pte::NamedPayload& named : named_data) {
-    out.push_back({text("named data ", quote(named.key)), "", std::move(named.data)});
+    out.push_back({text("named data {}", quote(named.key)), "", std::move(named.data)});
   }
   return out;
 }
@@ -170,7 +171,7 @@ std::string payload_text(const ProgramPayload* payload) {
 }
 
 /// Those of which neither program has one under the same key with the same bytes, nor one of the same shape
-/// and bytes under another key: constants without names are numbered anew when one is added.
+/// and bytes under another key: constants without names are numbered again when one is added.
 Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
   PayloadPairs changed;
   for (const auto& [key, both] : all) {
@@ -216,14 +217,14 @@ Result<void> compare_payloads(DiffList& list, const std::vector<ProgramPayload>&
 /// The program as one layout has it, whichever it has.
 Result<ByteSource> laid_out(const ProgramFile& program) {
   constexpr std::uint32_t kAlignment = 16;
-  ETSTREAM_ASSIGN(const Layout layout, plan(program, {.segment_alignment = kAlignment,
+  ETSTREAM_ASSIGN(const FilePlan plan, plan(program, {.segment_alignment = kAlignment,
                                                       .constant_tensor_alignment = kAlignment,
                                                       .delegate_alignment = kAlignment,
                                                       .delegates = DelegateData::kInSegments,
                                                       .as_of = kLatestRelease,
                                                       .vtables = VtableSharing::kOfEqualSize}));
   std::vector<ByteSource> parts;
-  for (const Extent& extent : layout.extents) parts.push_back(extent.source);
+  for (const Extent& extent : plan.extents) parts.push_back(extent.source);
   return ByteSource::concatenation(std::move(parts));
 }
 
@@ -239,7 +240,7 @@ Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffLis
   list.compare("version", std::to_string(version_a), std::to_string(version_b));
   ETSTREAM_ASSIGN(const Graphs graphs_a, read_graphs(a));
   ETSTREAM_ASSIGN(const Graphs graphs_b, read_graphs(b));
-  const auto name = [](const ProgramGraph& graph) { return text("method ", quote(graph.method)); };
+  const auto name = [](const ProgramGraph& graph) { return text("method {}", quote(graph.method)); };
   for (const auto& [method, both] : by_key<ProgramGraph>(graphs_a, graphs_b, name)) {
     list.compare(method, both.first ? "there" : "", both.second ? "there" : "");
     if (both.first && both.second)

@@ -7,7 +7,7 @@ namespace {
 
 std::string entry_text(const NamedTensorData& entry) {
   if (!entry.layout) return "no tensor";
-  return text(name_of(entry.layout->scalar_type), " ", list_text(entry.layout->sizes), " in order ",
+  return text("{} {} in order {}", name_of(entry.layout->scalar_type), list_text(entry.layout->sizes),
               list_text(entry.layout->dim_order));
 }
 
@@ -25,8 +25,8 @@ Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffLi
                  both.second ? entry_text(*both.second) : "");
     if (!both.first || !both.second) continue;
     ETSTREAM_TRY(list.compare_bytes(name, entry_text(*both.first), both.first->data, both.second->data));
-    list.compare_layout(name, text("in segment ", both.first->segment),
-                        text("in segment ", both.second->segment));
+    list.compare_layout(name, text("in segment {}", both.first->segment),
+                        text("in segment {}", both.second->segment));
   }
   const bool same = !list.has_content();
   ETSTREAM_TRY(diff_places(a, b, same, list));

@@ -8,6 +8,7 @@
 #include "base/try.h"
 #include "etstream/program_graph.h"
 #include "io/hash_source.h"
+#include "io/payload_budget.h"
 #include "report/inspection.h"
 
 namespace etstream {
@@ -26,15 +27,15 @@ void add_graph(const ProgramGraph& graph, const ByteSource& file, Payloads& payl
     const GraphValue& value = graph.values[i];
     const auto offset = value.data.offset_in(file);
     if (!offset || value.data.size() == 0) continue;
-    const std::string which = value.name.empty() ? text("value ", i) : quote(value.name);
-    add_payload(payloads, text(quote(graph.method), " ", name_of(value.storage), " ", which), *offset,
+    const std::string which = value.name.empty() ? text("value {}", i) : quote(value.name);
+    add_payload(payloads, text("{} {} {}", quote(graph.method), name_of(value.storage), which), *offset,
                 value.data.size());
   }
   for (std::size_t i = 0; i < graph.delegates.size(); ++i) {
     const GraphDelegate& delegate = graph.delegates[i];
     const auto offset = delegate.data.offset_in(file);
     if (!offset) continue;
-    add_payload(payloads, text(quote(graph.method), " delegate ", i, " (", printable(delegate.backend), ")"),
+    add_payload(payloads, text("{} delegate {} ({})", quote(graph.method), i, printable(delegate.backend)),
                 *offset, delegate.data.size());
   }
 }
@@ -57,15 +58,18 @@ Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
         return program ? add_graphs(*program, bundle.file(), payloads) : Result<void>();
       },
       [](const TensorDataFile&) { return Result<void>(); },
-      [](const CheckpointFile&) { return Result<void>(); });
+      [](const CheckpointFile&) { return Result<void>(); },
+      [](const FatContainerFile&) { return Result<void>(); });
 }
 
 /// Adds the groups of equal bytes among payloads of one size.
 Result<void> add_duplicates(const ByteSource& file, Payloads::const_iterator begin,
-                            Payloads::const_iterator end, std::vector<Duplicates>& out) {
+                            Payloads::const_iterator end, PayloadBudget& budget,
+                            std::vector<Duplicates>& out) {
   std::map<ContentHash, Duplicates> groups;
   for (; begin != end; ++begin) {
     const auto& [size, offset] = begin->first;
+    ETSTREAM_TRY(budget.spend(size));
     ETSTREAM_ASSIGN(const ByteSource payload, file.slice(offset, size));
     ETSTREAM_ASSIGN(const ContentHash hash, hash_of(payload));
     Duplicates& group = groups[hash];
@@ -80,23 +84,25 @@ Result<void> add_duplicates(const ByteSource& file, Payloads::const_iterator beg
 
 }  // namespace
 
+Result<std::vector<Duplicates>> find_duplicates(const AnyFile& file, const FileInspection& inspection) {
+  Payloads payloads;
+  for (const FilePart& part : inspection.parts) add_payload(payloads, part.name, part.offset, part.size);
+  ETSTREAM_TRY(add_programs(file, payloads));
+  std::vector<Duplicates> out;
+  PayloadBudget budget(source_of(file));
+  for (auto begin = payloads.begin(); begin != payloads.end();) {
+    const auto end = payloads.lower_bound({begin->first.first + 1, 0});
+    if (std::next(begin) != end) ETSTREAM_TRY(add_duplicates(source_of(file), begin, end, budget, out));
+    begin = end;
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Duplicates& a, const Duplicates& b) { return a.wasted() > b.wasted(); });
+  return out;
+}
+
 Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file) {
-  return without_exceptions([&]() -> Result<std::vector<Duplicates>> {
-    ETSTREAM_ASSIGN(const AnyFile opened, open_any(file));
-    ETSTREAM_ASSIGN(const FileInspection inspection, inspect(opened));
-    Payloads payloads;
-    for (const FilePart& part : inspection.parts) add_payload(payloads, part.name, part.offset, part.size);
-    ETSTREAM_TRY(add_programs(opened, payloads));
-    std::vector<Duplicates> out;
-    for (auto begin = payloads.begin(); begin != payloads.end();) {
-      const auto end = payloads.lower_bound({begin->first.first + 1, 0});
-      if (std::next(begin) != end) ETSTREAM_TRY(add_duplicates(file, begin, end, out));
-      begin = end;
-    }
-    std::stable_sort(out.begin(), out.end(),
-                     [](const Duplicates& a, const Duplicates& b) { return a.wasted() > b.wasted(); });
-    return out;
-  });
+  ETSTREAM_ASSIGN(FileInspection inspection, inspect(file, {.duplicates = true}));
+  return std::move(inspection.duplicates);
 }
 
 }  // namespace etstream

@@ -5,10 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "etstream/inspect.h"
+#include "report/json_report.h"
 
 namespace etstream {
 namespace {
@@ -25,9 +28,9 @@ std::string dot_string(std::string_view words) {
 }
 
 std::string label_of(const GraphValue& value, std::uint32_t index) {
-  std::string out = text(index, ": ", describe(value.info));
-  if (!value.name.empty()) out += text(" ", value.name);
-  if (value.storage != TensorStorage::kNone) out += text(" (", name_of(value.storage), ")");
+  std::string out = text("{}: {}", index, describe(value.info));
+  if (!value.name.empty()) out += text(" {}", value.name);
+  if (value.storage != TensorStorage::kNone) out += text(" ({})", name_of(value.storage));
   return out;
 }
 
@@ -109,48 +112,67 @@ Json call_to_json(const ProgramGraph& graph, const GraphCall& call) {
   return out;
 }
 
+/// One of the lists of a graph, which is too long to be in memory as JSON: an item at a time.
+template <class Item, class ToJson>
+void write_list(std::string_view name, const std::vector<Item>& items,
+                const std::function<void(std::string_view)>& take, ToJson to_json) {
+  take(text(",\n  \"{}\": [", name));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    std::string out = i == 0 ? "\n    " : ",\n    ";
+    for (const char c : json_text(to_json(items[i]))) {
+      out += c;
+      if (c == '\n') out += "    ";  // which no string has in it, as JSON escapes it
+    }
+    take(out);
+  }
+  take(items.empty() ? "]" : "\n  ]");
+}
+
 }  // namespace
 
 std::string graph_to_dot(const ProgramGraph& graph) {
-  std::string out = text("digraph ", dot_string(graph.method), " {\n  node [fontname=\"monospace\"];\n");
-  const auto line = [&](const auto&... words) { out += text("  ", words..., ";\n"); };
+  std::string out = text("digraph {} {{\n  node [fontname=\"monospace\"];\n", dot_string(graph.method));
+  const auto line = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
+    out += text("  {};\n", text(words, arguments...));
+  };
   for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
     const GraphValue& value = graph.values[i];
     if (!is_drawn(value)) continue;
-    line("v", i, " [label=", dot_string(label_of(value, i)), ", shape=ellipse, ", shape_of(value), "]");
+    line("v{} [label={}, shape=ellipse, {}]", i, dot_string(label_of(value, i)), shape_of(value));
   }
   for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
-    if (const auto shown = graph.values[i].view_of) line("v", *shown, " -> v", i, " [style=dashed]");
+    if (const auto shown = graph.values[i].view_of) line("v{} -> v{} [style=dashed]", *shown, i);
   }
   for (std::uint32_t i = 0; i < graph.calls.size(); ++i) {
     const GraphCall& call = graph.calls[i];
-    line("c", i, " [label=", dot_string(text(i, ": ", graph.name_of(call))), ", shape=box]");
-    for (const std::uint32_t value : drawn(graph, call.inputs)) line("v", value, " -> c", i);
-    for (const std::uint32_t value : drawn(graph, call.outputs)) line("c", i, " -> v", value);
+    line("c{} [label={}, shape=box]", i, dot_string(text("{}: {}", i, graph.name_of(call))));
+    for (const std::uint32_t value : drawn(graph, call.inputs)) line("v{} -> c{}", value, i);
+    for (const std::uint32_t value : drawn(graph, call.outputs)) line("c{} -> v{}", i, value);
     if (call.kind == GraphCall::Kind::kJumpIfFalse && call.destination < graph.calls.size()) {
-      line("c", i, " -> c", call.destination, " [style=dotted]");
+      line("c{} -> c{} [style=dotted]", i, call.destination);
     }
   }
   return out + "}\n";
 }
 
-Json graph_to_json(const ProgramGraph& graph) {
-  Json out = {{"method", graph.method},     {"inputs", graph.inputs},
-              {"outputs", graph.outputs},   {"memory_sizes", graph.memory_sizes},
-              {"operators", Json::array()}, {"delegates", Json::array()},
-              {"values", Json::array()},    {"calls", Json::array()}};
-  for (const GraphOperator& called : graph.operators) {
-    out["operators"].push_back({{"name", called.name}, {"overload", called.overload}});
-  }
-  for (const GraphDelegate& delegate : graph.delegates) {
-    out["delegates"].push_back({{"backend", delegate.backend},
-                                {"size", delegate.data.size()},
-                                {"in_segment", delegate.in_segment},
-                                {"index", delegate.index}});
-  }
-  for (const GraphValue& value : graph.values) out["values"].push_back(value_to_json(value));
-  for (const GraphCall& call : graph.calls) out["calls"].push_back(call_to_json(graph, call));
-  return out;
+void write_graph_json(const ProgramGraph& graph, const std::function<void(std::string_view)>& take) {
+  const std::string start = json_text({{"method", graph.method},
+                                       {"inputs", graph.inputs},
+                                       {"outputs", graph.outputs},
+                                       {"memory_sizes", graph.memory_sizes}});
+  take(std::string_view(start).substr(0, start.size() - 2));  // without "\n}"
+  write_list("operators", graph.operators, take, [](const GraphOperator& called) {
+    return Json{{"name", called.name}, {"overload", called.overload}};
+  });
+  write_list("delegates", graph.delegates, take, [](const GraphDelegate& delegate) {
+    return Json{{"backend", delegate.backend},
+                {"size", delegate.data.size()},
+                {"in_segment", delegate.in_segment},
+                {"index", delegate.index}};
+  });
+  write_list("values", graph.values, take, value_to_json);
+  write_list("calls", graph.calls, take, [&](const GraphCall& call) { return call_to_json(graph, call); });
+  take("\n}\n");
 }
 
 }  // namespace etstream

@@ -3,8 +3,9 @@
 // A method's graph as text, for Graphviz and for programs.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "etstream/program_graph.h"
 
@@ -14,8 +15,9 @@ namespace etstream {
 /// drawn as their items.
 [[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
 
-/// All of it: {"method", "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"};
-/// values and calls are named by their places in these lists.
-[[nodiscard]] nlohmann::ordered_json graph_to_json(const ProgramGraph& graph);
+/// All of it as JSON that ends with a line end, in pieces that `take` gets in order: {"method", "inputs",
+/// "outputs", "memory_sizes", "operators", "delegates", "values", "calls"}; values and calls are named by
+/// their places in these lists.
+void write_graph_json(const ProgramGraph& graph, const std::function<void(std::string_view)>& take);
 
 }  // namespace etstream

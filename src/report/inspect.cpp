@@ -35,7 +35,7 @@ class Counted final : public ByteStorage {
 };
 
 std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
-  return text(name_of(type), " ", list_text(sizes));
+  return text("{} {}", name_of(type), list_text(sizes));
 }
 
 void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
@@ -48,8 +48,8 @@ void add_segments(const std::vector<SegmentInfo>& segments, std::string_view pre
                   FileInspection& inspection) {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].size == 0) continue;
-    const std::string use = segments[i].use.empty() ? "" : text(" (", segments[i].use, ")");
-    add_part(inspection, text(prefix, "segment ", i, use), base + segments[i].offset, segments[i].size);
+    const std::string use = segments[i].use.empty() ? "" : text(" ({})", segments[i].use);
+    add_part(inspection, text("{}segment {}{}", prefix, i, use), base + segments[i].offset, segments[i].size);
   }
 }
 
@@ -58,7 +58,7 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
                          FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.methods, program.methods());
   ETSTREAM_ASSIGN(inspection.program, summarize(program));
-  add_part(inspection, text(prefix, "flatbuffer"), base, program.flatbuffer_size());
+  add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);
   return {};
@@ -75,7 +75,7 @@ void add_tensors(const std::vector<Value>& values, const std::string& where, con
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&values[i]);
     if (!tensor || tensor->data.size() == 0) continue;
-    add_part(inspection, text(where, i, ": ", tensor_text(tensor->scalar_type, tensor->sizes)),
+    add_part(inspection, text("{}{}: {}", where, i, tensor_text(tensor->scalar_type, tensor->sizes)),
              tensor->data.offset_in(bundle).value_or(0), tensor->data.size());
   }
 }
@@ -93,7 +93,7 @@ Result<void> add_file(const BundledProgramFile& bundle, FileInspection& inspecti
   for (const auto& suite : bundle.suites()) {
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
       ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
-      const std::string where = text(quote(suite.method_name), " case ", i);
+      const std::string where = text("{} case {}", quote(suite.method_name), i);
       add_tensors(test_case.inputs, where + " input ", bundle.file(), inspection);
       add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
     }
@@ -114,8 +114,20 @@ Result<void> add_file(const CheckpointFile& checkpoint, FileInspection& inspecti
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     if (tensor.data.size() == 0) continue;
-    add_part(inspection, text(quote(tensor.name), ": ", type_text(tensor)),
+    add_part(inspection, text("{}: {}", quote(tensor.name), type_text(tensor)),
              tensor.data.offset_in(checkpoint.file).value_or(0), tensor.data.size());
+  }
+  return {};
+}
+
+Result<void> add_file(const FatContainerFile& container, FileInspection& inspection) {
+  inspection.version = FatContainerFile::version();
+  for (const FatPayload& payload : container.payloads()) {
+    if (payload.data.size() == 0) continue;
+    ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
+    const std::string what = kind ? text(": {}", describe(*kind)) : "";
+    add_part(inspection, text("payload {}{}", quote(payload.name), what), payload.offset,
+             payload.data.size());
   }
   return {};
 }
@@ -143,21 +155,20 @@ void settle_parts(FileInspection& inspection) {
 
 }  // namespace
 
-Result<FileInspection> inspect(const AnyFile& file) {
-  FileInspection inspection;
-  inspection.format = kind_of(file);
-  inspection.size = source_of(file).size();
-  ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_file(opened, inspection); }));
-  settle_parts(inspection);
-  return inspection;
-}
-
-Result<FileInspection> inspect(const ByteSource& source) {
+Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& options) {
   return without_exceptions([&]() -> Result<FileInspection> {
     const auto counted = std::make_shared<Counted>(source);
     ETSTREAM_ASSIGN(const AnyFile file, open_any(ByteSource(counted)));
-    ETSTREAM_ASSIGN(FileInspection inspection, inspect(file));
+    FileInspection inspection;
+    inspection.format = kind_of(file);
+    inspection.size = source.size();
+    ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_file(opened, inspection); }));
+    settle_parts(inspection);
     inspection.bytes_read = counted->bytes_read();
+    if (options.duplicates) {
+      ETSTREAM_ASSIGN(inspection.duplicates, find_duplicates(file, inspection));
+    }
+    ETSTREAM_TRY(source.check_unchanged());
     return inspection;
   });
 }
@@ -168,9 +179,9 @@ std::string describe(const ValueInfo& info) {
       const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
       return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
     }
-    std::string operator()(std::int64_t value) const { return text("integer ", value); }
+    std::string operator()(std::int64_t value) const { return text("integer {}", value); }
     std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-    std::string operator()(double value) const { return text("double ", exact_text(value)); }
+    std::string operator()(double value) const { return text("double {}", exact_text(value)); }
     std::string operator()(const OtherInfo& other) const { return other.kind; }
   };
   return match(info, Visitor{});

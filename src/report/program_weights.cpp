@@ -16,8 +16,8 @@
 #include "etstream/scalar_type.h"
 #include "io/find_keys.h"
 #include "layout/same_bytes.h"
-#include "pte/data_requests.h"
 #include "pte/program_model.h"
+#include "report/data_pairs.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
@@ -28,17 +28,17 @@ constexpr std::uint64_t kMostKeysNamed = 10;  // of a file, with the same warnin
 /// What tells two layouts apart, of which one is `other`.
 std::string describe_beside(const TensorLayout& layout, const TensorLayout& other) {
   if (layout.dim_order == other.dim_order) return describe(layout);
-  return text(describe(layout), " with dim_order ", list_text(layout.dim_order));
+  return text("{} with dim_order {}", describe(layout), list_text(layout.dim_order));
 }
 
 class PairVerifier {
  public:
-  PairVerifier(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights)
-      : program_(program), weights_(weights) {}
+  PairVerifier(const ProgramFile& program, const DataRequests& requests,
+               const std::vector<const TensorDataFile*>& weights)
+      : program_(program), requests_(requests), weights_(weights) {}
 
   Result<Findings> run() {
-    ETSTREAM_ASSIGN(requests_, read_data_requests(program_));
-    for (std::string& error : requests_.errors) add_error(findings_, std::move(error));
+    for (const std::string& error : requests_.errors) add_error(findings_, error);
     ETSTREAM_TRY(read_entries());
     for (const TensorRequest& request : requests_.tensors) check_tensor(request);
     for (const DelegateRequest& request : requests_.delegates) check_delegate(request);
@@ -57,11 +57,13 @@ class PairVerifier {
     NamedTensorData data;
   };
 
-  void error(const std::string& file, const auto&... words) {
-    add_error(findings_, text(file, ": ", words...));
+  template <class... Arguments>
+  void error(std::string_view file, Template<Arguments...> words, const Arguments&... arguments) {
+    add_error(findings_, text("{}: {}", file, text(words, arguments...)));
   }
-  void warning(const std::string& file, const auto&... words) {
-    add_warning(findings_, text(file, ": ", words...));
+  template <class... Arguments>
+  void warning(std::string_view file, Template<Arguments...> words, const Arguments&... arguments) {
+    add_warning(findings_, text("{}: {}", file, text(words, arguments...)));
   }
   [[nodiscard]] std::string name_of(std::size_t file) const { return weights_[file]->file().name(); }
   [[nodiscard]] std::string program_name() const { return program_.model().name(); }
@@ -74,13 +76,16 @@ class PairVerifier {
         const auto [there, added] = entries_.try_emplace(std::move(key), Entry{i, std::move(entry)});
         // Of those within a file its own check tells.
         if (added || there->second.file == i) continue;
-        error(name_of(i), "key ", quote(there->first), ": expected in one file alone, found in ",
-              name_of(there->second.file), " too: ExecuTorch 1.5.1's Module does not load them (0x12)");
+        error(name_of(i),
+              "key {}: expected in one file alone, found in {} too: ExecuTorch 1.5.1's "
+              "Module does not load them (0x12)",
+              quote(there->first), name_of(there->second.file));
       }
     }
     if (!weights_.empty() && entries_.empty()) {
-      error(name_of(0), "expected a key in one of the files, found none: ",
-            "ExecuTorch 1.5.1's Module does not load them (0x12)");
+      error(name_of(0),
+            "expected a key in one of the files, found none: ExecuTorch 1.5.1's Module does "
+            "not load them (0x12)");
     }
     return {};
   }
@@ -92,24 +97,24 @@ class PairVerifier {
     const NamedTensorData& entry = found->second.data;
     if (entry.layout == request.layout) return;
     const std::string name = name_of(found->second.file);
-    const std::string place = text("key ", quote(request.key), ": expected ");
+    const std::string place = text("key {}: expected ", quote(request.key));
     if (!entry.layout) {
       if (!told_.insert(request.key).second) return;
-      return error(name, place, describe(request.layout), " as ", request.asker,
-                   " has it, found data without a layout: ExecuTorch 1.5.1 ends in a fault");
+      return error(name, "{}{} as {} has it, found data without a layout: ExecuTorch 1.5.1 ends in a fault",
+                   place, describe(request.layout), request.asker);
     }
     const std::string wanted = describe_beside(request.layout, *entry.layout);
     const std::string there = describe_beside(*entry.layout, request.layout);
-    if (!told_.insert(text(request.key, request.is_compared ? " " : "  ", wanted)).second) return;
-    const std::string difference = text(place, wanted, " as ", request.asker, " has it, found ", there);
+    if (!told_.insert(text("{}{}{}", request.key, request.is_compared ? " " : "  ", wanted)).second) return;
+    const std::string difference = text("{}{} as {} has it, found {}", place, wanted, request.asker, there);
     if (request.is_compared) {
-      return error(name, difference, ": ExecuTorch 1.5.1 does not load the method (0x24)");
+      return error(name, "{}: ExecuTorch 1.5.1 does not load the method (0x24)", difference);
     }
     const auto size = byte_size(request.layout.scalar_type, request.layout.sizes);
     if (!size || *size > entry.data.size()) {
-      return error(name, difference, ": ExecuTorch 1.5.1 does not compare it, and reads past the end");
+      return error(name, "{}: ExecuTorch 1.5.1 does not compare it, and reads past the end", difference);
     }
-    warning(name, difference, ": ExecuTorch 1.5.1 does not compare it, and takes the bytes as they are");
+    warning(name, "{}: ExecuTorch 1.5.1 does not compare it, and takes the bytes as they are", difference);
   }
 
   void report_missing(const TensorRequest& request) {
@@ -118,9 +123,10 @@ class PairVerifier {
     const std::string_view found = requests_.named_data.contains(request.key)
                                        ? "it among the program's own named data, where none is looked for"
                                        : "it in none";
-    error(program_name(), request.asker, ": expected tensor ", quote(request.key), ", ",
-          describe(request.layout), ", in a file of named data, found ", found,
-          ": ExecuTorch 1.5.1 does not load the method (", code, ")");
+    error(program_name(),
+          "{}: expected tensor {}, {}, in a tensor data file, found {}: ExecuTorch "
+          "1.5.1 does not load the method ({})",
+          request.asker, quote(request.key), describe(request.layout), found, code);
   }
 
   void check_delegate(const DelegateRequest& request) {
@@ -131,17 +137,19 @@ class PairVerifier {
     const bool is_in_file = entry != entries_.end();
     if (!is_in_file && own == requests_.named_data.end()) {
       if (!told_.insert(request.key).second) return;
-      return error(program_name(), request.asker, ": expected named data ", quote(request.key), " of ",
-                   counted(request.size, "byte"), " in a file or in the program, found it in neither: ",
-                   "ExecuTorch 1.5.1 does not load the method", weights_.empty() ? "" : " (0x20)");
+      return error(program_name(),
+                   "{}: expected named data {} of {} in a file or in the program, found "
+                   "it in neither: ExecuTorch 1.5.1 does not load the method{}",
+                   request.asker, quote(request.key), counted(request.size, "byte"),
+                   weights_.empty() ? "" : " (0x20)");
     }
     const std::uint64_t size = is_in_file ? entry->second.data.data.size() : own->second.size();
-    if (size == request.size || !told_.insert(text(request.key, " ", request.size)).second) return;
+    if (size == request.size || !told_.insert(text("{} {}", request.key, request.size)).second) return;
     const std::string name = is_in_file ? name_of(entry->second.file) : program_name();
-    const std::string difference = text("key ", quote(request.key), ": expected the ", request.size,
-                                        " bytes that ", request.asker, " reads, found ", size);
-    if (size > request.size) return warning(name, difference);
-    error(name, difference, ": XNNPACK does not compare them, and reads past the end");
+    const std::string difference = text("key {}: expected the {} bytes that {} reads, found {}",
+                                        quote(request.key), request.size, request.asker, size);
+    if (size > request.size) return warning(name, "{}", difference);
+    error(name, "{}: XNNPACK does not compare them, and reads past the end", difference);
   }
 
   /// Of what other backends ask for, only which of the keys that there are.
@@ -170,7 +178,7 @@ class PairVerifier {
       if (found == entries_.end()) continue;
       const auto& [file, entry] = found->second;
       const auto place = [](const ByteSource& source, const ByteSource& whole) {
-        return text(whole.name(), " ", source.offset_in(whole).value_or(0), " ", source.size());
+        return text("{} {} {}", whole.name(), source.offset_in(whole).value_or(0), source.size());
       };
       const auto [same, is_new] = compared.try_emplace(
           {place(own, program_.file()), place(entry.data, weights_[file]->file())}, false);
@@ -180,8 +188,9 @@ class PairVerifier {
       if (same->second) {
         warn_of_key(found->second, key, "has the same data under it");
       } else if (asked_by_delegates_.contains(key)) {
-        error(name_of(file), "key ", quote(key), ": ", program_name(),
-              " has other data under it: ExecuTorch 1.5.1 gives delegates that of ", name_of(file));
+        error(name_of(file),
+              "key {}: {} has other data under it: ExecuTorch 1.5.1 gives delegates that of {}", quote(key),
+              program_name(), name_of(file));
       } else {
         warn_of_key(found->second, key, "has other data under it, which nothing asks for");
       }
@@ -198,21 +207,21 @@ class PairVerifier {
   /// `what` is what the program has to do with the key. Many keys of a file are counted.
   void warn_of_key(const Entry& entry, const std::string& key, std::string_view what) {
     if (++warned_[{entry.file, what}] > kMostKeysNamed) return;
-    warning(name_of(entry.file), "key ", quote(key), ": ", program_name(), " ", what);
+    warning(name_of(entry.file), "key {}: {} {}", quote(key), program_name(), what);
   }
 
   void count_other_keys() {
     for (const auto& [place, count] : warned_) {
       if (count <= kMostKeysNamed) continue;
       const auto& [file, what] = place;
-      warning(name_of(file), counted(count - kMostKeysNamed, "more key"), ": ", program_name(), " ", what);
+      warning(name_of(file), "{}: {} {}", counted(count - kMostKeysNamed, "more key"), program_name(), what);
     }
   }
 
   const ProgramFile& program_;
+  const DataRequests& requests_;
   const std::vector<const TensorDataFile*>& weights_;
   Findings findings_;
-  DataRequests requests_;
   std::map<std::string, Entry> entries_;                                      // of all files, by key
   std::set<std::string> used_;                                                // keys
   std::set<std::string> asked_by_delegates_;                                  // keys
@@ -222,19 +231,31 @@ class PairVerifier {
 
 }  // namespace
 
+Result<Findings> verify(const ProgramFile& program, const DataRequests& requests,
+                        const std::vector<const TensorDataFile*>& weights) {
+  return PairVerifier(program, requests, weights).run();
+}
+
+std::vector<std::string> external_keys(const DataRequests& requests) {
+  std::set<std::string> keys;
+  for (const TensorRequest& request : requests.tensors) keys.insert(request.key);
+  for (const DelegateRequest& request : requests.delegates) {
+    if (!requests.named_data.contains(request.key)) keys.insert(request.key);
+  }
+  return {keys.begin(), keys.end()};
+}
+
 Result<Findings> verify(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights) {
-  return without_exceptions([&] { return PairVerifier(program, weights).run(); });
+  return without_exceptions([&]() -> Result<Findings> {
+    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program));
+    return verify(program, requests, weights);
+  });
 }
 
 Result<std::vector<std::string>> external_keys(const ProgramFile& program) {
   return without_exceptions([&]() -> Result<std::vector<std::string>> {
-    ETSTREAM_ASSIGN(DataRequests requests, read_data_requests(program));
-    std::set<std::string> keys;
-    for (TensorRequest& request : requests.tensors) keys.insert(std::move(request.key));
-    for (DelegateRequest& request : requests.delegates) {
-      if (!requests.named_data.contains(request.key)) keys.insert(std::move(request.key));
-    }
-    return std::vector<std::string>(keys.begin(), keys.end());
+    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program));
+    return external_keys(requests);
   });
 }
 

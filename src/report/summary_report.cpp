@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "etstream/inspect.h"
 
@@ -25,15 +25,14 @@ struct BackendTotals {
 
 /// What is left of a list beyond the rows that are shown.
 void print_more(std::size_t count, std::string_view noun) {
-  if (count > kMostRows) std::printf("    ... and %s\n", counted(count - kMostRows, noun).c_str());
+  if (count > kMostRows) say("    ... and %s\n", counted(count - kMostRows, noun).c_str());
 }
 
 void print_operators(const MethodSummary& method) {
   if (method.operators.empty()) return;
-  std::printf("  operators by calls:\n");
+  say("  operators by calls:\n");
   for (std::size_t i = 0; i < std::min(kMostRows, method.operators.size()); ++i) {
-    std::printf("    %8" PRIu32 "  %s\n", method.operators[i].calls,
-                printable(method.operators[i].name).c_str());
+    say("    %8" PRIu32 "  %s\n", method.operators[i].calls, printable(method.operators[i].name).c_str());
   }
   print_more(method.operators.size(), "more operator");
 }
@@ -47,20 +46,18 @@ void print_delegates(const MethodSummary& method) {
     backend.size += delegate.size;
   }
   for (const auto& [name, backend] : backends) {
-    std::printf("  %s to %s, %s of data, %s\n", counted(backend.delegates, "delegate").c_str(),
-                printable(name).c_str(), readable_size(backend.size).c_str(),
-                counted(backend.calls, "call").c_str());
+    say("  %s to %s, %s of data, %s\n", counted(backend.delegates, "delegate").c_str(),
+        printable(name).c_str(), readable_size(backend.size).c_str(), counted(backend.calls, "call").c_str());
   }
 }
 
 void print_tensors(const MethodSummary& method) {
   if (method.tensors.empty()) return;
-  std::printf("  tensors by size:\n");
+  say("  tensors by size:\n");
   for (std::size_t i = 0; i < std::min(kMostRows, method.tensors.size()); ++i) {
     const MethodSummary::Tensor& tensor = method.tensors[i];
-    std::printf("    %14" PRIu64 "  %-8s  %s%s%s\n", tensor.size,
-                std::string(name_of(tensor.storage)).c_str(), describe(tensor.info).c_str(),
-                tensor.name.empty() ? "" : " ", printable(tensor.name).c_str());
+    say("    %14" PRIu64 "  %-8s  %s%s%s\n", tensor.size, std::string(name_of(tensor.storage)).c_str(),
+        describe(tensor.info).c_str(), tensor.name.empty() ? "" : " ", printable(tensor.name).c_str());
   }
   print_more(method.tensors.size(), "more tensor");
 }
@@ -102,22 +99,21 @@ nlohmann::ordered_json method_to_json(const MethodSummary& method) {
 }  // namespace
 
 void print_method(const MethodSummary& method) {
-  std::printf("  %s\n", counted(method.instructions, "instruction").c_str());
+  say("  %s\n", counted(method.instructions, "instruction").c_str());
   print_operators(method);
   print_delegates(method);
   print_tensors(method);
   for (const MethodSummary::Memory& memory : method.memories) {
-    std::printf("  planned memory %" PRIu32 ": %s, for %s of %s\n", memory.id,
-                readable_size(memory.size).c_str(), counted(memory.tensors, "tensor").c_str(),
-                readable_size(memory.tensor_bytes).c_str());
+    say("  planned memory %" PRIu32 ": %s, for %s of %s\n", memory.id, readable_size(memory.size).c_str(),
+        counted(memory.tensors, "tensor").c_str(), readable_size(memory.tensor_bytes).c_str());
   }
 }
 
 void print_totals(const ProgramSummary& summary) {
-  std::printf("\nflatbuffer %s, %s of %s, %s with %s of padding before them\n",
-              readable_size(summary.flatbuffer_size).c_str(), counted(summary.constants, "constant").c_str(),
-              readable_size(summary.constant_bytes).c_str(),
-              counted(summary.segments.size(), "segment").c_str(), readable_size(summary.padding).c_str());
+  say("\nflatbuffer %s, %s of %s, %s with %s of padding before them\n",
+      readable_size(summary.flatbuffer_size).c_str(), counted(summary.constants, "constant").c_str(),
+      readable_size(summary.constant_bytes).c_str(), counted(summary.segments.size(), "segment").c_str(),
+      readable_size(summary.padding).c_str());
 }
 
 nlohmann::ordered_json summary_to_json(const ProgramSummary& summary) {

@@ -3,13 +3,14 @@
 
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
-#include "etstream/program_weights.h"
 #include "report/any_file.h"
+#include "report/data_pairs.h"
 
 namespace etstream {
 namespace {
@@ -25,9 +26,40 @@ struct Checked {
   }
 };
 
+Result<Checked> open_and_verify(const ByteSource& file, Findings& findings);
+
+/// Checks the payloads that are files themselves, those that share bytes once.
+Result<void> verify_payloads(const FatContainerFile& container, Findings& findings) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+  for (const FatPayload& payload : container.payloads()) {
+    if (!seen.insert({payload.offset, payload.data.size()}).second) continue;
+    ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
+    // One in another has no use, and none in none would be without end.
+    if (!kind || *kind == FileKind::kFatContainer) continue;
+    Findings of_payload;
+    ETSTREAM_TRY(open_and_verify(payload.data, of_payload));
+    const auto within = [&](const std::string& message) {
+      return text("payload {}: {}", quote(payload.name), message);
+    };
+    for (const std::string& message : of_payload.errors) add_error(findings, within(message));
+    for (const std::string& message : of_payload.warnings) add_warning(findings, within(message));
+  }
+  return {};
+}
+
+Result<void> verify_container(const FatContainerFile& container, Findings& findings) {
+  ETSTREAM_TRY(container.verify(findings));
+  return verify_payloads(container, findings);
+}
+
+Result<void> verify_program(const ProgramFile& program, Findings& findings) {
+  ETSTREAM_TRY(program.verify(findings));
+  return findings.ok() ? program.verify_calls(findings) : Result<void>();
+}
+
 Result<void> verify_opened(Checked& checked, Findings& findings) {
   return match(
-      *checked.file, [&](const ProgramFile& program) { return program.verify(findings); },
+      *checked.file, [&](const ProgramFile& program) { return verify_program(program, findings); },
       [&](const BundledProgramFile& bundle) {
         auto program = bundle.open_program();
         auto done = bundle.verify(program, findings);
@@ -36,7 +68,8 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
       },
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
       // All that can be checked of it has been when it was opened.
-      [](const CheckpointFile&) { return Result<void>(); });
+      [](const CheckpointFile&) { return Result<void>(); },
+      [&](const FatContainerFile& container) { return verify_container(container, findings); });
 }
 
 /// What is wrong with the file goes to `findings`.
@@ -65,10 +98,11 @@ Result<void> require_program(const ByteSource& file) {
     case FileKind::kTensorData:
     case FileKind::kSafetensors:
     case FileKind::kGguf:
+    case FileKind::kFatContainer:
       break;
   }
-  return make_error(ErrorCode::kUnsupported, file.name(),
-                    ": expected the program or the bundle that the files after it are for");
+  return make_error(ErrorCode::kUnsupported,
+                    "{}: expected the program or the bundle that the files after it are for", file.name());
 }
 
 void append(Findings& findings, Findings more) {
@@ -83,7 +117,7 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
   for (const ByteSource& file : files) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind != FileKind::kTensorData) {
-      return make_error(ErrorCode::kUnsupported, file.name(), ": expected named data (.ptd)");
+      return make_error(ErrorCode::kUnsupported, "{}: expected tensor data (.ptd)", file.name());
     }
     Findings of_file;
     ETSTREAM_ASSIGN(Checked checked, open_and_verify(file, of_file));
@@ -94,11 +128,12 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
 }
 
 /// Whether files that are sound each fit.
-Result<Findings> verify_together(const ProgramFile& program, const std::vector<Checked>& weights) {
+Result<Findings> verify_together(const ProgramFile& program, const DataRequests& requests,
+                                 const std::vector<Checked>& weights) {
   std::vector<const TensorDataFile*> all;
   all.reserve(weights.size());
   for (const Checked& each : weights) all.push_back(std::get_if<TensorDataFile>(&*each.file));
-  return verify(program, all);
+  return verify(program, requests, all);
 }
 
 }  // namespace
@@ -119,12 +154,13 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
     ETSTREAM_ASSIGN(const std::vector<Checked> checked_weights, open_and_verify_weights(weights, findings));
     const ProgramFile* program = checked.program();
     if (!program) return findings;
+    auto requests = read_data_requests(*program);
     if (findings.ok() && !weights.empty()) {
-      ETSTREAM_ASSIGN(Findings more, verify_together(*program, checked_weights));
+      if (!requests) return std::move(requests).error();
+      ETSTREAM_ASSIGN(Findings more, verify_together(*program, *requests, checked_weights));
       append(findings, std::move(more));
     }
-    auto keys = external_keys(*program);
-    if (keys) findings.external_keys = std::move(keys).value();
+    if (requests) findings.external_keys = external_keys(*requests);
     return findings;
   });
 }

@@ -163,32 +163,34 @@ Result<Comparison> compare_elements(ScalarType type, const ByteSource& expected,
     case ScalarType::kFloat8E4M3FNUZ:
       return compare_data<std::uint8_t>(expected, actual, tolerance, decode_float<kFloat8E4M3FNUZ>);
   }
-  return make_error(ErrorCode::kInvalidArgument, "scalar type ", static_cast<int>(type), " is unknown");
+  return make_error(ErrorCode::kInvalidArgument, "scalar type {} is unknown", static_cast<int>(type));
 }
 
 /// What keeps two tensors from being compared.
 Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
   if (expected.scalar_type != actual.scalar_type) {
-    return make_error(ErrorCode::kInvalidArgument, "is ", name_of(actual.scalar_type), ", expected ",
+    return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", name_of(actual.scalar_type),
                       name_of(expected.scalar_type));
   }
   if (expected.sizes != actual.sizes) {
-    return make_error(ErrorCode::kInvalidArgument, "has shape ", list_text(actual.sizes), ", expected ",
+    return make_error(ErrorCode::kInvalidArgument, "has shape {}, expected {}", list_text(actual.sizes),
                       list_text(expected.sizes));
   }
   for (const Tensor* tensor : {&expected, &actual}) {
     ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(tensor->scalar_type, tensor->sizes));
     if (!is_permutation(tensor->dim_order, tensor->sizes.size())) {
-      return make_error(ErrorCode::kInvalidArgument, "has dim_order ", list_text(tensor->dim_order),
-                        ", which is not a permutation of its ", tensor->sizes.size(), " dimensions");
+      return make_error(ErrorCode::kInvalidArgument,
+                        "has dim_order {}, which is not a permutation of its {} dimensions",
+                        list_text(tensor->dim_order), tensor->sizes.size());
     }
     if (tensor->data.size() == bytes) continue;
-    return make_error(ErrorCode::kInvalidArgument, "has ", tensor->data.size(), " bytes of data, expected ",
+    return make_error(ErrorCode::kInvalidArgument, "has {} bytes of data, expected {}", tensor->data.size(),
                       bytes);
   }
   if (lie_alike(expected.sizes, expected.dim_order, actual.dim_order)) return {};
-  return make_error(ErrorCode::kInvalidArgument, "has dim_order ", list_text(actual.dim_order), ", expected ",
-                    list_text(expected.dim_order), "; with_dim_order brings one into the order of the other");
+  return make_error(ErrorCode::kInvalidArgument,
+                    "has dim_order {}, expected {}; with_dim_order brings one into the order of the other",
+                    list_text(actual.dim_order), list_text(expected.dim_order));
 }
 
 std::string_view kind_of(const Value& value) {
@@ -216,7 +218,7 @@ std::string number_text(const Number& number) {
 }
 
 std::string mismatch_text(const Mismatch& mismatch) {
-  return text("at ", mismatch.index, ", expected ", number_text(mismatch.expected), ", found ",
+  return text("at {}, expected {}, found {}", mismatch.index, number_text(mismatch.expected),
               number_text(mismatch.actual));
 }
 
@@ -229,7 +231,7 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
       return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
     }
     if (expected.index() != actual.index()) {
-      return make_error(ErrorCode::kInvalidArgument, "is ", kind_of(actual), ", expected ",
+      return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", kind_of(actual),
                         kind_of(expected));
     }
     if (const auto* tensor = std::get_if<Tensor>(&expected)) {
@@ -253,10 +255,11 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
 
 std::string summary(const Comparison& comparison) {
   const std::string elements = counted(comparison.elements, "element");
-  std::string out = comparison.passed() ? text(elements, comparison.elements == 1 ? " agrees" : " agree")
-                                        : text(comparison.mismatches, " of ", elements, " not as expected");
-  out += text("; largest errors ", error_text(comparison.largest_absolute_error), " absolute, ",
-              error_text(comparison.largest_relative_error), " relative, mean ",
+  std::string out = comparison.passed()
+                        ? text("{}{}", elements, comparison.elements == 1 ? " agrees" : " agree")
+                        : text("{} of {} not as expected", comparison.mismatches, elements);
+  out += text("; largest errors {} absolute, {} relative, mean {}",
+              error_text(comparison.largest_absolute_error), error_text(comparison.largest_relative_error),
               error_text(comparison.mean_absolute_error));
   if (comparison.passed()) return out;
   out += "; first " + mismatch_text(*comparison.first);

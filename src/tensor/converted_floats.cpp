@@ -95,8 +95,8 @@ Result<FloatType> find_float_type(ScalarType type, const ByteSource& source) {
   for (const FloatType& known : kFloatTypes) {
     if (known.type == type) return known;
   }
-  return make_error(ErrorCode::kInvalidArgument, source.name(), ": expected a floating-point type, found ",
-                    name_of(type));
+  return make_error(ErrorCode::kInvalidArgument, "{}: expected a floating-point type, found {}",
+                    source.name(), name_of(type));
 }
 
 Encode find_encode(ScalarType from, const FloatType& to) {
@@ -116,6 +116,7 @@ class ConvertedFloats final : public ByteStorage {
   std::uint64_t size() const noexcept override { return source_.size() / from_size_ * to_size_; }
   std::string name() const override { return source_.name(); }
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
 
   /// Of an element in part all that is behind it is kept, as it may be read again.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
@@ -177,12 +178,13 @@ Result<ByteSource> convert_floats(ByteSource source, ScalarType from, ScalarType
   ETSTREAM_ASSIGN(const FloatType from_type, find_float_type(from, source));
   ETSTREAM_ASSIGN(const FloatType to_type, find_float_type(to, source));
   if (source.size() % item_size(from) != 0) {
-    return make_error(ErrorCode::kInvalidArgument, source.name(), ": expected elements of ", name_of(from),
-                      ", ", item_size(from), " bytes each, found ", source.size(), " bytes");
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{}: expected elements of {}, {} bytes each, found {} bytes", source.name(),
+                      name_of(from), item_size(from), source.size());
   }
   if (!checked_multiply(source.size() / item_size(from), item_size(to))) {
-    return make_error(ErrorCode::kTooLarge, source.name(), ": its ", source.size() / item_size(from),
-                      " elements take over 2^64 - 1 bytes as ", name_of(to));
+    return make_error(ErrorCode::kTooLarge, "{}: its {} elements take over 2^64 - 1 bytes as {}",
+                      source.name(), source.size() / item_size(from), name_of(to));
   }
   if (from == to) return source;
   return ByteSource(std::make_shared<ConvertedFloats>(std::move(source), from_type, to_type));

@@ -63,16 +63,16 @@ Result<Tensor> with_dim_order(const Tensor& tensor, std::vector<std::uint8_t> di
   return without_exceptions([&]() -> Result<Tensor> {
     for (const std::vector<std::uint8_t>* order : {&tensor.dim_order, &std::as_const(dim_order)}) {
       if (is_permutation(*order, tensor.sizes.size())) continue;
-      return make_error(ErrorCode::kInvalidArgument, "dim_order ", list_text(*order),
-                        " is not a permutation of the ", tensor.sizes.size(), " dimensions");
+      return make_error(ErrorCode::kInvalidArgument, "dim_order {} is not a permutation of the {} dimensions",
+                        list_text(*order), tensor.sizes.size());
     }
     ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(tensor.scalar_type, tensor.sizes));
     if (tensor.data.size() != bytes) {
-      return make_error(ErrorCode::kInvalidArgument, "a tensor has ", tensor.data.size(),
-                        " bytes of data, expected ", bytes);
+      return make_error(ErrorCode::kInvalidArgument, "a tensor has {} bytes of data, expected {}",
+                        tensor.data.size(), bytes);
     }
     if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
-      return make_error(ErrorCode::kTooLarge, "a tensor of ", bytes, " bytes does not fit in memory");
+      return make_error(ErrorCode::kTooLarge, "a tensor of {} bytes does not fit in memory", bytes);
     }
     Tensor out{tensor.scalar_type, tensor.sizes, std::move(dim_order), tensor.data};
     if (lie_alike(tensor.sizes, tensor.dim_order, out.dim_order)) return out;

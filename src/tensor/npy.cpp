@@ -126,7 +126,7 @@ Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
     const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
     if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
   }
-  return make_error(ErrorCode::kUnsupported, file, ": elements of type ", quote(descr),
+  return make_error(ErrorCode::kUnsupported, "{}: elements of type {}{}", file, quote(descr),
                     descr.starts_with('>') ? " are big-endian; save the array as little-endian"
                                            : " are none that a tensor has; give the data as raw with a "
                                              "dtype, or as safetensors");
@@ -139,8 +139,8 @@ struct Prefix {
 
 Result<Prefix> read_prefix(const ByteSource& file) {
   const auto corrupt = [&](std::uint64_t offset, std::string_view expected) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": not a .npy file: expected ", expected,
-                      " at offset ", offset);
+    return make_error(ErrorCode::kCorrupt, "{}: not a .npy file: expected {} at offset {}", file.name(),
+                      expected, offset);
   };
   std::array<char, 8> start{};  // the magic, then the version's major and minor number
   if (file.size() < start.size()) return corrupt(0, "at least 8 bytes");
@@ -157,7 +157,7 @@ Result<Prefix> read_prefix(const ByteSource& file) {
   prefix.data_offset = start.size() + length_size + length;
   if (length > kLongestNpyHeader || prefix.data_offset > file.size()) {
     return corrupt(
-        8, text("a header of at most ", kLongestNpyHeader, " bytes that is inside the file, not ", length));
+        8, text("a header of at most {} bytes that is inside the file, not {}", kLongestNpyHeader, length));
   }
   prefix.header.resize(length);
   ETSTREAM_TRY(file.read_at(start.size() + length_size, std::as_writable_bytes(std::span(prefix.header))));
@@ -168,8 +168,8 @@ Result<std::vector<std::int32_t>> sizes_of(const std::vector<std::uint64_t>& sha
   std::vector<std::int32_t> sizes;
   for (const std::uint64_t size : shape) {
     if (!std::in_range<std::int32_t>(size)) {
-      return make_error(ErrorCode::kTooLarge, file, ": a dimension has size ", size,
-                        ", a tensor's are at most 2147483647");
+      return make_error(ErrorCode::kTooLarge,
+                        "{}: a dimension has size {}, a tensor's are at most 2147483647", file, size);
     }
     sizes.push_back(static_cast<std::int32_t>(size));
   }
@@ -182,25 +182,26 @@ Result<Tensor> open_npy(const ByteSource& file) {
   ETSTREAM_ASSIGN(const Prefix prefix, read_prefix(file));
   auto header = HeaderParser(prefix.header).parse();
   if (!header && prefix.header.find("'descr': [") != std::string::npos) {
-    return make_error(ErrorCode::kUnsupported, file.name(), ": a structured array is no tensor");
+    return make_error(ErrorCode::kUnsupported, "{}: a structured array is no tensor", file.name());
   }
   if (!header) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": not a .npy file of one plain array: header ",
+    return make_error(ErrorCode::kCorrupt, "{}: not a .npy file of one plain array: header {}", file.name(),
                       quote(prefix.header));
   }
   Tensor tensor;
   ETSTREAM_ASSIGN(tensor.scalar_type, type_of(header->descr, file.name()));
   if (header->fortran_order && header->shape.size() > 1) {
-    return make_error(ErrorCode::kUnsupported, file.name(),
-                      ": the array is in Fortran order; save numpy.ascontiguousarray(it)");
+    return make_error(ErrorCode::kUnsupported,
+                      "{}: the array is in Fortran order; save numpy.ascontiguousarray(it)", file.name());
   }
   ETSTREAM_ASSIGN(tensor.sizes, sizes_of(header->shape, file.name()));
   const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
-  if (!expected) return make_error(expected.error().code, file.name(), ": ", expected.error().message);
+  if (!expected) return make_error(expected.error().code, "{}: {}", file.name(), expected.error().message);
   const std::uint64_t found = file.size() - prefix.data_offset;
   if (found != *expected) {
-    return make_error(ErrorCode::kCorrupt, file.name(), ": expected ", *expected,
-                      " bytes of data from its shape, found ", found, " at offset ", prefix.data_offset);
+    return make_error(ErrorCode::kCorrupt,
+                      "{}: expected {} bytes of data from its shape, found {} at offset {}", file.name(),
+                      *expected, found, prefix.data_offset);
   }
   ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, *expected));
   return tensor;
@@ -212,7 +213,7 @@ std::optional<std::string> npy_header(const Tensor& tensor) {
   if (known == kNpyTypes.end() || tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
     return std::nullopt;
   }
-  std::string dict = text("{'descr': '", known->descr, "', 'fortran_order': False, 'shape': (");
+  std::string dict = text("{{'descr': '{}', 'fortran_order': False, 'shape': (", known->descr);
   for (const std::int32_t size : tensor.sizes) {
     dict += (dict.ends_with('(') ? "" : ", ") + std::to_string(size);
   }

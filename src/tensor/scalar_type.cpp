@@ -74,10 +74,11 @@ std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept {
 Result<std::uint64_t> byte_size(ScalarType type, std::span<const std::int32_t> sizes) {
   std::uint64_t bytes = item_size(type);
   if (bytes == 0) {
-    return make_error(ErrorCode::kInvalidArgument, "scalar type ", static_cast<int>(type), " is unknown");
+    return make_error(ErrorCode::kInvalidArgument, "scalar type {} is unknown", static_cast<int>(type));
   }
   for (const std::int32_t size : sizes) {
-    if (size < 0) return make_error(ErrorCode::kInvalidArgument, "a dimension has the negative size ", size);
+    if (size < 0)
+      return make_error(ErrorCode::kInvalidArgument, "a dimension has the negative size {}", size);
     const auto product = checked_multiply(bytes, static_cast<std::uint64_t>(size));
     if (!product) return make_error(ErrorCode::kTooLarge, "a tensor is larger than 2^64 - 1 bytes");
     bytes = *product;

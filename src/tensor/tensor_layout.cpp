@@ -7,7 +7,7 @@
 namespace etstream {
 
 std::string describe(const TensorLayout& layout) {
-  return text(name_of(layout.scalar_type), " ", list_text(layout.sizes));
+  return text("{} {}", name_of(layout.scalar_type), list_text(layout.sizes));
 }
 
 }  // namespace etstream

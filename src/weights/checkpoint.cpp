@@ -6,15 +6,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <span>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/json_object.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
+#include "io/payload_budget.h"
+#include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
-#include "pte/rewrite/program_draft.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
 #include "weights/sharded_safetensors.h"
@@ -39,8 +40,8 @@ Result<void> require_sound(const File& file) {
 Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
   ETSTREAM_TRY(require_sound(program));
-  ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-  ETSTREAM_ASSIGN(TensorData weights, move_constants_out(draft, {}));
+  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
+  ETSTREAM_ASSIGN(TensorData weights, move_constants_out(editable, {}));
   std::vector<CheckpointTensor> out;
   out.reserve(weights.entries.size());
   for (TensorData::Entry& entry : weights.entries) {
@@ -91,22 +92,20 @@ Result<void> open_gguf_files(const ByteSource& file, const std::string& path, co
   return {};
 }
 
-/// Whether a file begins as an object in JSON does.
-Result<bool> is_json_object(const ByteSource& file) {
-  std::array<char, 64> begin{};
-  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
-  const std::string_view bytes(begin.data(), n);
-  const auto first = bytes.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && bytes[first] == '{';
+/// `size` are the bytes of all files that were opened, of which `file` is the first.
+Result<void> check_sharing(const ByteSource& file, std::uint64_t size, const Checkpoint& checkpoint) {
+  PayloadBudget budget(file.name(), size);
+  for (const CheckpointTensor& tensor : checkpoint.tensors) ETSTREAM_TRY(budget.spend(tensor.data.size()));
+  return {};
 }
 
 Result<void> open_tensors(const ByteSource& file, const std::string& path, const OpenFile& open_file,
                           Checkpoint& out) {
   const auto other = [&] {
-    return make_error(ErrorCode::kUnsupported, file.name(),
-                      ": expected weights: safetensors, or the index of several such (.index.json), GGUF, a "
-                      "program (.pte) or named data (.ptd)");
+    return make_error(ErrorCode::kUnsupported,
+                      "{}: expected weights: safetensors, or the index of several such (.index.json), GGUF, "
+                      "a program (.pte) or tensor data (.ptd)",
+                      file.name());
   };
   const auto kind = file_kind(file);
   if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
@@ -127,6 +126,7 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, const
     }
     case FileKind::kBundledProgram:
     case FileKind::kSegmentedBundle:
+    case FileKind::kFatContainer:
       return other();
   }
   std::abort();
@@ -134,10 +134,16 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, const
 
 }  // namespace
 
-Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open_file) {
+Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open) {
   return without_exceptions([&]() -> Result<Checkpoint> {
+    std::uint64_t opened_size = 0;
+    const OpenFile open_file = [&](const std::string& each) -> Result<ByteSource> {
+      ETSTREAM_ASSIGN(ByteSource opened, open(each));
+      opened_size += opened.size();
+      return opened;
+    };
     ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
-    ETSTREAM_ASSIGN(const bool is_index, is_json_object(file));
+    ETSTREAM_ASSIGN(const bool is_index, begins_json_object(file));
     Checkpoint out;
     if (is_index) {
       ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1), open_file));
@@ -145,6 +151,7 @@ Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open
       ETSTREAM_TRY(open_tensors(file, path, open_file, out));
     }
     out.files.insert(out.files.begin(), path);
+    ETSTREAM_TRY(check_sharing(file, opened_size, out));
     return out;
   });
 }

@@ -18,21 +18,21 @@ namespace {
 
 std::string type_of(const CheckpointTensor& tensor) {
   if (tensor.layout) return describe(*tensor.layout);
-  return text(tensor.type.empty() ? "data" : tensor.type, " without a layout, of ",
+  return text("{} without a layout, of {}", tensor.type.empty() ? "data" : tensor.type,
               counted(tensor.data.size(), "byte"));
 }
 
 /// Whether two tensors of one name are the same.
 Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
-  const auto differ = [&](const auto&... how) {
-    return make_error(ErrorCode::kInvalidArgument, "tensor ", quote(a.name), " is in ", a.data.name(),
-                      " and in ", b.data.name(), " with other ", how...);
+  const auto differ = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
+    return make_error(ErrorCode::kInvalidArgument, "tensor {} is in {} and in {} with other {}",
+                      quote(a.name), a.data.name(), b.data.name(), text(words, arguments...));
   };
   if (a.layout != b.layout || a.data.size() != b.data.size()) {
-    return differ("layouts: ", type_of(a), " and ", type_of(b));
+    return differ("layouts: {} and {}", type_of(a), type_of(b));
   }
   ETSTREAM_ASSIGN(const auto difference, first_difference(a.data, b.data));
-  if (difference) return differ("bytes, from byte ", *difference, " on");
+  if (difference) return differ("bytes, from byte {} on", *difference);
   return {};
 }
 
@@ -51,7 +51,7 @@ Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& glob
     });
     const auto unused = std::find(used.begin(), used.end(), false);
     if (unused == used.end()) return {};
-    return make_error(ErrorCode::kNotFound, "no tensor's name matches ",
+    return make_error(ErrorCode::kNotFound, "no tensor's name matches {}",
                       quote(globs[static_cast<std::size_t>(unused - used.begin())]));
   });
 }
@@ -60,7 +60,7 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
   return without_exceptions([&]() -> Result<void> {
     for (const DtypeRule& rule : rules) {
       if (is_floating_point(rule.type)) continue;
-      return make_error(ErrorCode::kInvalidArgument, "expected a floating-point type to convert to, found ",
+      return make_error(ErrorCode::kInvalidArgument, "expected a floating-point type to convert to, found {}",
                         name_of(rule.type));
     }
     for (CheckpointTensor& tensor : checkpoint.tensors) {
@@ -123,10 +123,10 @@ Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataO
     out.entries.reserve(checkpoint.tensors.size());
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
-        return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name),
-                          " is of type ", printable(tensor.type),
-                          ", which ExecuTorch has no tensors of; allow_opaque takes it as data without a "
-                          "layout");
+        return make_error(ErrorCode::kUnsupported,
+                          "{}: tensor {} is of type {}, which ExecuTorch has no tensors of; allow_opaque "
+                          "takes it as data without a layout",
+                          tensor.data.name(), quote(tensor.name), printable(tensor.type));
       }
       out.entries.push_back(
           {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});

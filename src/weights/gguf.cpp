@@ -113,13 +113,14 @@ class GgufParser {
     std::size_t tensor;
   };
 
-  template <class... What>
-  Error corrupt(std::uint64_t offset, const What&... what) const {
-    return make_error(ErrorCode::kCorrupt, reader_.name(), ": offset ", offset, ": ", what...);
+  template <class... Arguments>
+  Error corrupt(std::uint64_t offset, Template<Arguments...> words, const Arguments&... arguments) const {
+    return error_at(ErrorCode::kCorrupt, {reader_.name(), offset}, words, arguments...);
   }
-  template <class... What>
-  Error corrupt_tensor(std::uint64_t offset, std::string_view name, const What&... what) const {
-    return corrupt(offset, "tensor ", quote(name), ": ", what...);
+  template <class... Arguments>
+  Error corrupt_tensor(std::uint64_t offset, std::string_view name, Template<Arguments...> words,
+                       const Arguments&... arguments) const {
+    return corrupt(offset, "tensor {}: {}", quote(name), text(words, arguments...));
   }
 
   std::uint64_t left() const noexcept { return reader_.source().size() - at_; }
@@ -136,14 +137,14 @@ class GgufParser {
   Result<std::uint64_t> read_count(std::uint64_t least, std::string_view what) {
     ETSTREAM_ASSIGN(const std::uint64_t count, read<std::uint64_t>());
     if (count <= left() / least) return count;
-    return corrupt(at_ - sizeof(count), "expected at most ", left() / least, " ", what, " in the ", left(),
-                   " bytes that are left, found ", count);
+    return corrupt(at_ - sizeof(count), "expected at most {} {} in the {} bytes that are left, found {}",
+                   left() / least, what, left(), count);
   }
 
   Result<std::string> read_string(std::uint64_t longest, std::string_view what) {
     ETSTREAM_ASSIGN(const std::uint64_t size, read_count(1, "bytes"));
     if (size > longest) {
-      return corrupt(at_ - sizeof(size), "expected ", what, " of at most ", longest, " bytes, found ", size);
+      return corrupt(at_ - sizeof(size), "expected {} of at most {} bytes, found {}", what, longest, size);
     }
     std::string out(static_cast<std::size_t>(size), '\0');
     ETSTREAM_TRY(reader_.read(at_, std::as_writable_bytes(std::span(out))));
@@ -156,17 +157,17 @@ class GgufParser {
     const auto magic = read<std::uint32_t>();
     if (!magic && magic.error().code != ErrorCode::kCorrupt) return magic.error();
     if (!magic || *magic != kMagic) {
-      return make_error(ErrorCode::kCorrupt, reader_.name(), ": offset 0: expected \"GGUF\"");
+      return unexpected(ErrorCode::kCorrupt, {reader_.name(), 0}, "\"GGUF\"");
     }
     ETSTREAM_ASSIGN(file_.version, read<std::uint32_t>());
     if (file_.version == 2 || file_.version == 3) return {};
     // As llama.cpp tells them.
     if (file_.version != 0 && file_.version % 65536 == 0) {
-      return make_error(ErrorCode::kUnsupported, reader_.name(),
-                        ": offset 4: the file is big-endian, expected a little-endian one");
+      return error_at(ErrorCode::kUnsupported, {reader_.name(), 4},
+                      "the file is big-endian, expected a little-endian one");
     }
-    return make_error(ErrorCode::kUnsupported, reader_.name(),
-                      ": offset 4: expected GGUF version 2 or 3, found ", file_.version);
+    return unexpected(ErrorCode::kUnsupported, {reader_.name(), 4}, "GGUF version 2 or 3, found {}",
+                      file_.version);
   }
 
   Result<void> pass_metadata() {
@@ -176,15 +177,15 @@ class GgufParser {
     const std::uint64_t type_at = at_;
     ETSTREAM_ASSIGN(const auto type, read<std::uint32_t>());
     if (key == "general.alignment") {
-      if (std::exchange(seen_alignment_, true)) return corrupt(start, key, " comes twice");
+      if (std::exchange(seen_alignment_, true)) return corrupt(start, "{} comes twice", key);
       ETSTREAM_ASSIGN(file_.alignment, read_unsigned(type, key));
       if (is_power_of_two(file_.alignment)) return {};
-      return corrupt(type_at + 4, "expected a power of two as ", key, ", found ", file_.alignment);
+      return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, file_.alignment);
     }
     if (key == "split.count") {
-      if (std::exchange(seen_split_count_, true)) return corrupt(start, key, " comes twice");
+      if (std::exchange(seen_split_count_, true)) return corrupt(start, "{} comes twice", key);
       ETSTREAM_ASSIGN(const std::uint64_t count, read_unsigned(type, key));
-      if (count > 65535) return corrupt(type_at + 4, "expected at most 65535 as ", key, ", found ", count);
+      if (count > 65535) return corrupt(type_at + 4, "expected at most 65535 as {}, found {}", key, count);
       // llama.cpp writes 0 when it makes one file of several.
       file_.split_count = std::max(1U, static_cast<std::uint32_t>(count));
       return {};
@@ -204,7 +205,7 @@ class GgufParser {
       case kMetadataUInt64:
         return read<std::uint64_t>();
       default:
-        return corrupt(at_ - sizeof(type), "expected ", key, " as an unsigned integer, found type ", type);
+        return corrupt(at_ - sizeof(type), "expected {} as an unsigned integer, found type {}", key, type);
     }
   }
 
@@ -216,7 +217,7 @@ class GgufParser {
       return {};
     }
     if (type != kMetadataArray) return pass_values(type, type_at, 1);
-    if (depth == kDeepestArray) return corrupt(type_at, "arrays are more than ", kDeepestArray, " deep");
+    if (depth == kDeepestArray) return corrupt(type_at, "arrays are more than {} deep", kDeepestArray);
     const std::uint64_t element_at = at_;
     ETSTREAM_ASSIGN(const auto element, read<std::uint32_t>());
     if (element != kMetadataString && element != kMetadataArray) {
@@ -232,12 +233,12 @@ class GgufParser {
   /// The same for `count` values that have a size.
   Result<void> pass_values(std::uint32_t type, std::uint64_t type_at, std::uint64_t count) {
     if (type >= kMetadataSizes.size()) {
-      return corrupt(type_at, "expected a metadata type up to ", kMetadataSizes.size() - 1, ", found ", type);
+      return corrupt(type_at, "expected a metadata type up to {}, found {}", kMetadataSizes.size() - 1, type);
     }
     const std::uint64_t size = kMetadataSizes[type];
     if (count > left() / size) {
-      return corrupt(at_, "expected ", count, " values of ", size, " bytes inside the ", left(),
-                     " bytes that are left");
+      return corrupt(at_, "expected {} values of {} bytes inside the {} bytes that are left", count, size,
+                     left());
     }
     at_ += count * size;
     return {};
@@ -250,8 +251,8 @@ class GgufParser {
     if (!is_utf8(tensor.name)) return corrupt_tensor(start, tensor.name, "expected a name in UTF-8");
     ETSTREAM_ASSIGN(const auto dimensions, read<std::uint32_t>());
     if (dimensions > kMostGgufDimensions) {
-      return corrupt_tensor(at_ - 4, tensor.name, "expected at most ", kMostGgufDimensions,
-                            " dimensions, found ", dimensions);
+      return corrupt_tensor(at_ - 4, tensor.name, "expected at most {} dimensions, found {}",
+                            kMostGgufDimensions, dimensions);
     }
     tensor.shape.resize(dimensions);
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {
@@ -260,8 +261,8 @@ class GgufParser {
     ETSTREAM_ASSIGN(const std::uint64_t size, read_type(tensor));
     ETSTREAM_ASSIGN(const auto offset, read<std::uint64_t>());
     if (offset % file_.alignment != 0) {
-      return corrupt_tensor(at_ - 8, tensor.name, "expected a data offset that is a multiple of ",
-                            file_.alignment, ", found ", offset);
+      return corrupt_tensor(at_ - 8, tensor.name, "expected a data offset that is a multiple of {}, found {}",
+                            file_.alignment, offset);
     }
     ranges_.push_back({offset, size, file_.tensors.size()});
     file_.tensors.push_back(std::move(tensor));
@@ -275,15 +276,16 @@ class GgufParser {
     const auto* type = std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(),
                                     [&](const GgmlType& known) { return known.number == number; });
     if (type == kGgmlTypes.end()) {
-      return make_error(ErrorCode::kUnsupported, reader_.name(), ": offset ", start, ": tensor ",
-                        quote(tensor.name), ": has ggml type ", number, ", which etstream does not know");
+      return error_at(ErrorCode::kUnsupported, {reader_.name(), start},
+                      "tensor {}: has ggml type {}, which etstream does not know", quote(tensor.name),
+                      number);
     }
     tensor.type = type->name;
     tensor.scalar_type = type->scalar_type;
     const std::uint64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
     if (row % type->block_elements != 0) {
-      return corrupt_tensor(start, tensor.name, "expected rows of a multiple of ", type->block_elements,
-                            " elements for ", type->name, ", found ", row);
+      return corrupt_tensor(start, tensor.name, "expected rows of a multiple of {} elements for {}, found {}",
+                            type->block_elements, type->name, row);
     }
     auto elements = std::optional<std::uint64_t>(1);
     for (const std::uint64_t size : tensor.shape) {
@@ -306,8 +308,8 @@ class GgufParser {
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice == keys.end()) return {};
-    return make_error(ErrorCode::kCorrupt, reader_.name(), ": tensor ", quote(twice->second),
-                      ": it comes twice");
+    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(),
+                      quote(twice->second));
   }
 
   /// Sets the tensors' data, which is behind all else.
@@ -321,12 +323,14 @@ class GgufParser {
       if (range.size == 0) continue;
       GgufTensor& tensor = file_.tensors[range.tensor];
       if (!range_fits(range.offset, range.size, data.size())) {
-        return corrupt_tensor(start, tensor.name, "expected ", range.size, " bytes of ", tensor.type,
-                              " at data offset ", range.offset, ", found ", data.size(), " bytes of data");
+        return corrupt_tensor(start, tensor.name,
+                              "expected {} bytes of {} at data offset {}, found {} bytes of data", range.size,
+                              tensor.type, range.offset, data.size());
       }
       if (range.offset < end) {
-        return corrupt_tensor(start, tensor.name, "its data at data offset ", range.offset,
-                              " overlaps other data, which ends at ", end);
+        return corrupt_tensor(start, tensor.name,
+                              "its data at data offset {} overlaps other data, which ends at {}",
+                              range.offset, end);
       }
       end = range.offset + range.size;
       ETSTREAM_ASSIGN(tensor.data, data.slice(range.offset, range.size));

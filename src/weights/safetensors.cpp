@@ -60,22 +60,22 @@ class HeaderHandler final : public JsonHandler {
   Result<void> on(const JsonEvent& event) override {
     switch (state_) {
       case State::kStart:
-        return step(event, JsonEvent::Kind::kBeginObject, State::kTop);
+        return step(event, JsonEvent::Kind::kObject, State::kTop);
       case State::kTop:
         return on_top(event);
       case State::kBeginMetadata:
-        return step(event, JsonEvent::Kind::kBeginObject, State::kMetadata);
+        return step(event, JsonEvent::Kind::kObject, State::kMetadata);
       case State::kMetadata:
         return on_metadata(event);
       case State::kBeginEntry:
-        return step(event, JsonEvent::Kind::kBeginObject, State::kEntry);
+        return step(event, JsonEvent::Kind::kObject, State::kEntry);
       case State::kEntry:
         return on_entry(event);
       case State::kType:
         tensor_.type = event.string;
         return step(event, JsonEvent::Kind::kString, State::kEntry);
       case State::kBeginNumbers:
-        return step(event, JsonEvent::Kind::kBeginArray, State::kNumbers);
+        return step(event, JsonEvent::Kind::kArray, State::kNumbers);
       case State::kNumbers:
         return on_number(event);
     }
@@ -97,14 +97,14 @@ class HeaderHandler final : public JsonHandler {
     for (const CheckpointTensor& tensor : tensors_) {
       const std::uint64_t begin = begin_of(tensor);
       if (begin != end) {
-        return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor data at data offset ", begin,
-                          begin < end ? " overlaps other data" : " follows a gap", "; expected offset ", end);
+        return make_error(ErrorCode::kCorrupt, "{}: tensor data at data offset {}{}; expected offset {}",
+                          data_.name(), begin, begin < end ? " overlaps other data" : " follows a gap", end);
       }
       end = begin + tensor.data.size();
     }
     if (end == data_.size()) return std::move(tensors_);
-    return make_error(ErrorCode::kCorrupt, data_.name(), ": the tensors' data ends at data offset ", end,
-                      ", the file's at ", data_.size());
+    return make_error(ErrorCode::kCorrupt, "{}: the tensors' data ends at data offset {}, the file's at {}",
+                      data_.name(), end, data_.size());
   }
 
  private:
@@ -127,8 +127,9 @@ class HeaderHandler final : public JsonHandler {
   }
 
   Error unexpected(const JsonEvent& event, std::string_view expected) const {
-    return make_error(ErrorCode::kCorrupt, is_in_tensor_ ? text("tensor ", quote(tensor_.name), ": ") : "",
-                      "expected ", expected, ", found ", name_of(event.kind));
+    return make_error(ErrorCode::kCorrupt, "{}expected {}, found {}",
+                      is_in_tensor_ ? text("tensor {}: ", quote(tensor_.name)) : "", expected,
+                      name_of(event.kind));
   }
 
   Result<void> on_top(const JsonEvent& event) {
@@ -184,23 +185,23 @@ class HeaderHandler final : public JsonHandler {
       return unexpected(event, "an integer that is not negative");
     }
     if (numbers_->size() == kMostNumbers) {
-      return unexpected(event, text("at most ", kMostNumbers, " numbers in a row"));
+      return unexpected(event, text("at most {} numbers in a row", kMostNumbers));
     }
     numbers_->push_back(static_cast<std::uint64_t>(event.integer));
     return {};
   }
 
   Result<void> finish_entry() {
-    const auto corrupt = [&](const auto&... what) {
-      return make_error(ErrorCode::kCorrupt, "tensor ", quote(tensor_.name), ": ", what...);
+    const auto corrupt = [&]<class... Arguments>(Template<Arguments...> words,
+                                                 const Arguments&... arguments) {
+      return make_error(ErrorCode::kCorrupt, "tensor {}: {}", quote(tensor_.name), text(words, arguments...));
     };
     if (!seen_type_ || !seen_shape_ || offsets_.size() != 2) {
       return corrupt("expected dtype, shape and two data_offsets");
     }
     const auto [begin, end] = std::array{offsets_[0], offsets_[1]};
     if (begin > end || end > data_.size()) {
-      return corrupt("data_offsets ", begin, " to ", end, " are not inside the ", data_.size(),
-                     " bytes of data");
+      return corrupt("data_offsets {} to {} are not inside the {} bytes of data", begin, end, data_.size());
     }
     ETSTREAM_ASSIGN(tensor_.data, data_.slice(begin, end - begin));
     if (const auto type = find_type(tensor_.type)) {
@@ -209,9 +210,8 @@ class HeaderHandler final : public JsonHandler {
         if (bytes) bytes = checked_multiply(*bytes, size);
       }
       if (bytes != end - begin) {
-        return corrupt("its data is ", end - begin, " bytes, expected ",
-                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", " from its shape and ",
-                       tensor_.type);
+        return corrupt("its data is {} bytes, expected {} from its shape and {}", end - begin,
+                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", tensor_.type);
       }
       tensor_.layout = contiguous_layout(*type, shape_);
       if (!tensor_.layout) tensor_.type += " " + list_text(shape_);
@@ -228,7 +228,7 @@ class HeaderHandler final : public JsonHandler {
     for (const CheckpointTensor& tensor : tensors_) names.emplace_back(tensor.name);
     const auto repeated = first_repeated(std::move(names));
     if (!repeated) return {};
-    return make_error(ErrorCode::kCorrupt, data_.name(), ": tensor ", quote(*repeated), " comes twice");
+    return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", data_.name(), quote(*repeated));
   }
 
   const ByteSource& data_;
@@ -260,13 +260,10 @@ Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file) {
   }
   if (file.size() < kSafetensorsLengthSize || length > kLongestSafetensorsHeader ||
       length > file.size() - kSafetensorsLengthSize) {
-    return make_error(ErrorCode::kCorrupt, file.name(),
-                      ": not a safetensors file: expected the length of a "
-                      "header of at most ",
-                      kLongestSafetensorsHeader,
-                      " bytes that is inside the file at offset 0, "
-                      "found ",
-                      length, " in a file of ", file.size(), " bytes");
+    return make_error(ErrorCode::kCorrupt,
+                      "{}: not a safetensors file: expected the length of a header of at most {} bytes that "
+                      "is inside the file at offset 0, found {} in a file of {} bytes",
+                      file.name(), kLongestSafetensorsHeader, length, file.size());
   }
   ETSTREAM_ASSIGN(const ByteSource header, file.slice(kSafetensorsLengthSize, length));
   ETSTREAM_ASSIGN(const ByteSource data,

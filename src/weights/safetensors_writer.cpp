@@ -27,22 +27,24 @@ struct Row {
 };
 
 Result<Row> row_of(const CheckpointTensor& tensor) {
-  const auto unsupported = [&](const auto&... what) {
-    return make_error(ErrorCode::kUnsupported, tensor.data.name(), ": tensor ", quote(tensor.name), what...);
+  const auto unsupported = [&]<class... Arguments>(Template<Arguments...> words,
+                                                   const Arguments&... arguments) {
+    return make_error(ErrorCode::kUnsupported, "{}: tensor {} {}", tensor.data.name(), quote(tensor.name),
+                      text(words, arguments...));
   };
   if (!tensor.layout) {
-    return unsupported(tensor.type.empty() ? " has no layout" : " is of type " + printable(tensor.type),
-                       ", which safetensors can't hold; leave it out");
+    return unsupported("{}, which safetensors can't hold; leave it out",
+                       tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type));
   }
   const auto dtype = safetensors_dtype(tensor.layout->scalar_type);
   if (!dtype) {
-    return unsupported(" is of type ", name_of(tensor.layout->scalar_type),
-                       ", which safetensors has no name for");
+    return unsupported("is of type {}, which safetensors has no name for",
+                       name_of(tensor.layout->scalar_type));
   }
   if (!lie_alike(tensor.layout->sizes, tensor.layout->dim_order,
                  contiguous_dim_order(tensor.layout->sizes.size()))) {
-    return unsupported(" has its elements in the order ", list_text(tensor.layout->dim_order),
-                       " of its dimensions, which safetensors can't say");
+    return unsupported("has its elements in the order {} of its dimensions, which safetensors can't say",
+                       list_text(tensor.layout->dim_order));
   }
   return Row{&tensor, *dtype};
 }
@@ -58,7 +60,7 @@ Result<std::vector<Row>> sorted_rows(const Checkpoint& checkpoint) {
     names.emplace_back(tensor.name);
   }
   if (const auto repeated = first_repeated(std::move(names))) {
-    return make_error(ErrorCode::kInvalidArgument, "tensor ", quote(*repeated), " comes twice");
+    return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", quote(*repeated));
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     if (a.dtype.rank != b.dtype.rank) return a.dtype.rank > b.dtype.rank;
@@ -74,24 +76,25 @@ Result<std::vector<std::byte>> header_of(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const auto name = json_string(row.tensor->name);
     if (!name) {
-      return make_error(ErrorCode::kUnsupported, row.tensor->data.name(), ": the name of tensor ",
-                        quote(row.tensor->name), " is not UTF-8, as JSON needs it");
+      return make_error(ErrorCode::kUnsupported, "{}: the name of tensor {} is not UTF-8, as JSON needs it",
+                        row.tensor->data.name(), quote(row.tensor->name));
     }
     const auto end = checked_add(begin, row.tensor->data.size());
     if (!end) return make_error(ErrorCode::kTooLarge, "the tensors would be over 2^64 - 1 bytes");
-    json += text(",", *name, R"(:{"dtype":")", row.dtype.name, R"(","shape":[)");
+    json += text(R"(,{}:{{"dtype":"{}","shape":[)", *name, row.dtype.name);
     const std::size_t before = json.size();
     for (const std::int32_t size : row.tensor->layout->sizes) {
-      json += text(json.size() == before ? "" : ",", size);
+      json += text("{}{}", json.size() == before ? "" : ",", size);
     }
-    json += text(R"(],"data_offsets":[)", begin, ",", *end, "]}");
+    json += text(R"(],"data_offsets":[{},{}]}})", begin, *end);
     begin = *end;
   }
   json += '}';
   json.append(static_cast<std::size_t>(padding_to(json.size(), 8)), ' ');
   if (json.size() > kLongestSafetensorsHeader) {
-    return make_error(ErrorCode::kTooLarge, "the header of the safetensors file would be ", json.size(),
-                      " bytes; expected at most ", kLongestSafetensorsHeader);
+    return make_error(ErrorCode::kTooLarge,
+                      "the header of the safetensors file would be {} bytes; expected at most {}",
+                      json.size(), kLongestSafetensorsHeader);
   }
   std::vector<std::byte> out(kSafetensorsLengthSize + json.size());
   const auto length = static_cast<std::uint64_t>(json.size());
@@ -102,16 +105,16 @@ Result<std::vector<std::byte>> header_of(const std::vector<Row>& rows) {
 
 }  // namespace
 
-Result<Layout> plan_safetensors(const Checkpoint& checkpoint) {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_ASSIGN(const auto rows, sorted_rows(checkpoint));
     ETSTREAM_ASSIGN(auto header, header_of(rows));
-    Layout layout;
-    layout.metadata_size = header.size();
-    ETSTREAM_TRY(append(layout, 8, "header", ByteSource::owned(std::move(header))));
-    for (const Row& row : rows) ETSTREAM_TRY(append(layout, 1, row.tensor->name, row.tensor->data));
-    layout.payload_size = layout.size - layout.metadata_size;
-    return layout;
+    FilePlan plan;
+    plan.metadata_size = header.size();
+    ETSTREAM_TRY(append(plan, 8, "header", ByteSource::owned(std::move(header))));
+    for (const Row& row : rows) ETSTREAM_TRY(append(plan, 1, row.tensor->name, row.tensor->data));
+    plan.payload_size = plan.size - plan.metadata_size;
+    return plan;
   });
 }
 

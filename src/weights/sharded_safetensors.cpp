@@ -4,83 +4,60 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/json_stream.h"
+#include "flatbuffer/json_reader.h"
 #include "weights/safetensors.h"
 
 namespace etstream {
 namespace {
 
-using Kind = JsonEvent::Kind;
+using Kind = JsonReader::Kind;
 
 /// The names of tensors, by the file they are in.
 using Shards = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-class IndexHandler final : public JsonHandler {
- public:
-  explicit IndexHandler(Shards& shards) : shards_(shards) {}
-
-  Result<void> on(const JsonEvent& event) override {
-    if (depth_ == 0 && event.kind != Kind::kBeginObject) return unexpected(event, "an object");
-    if (depth_ == 1 && event.kind == Kind::kKey) {
-      next_is_map_ = event.string == "weight_map";
-      if (next_is_map_ && std::exchange(seen_map_, true)) return unexpected(event, "weight_map once");
-    } else if (depth_ == 1 && next_is_map_) {
-      if (event.kind != Kind::kBeginObject) return unexpected(event, "an object as weight_map");
-      in_map_ = true;
-      next_is_map_ = false;
-    } else if (in_map_ && depth_ == 2) {
-      ETSTREAM_TRY(on_map(event));
-    }
-    if (event.kind == Kind::kBeginObject || event.kind == Kind::kBeginArray) ++depth_;
-    if (event.kind == Kind::kEndObject || event.kind == Kind::kEndArray) --depth_;
-    if (depth_ == 1 && event.kind == Kind::kEndObject) in_map_ = false;
+/// A shard lies beside the index; who wrote that must not choose what is read elsewhere.
+Result<void> check_file(std::string_view file) {
+  if (!file.empty() && file != "." && file != ".." &&
+      file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
     return {};
   }
+  return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found {}",
+                    quote(file));
+}
 
-  [[nodiscard]] bool seen_map() const noexcept { return seen_map_; }
-
- private:
-  Result<void> on_map(const JsonEvent& event) {
-    if (event.kind == JsonEvent::Kind::kKey) {
-      name_ = event.string;
-    } else if (event.kind == JsonEvent::Kind::kString) {
-      ETSTREAM_TRY(check_file(event.string));
-      auto shard = shards_.find(event.string);
-      if (shard == shards_.end()) shard = shards_.try_emplace(std::string(event.string)).first;
-      shard->second.push_back(std::move(name_));
-    } else if (event.kind != JsonEvent::Kind::kEndObject) {
-      return unexpected(event, "the name of a file in weight_map");
-    }
+Result<void> read_map(JsonReader& json, Shards& shards) {
+  const JsonTape::Value map = json.next();
+  if (map.kind != Kind::kObject) return json.unexpected(json.take(), "an object as weight_map");
+  return json.members([&](std::string_view tensor) -> Result<void> {
+    const JsonTape::Value file = json.take();
+    if (file.kind != Kind::kString) return json.unexpected(file, "the name of a file in weight_map");
+    ETSTREAM_TRY(check_file(file.string));
+    auto shard = shards.find(file.string);
+    if (shard == shards.end()) shard = shards.try_emplace(std::string(file.string)).first;
+    shard->second.emplace_back(tensor);
     return {};
-  }
+  });
+}
 
-  /// A shard lies beside the index; who wrote that must not choose what is read elsewhere.
-  static Result<void> check_file(std::string_view file) {
-    if (!file.empty() && file != "." && file != ".." &&
-        file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
+/// None for an index without a map.
+Result<std::optional<Shards>> read_index(const ByteSource& index) {
+  std::optional<Shards> shards;
+  ETSTREAM_TRY(read_json(index, ErrorCode::kCorrupt, [&](JsonReader& json) {
+    return json.members([&](std::string_view key) -> Result<void> {
+      if (key == "weight_map" && shards) return json.error("expected weight_map once, found a key");
+      if (key == "weight_map") return read_map(json, shards.emplace());
+      json.take();
       return {};
-    }
-    return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found ",
-                      quote(file));
-  }
-
-  static Error unexpected(const JsonEvent& event, std::string_view expected) {
-    return make_error(ErrorCode::kCorrupt, "expected ", expected, ", found ", name_of(event.kind));
-  }
-
-  Shards& shards_;
-  int depth_ = 0;
-  bool next_is_map_ = false;
-  bool seen_map_ = false;
-  bool in_map_ = false;
-  std::string name_;
-};
+    });
+  }));
+  return shards;
+}
 
 /// Those of a shard's tensors that the index says are in it, which are all there.
 Result<void> add_shard(const ByteSource& index, const std::string& path, std::vector<std::string>& names,
@@ -88,7 +65,7 @@ Result<void> add_shard(const ByteSource& index, const std::string& path, std::ve
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated != names.end()) {
-    return make_error(ErrorCode::kCorrupt, index.name(), ": tensor ", quote(*repeated), " comes twice");
+    return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", index.name(), quote(*repeated));
   }
   ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
   ETSTREAM_ASSIGN(auto tensors, open_safetensors(file));
@@ -106,24 +83,22 @@ Result<void> add_shard(const ByteSource& index, const std::string& path, std::ve
     return {};
   }
   const auto missing = std::find(found.begin(), found.end(), false) - found.begin();
-  return make_error(ErrorCode::kCorrupt, index.name(), ": expected tensor ",
-                    quote(names[static_cast<std::size_t>(missing)]), " in ", path,
-                    ", which has none of that name");
+  return make_error(ErrorCode::kCorrupt, "{}: expected tensor {} in {}, which has none of that name",
+                    index.name(), quote(names[static_cast<std::size_t>(missing)]), path);
 }
 
 }  // namespace
 
 Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder,
                                             const OpenFile& open_file) {
-  Shards shards;
-  IndexHandler handler(shards);
-  ETSTREAM_TRY(parse_json(index, handler));
-  if (!handler.seen_map()) {
-    return make_error(ErrorCode::kCorrupt, index.name(),
-                      ": expected the index of a safetensors checkpoint, an object with weight_map");
+  ETSTREAM_ASSIGN(auto shards, read_index(index));
+  if (!shards) {
+    return make_error(ErrorCode::kCorrupt,
+                      "{}: expected the index of a safetensors checkpoint, an object with weight_map",
+                      index.name());
   }
   Checkpoint out;
-  for (auto& [file, names] : shards) {
+  for (auto& [file, names] : *shards) {
     ETSTREAM_TRY(add_shard(index, folder + file, names, open_file, out));
   }
   return out;

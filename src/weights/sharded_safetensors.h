@@ -13,7 +13,7 @@
 namespace etstream {
 
 /// The tensors that `index` lists, from the files in `folder` that it names, file by file by their names.
-/// What a file has beyond what the index says is in it is left out, as those who load such checkpoints do.
+/// Tensors of a file that the index does not list for it are left out, as in loaders of such checkpoints.
 /// Errors: kCorrupt for a file name that leads out of the folder and for a tensor that its file has not;
 /// those of opening the files.
 [[nodiscard]] Result<Checkpoint> open_sharded_safetensors(const ByteSource& index, const std::string& folder,

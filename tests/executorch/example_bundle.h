@@ -8,7 +8,7 @@
 #include <string>
 
 #include "etstream/bundled_program_file.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 #include "test_files.h"
 
 namespace etstream {

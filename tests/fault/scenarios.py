@@ -86,6 +86,9 @@ def scenarios() -> list[Scenario]:
             "pte", ["pte", "in/model.pte", "--segment-alignment", "4096", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
         Scenario("ptd", ["ptd", "in/weights.safetensors", "-o", "out/result"], old_file=True, roles=THE_BYTES),
+        Scenario(
+            "fat_pack", ["fat", "pack", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
+        ),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

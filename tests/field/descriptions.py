@@ -47,7 +47,7 @@ class _Data:
 
 
 class _Recorder(DataSerializer):
-    """Keeps what ExecuTorch gives the serializer of data outside a program."""
+    """Keeps what ExecuTorch gives the serializer of data outside of a program."""
 
     def __init__(self) -> None:
         self.payloads: list[DataPayload] = []
@@ -75,7 +75,7 @@ def describe(
     folder: Path,
     outside: Sequence[DataPayload] = (),
 ) -> None:
-    """Describe a program, its mutable and named data, and at most one file of data outside."""
+    """Describe a program, its mutable and named data, and at most one tensor data file."""
     folder.mkdir(parents=True, exist_ok=True)
     data = _Data(folder / "data.bin")
 

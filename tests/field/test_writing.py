@@ -24,7 +24,7 @@ from prepare import (
 from releases import Writer
 
 
-def layout_options(options: dict[str, Any]) -> list[str]:
+def plan_options(options: dict[str, Any]) -> list[str]:
     return PteLayout(**options).options()
 
 
@@ -49,7 +49,7 @@ def programs(files: Files) -> Iterator[tuple[Path, dict[str, dict[str, Any]], li
 def test_programs_are_written_as_of_a_release(writer: Writer, files: Files, outputs: Outputs) -> None:
     for program, layouts, expected in programs(files):
         for layout, file in zip(layouts.values(), expected, strict=True):
-            ours = outputs.pte(program, *writer.options(), *layout_options(layout))
+            ours = outputs.pte(program, *writer.options(), *plan_options(layout))
             assert_same_bytes(ours, file.read_bytes(), f"{program} as {file}")
 
 
@@ -59,7 +59,7 @@ def test_programs_in_json_are_written_as_of_a_release(writer: Writer, files: Fil
     assert len(models) > 5
     for model in models:
         for name, layout in LAYOUTS.items():
-            ours = outputs.pte(model / "model.json", *writer.options(), *layout_options(layout))
+            ours = outputs.pte(model / "model.json", *writer.options(), *plan_options(layout))
             assert_same_bytes(ours, (files.folder / f"{model.name}.{name}.pte").read_bytes(), f"{model} {name}")
 
 
@@ -84,7 +84,7 @@ def test_programs_stay_as_they_are_without_options(writer: Writer, files: Files,
 def test_programs_stay_of_their_writer_under_another_layout(writer: Writer, files: Files, outputs: Outputs) -> None:
     for _, layouts, (first, *others) in programs(files):
         for layout, file in zip(list(layouts.values())[1:], others, strict=True):
-            ours = outputs.pte(first, *layout_options(layout))
+            ours = outputs.pte(first, *plan_options(layout))
             assert_same_bytes(ours, file.read_bytes(), f"{first} as {file}")
 
 

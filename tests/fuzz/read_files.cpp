@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a program, a bundle or named data. Whatever they are, they are read without a
-// fault, and what is accepted, FlatBuffers' own verifier accepts too.
+// Fuzz target: any bytes as a program, a bundle, tensor data or a fat container. Whatever they are, they are
+// read without a fault, and what is accepted, FlatBuffers' own verifier accepts too.
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -13,7 +13,7 @@
 #include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 #include "etstream/program_changes.h"
-#include "etstream/program_layout.h"
+#include "etstream/program_plan.h"
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/verify.h"
@@ -38,10 +38,10 @@ bool flatbuffers_accepts(std::span<const std::uint8_t> bytes, Verify verify) {
 }
 
 /// A plan can be written, and what is written is a program, which is returned; none where it is too large.
-std::vector<std::byte> written(const etstream::Layout& layout) {
+std::vector<std::byte> written(const etstream::FilePlan& plan) {
   std::vector<std::byte> out;
-  if (layout.size > kMostWritten) return out;
-  require(etstream::write(layout, *etstream::open_memory_sink(out)).has_value(), "a plan can be written");
+  if (plan.size > kMostWritten) return out;
+  require(etstream::write(plan, *etstream::open_memory_sink(out)).has_value(), "a plan can be written");
   require(etstream::ProgramFile::open(etstream::ByteSource::memory(out)).has_value(),
           "what is written is a program");
   return out;
@@ -70,8 +70,8 @@ void change(const etstream::ProgramFile& program) {
     const auto planned = etstream::plan(program, changes, {.strict_alignment = true});
     if (!planned) continue;
     const auto bytes = written(planned->program);
-    const auto weights = planned->weights ? etstream::plan(*planned->weights) : etstream::Layout();
-    if (bytes.empty() || !planned->weights || !weights) continue;
+    const auto weights = planned->tensor_data ? etstream::plan(*planned->tensor_data) : etstream::FilePlan();
+    if (bytes.empty() || !planned->tensor_data || !weights) continue;
     const auto file = etstream::TensorDataFile::open(etstream::source_of(*weights).value());
     require(file.has_value(), "weights that are written can be read");
     const auto smaller = etstream::ProgramFile::open(etstream::ByteSource::memory(bytes));
@@ -102,8 +102,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                 [](auto& v) { return etstream::program::VerifyProgramBuffer(v); }),
             "a program that is accepted is one for FlatBuffers");
     for (const auto delegates : {etstream::DelegateData::kInline, etstream::DelegateData::kInSegments}) {
-      const auto layout = etstream::plan(*program, {.segment_alignment = 64, .delegates = delegates});
-      const auto again = layout ? written(*layout) : std::vector<std::byte>();
+      const auto plan = etstream::plan(*program, {.segment_alignment = 64, .delegates = delegates});
+      const auto again = plan ? written(*plan) : std::vector<std::byte>();
       if (again.empty()) continue;
       if (const auto difference = etstream::diff(file, etstream::ByteSource::memory(again))) {
         require(difference->same_bytes || !difference->differences.empty(), "what differs is said");
@@ -123,7 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto weights = etstream::TensorDataFile::open(file)) {
     require(flatbuffers_accepts(bytes.first(static_cast<std::size_t>(weights->flatbuffer_size())),
                                 [](auto& v) { return etstream::flat_tensor::VerifyFlatTensorBuffer(v); }),
-            "named data that is accepted is some for FlatBuffers");
+            "tensor data that is accepted is some for FlatBuffers");
     require(!findings->ok() || weights->entries().has_value(), "what verifies can be listed");
   }
   return 0;

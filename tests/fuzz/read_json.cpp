@@ -35,25 +35,25 @@ const etstream::Schema& program_schema() {
   return schema;
 }
 
-etstream::Result<etstream::Layout> pack_json(std::span<const std::byte> json) {
+etstream::Result<etstream::FilePlan> pack_json(std::span<const std::byte> json) {
   auto reader = etstream::JsonValueReader::parse(program_schema(), etstream::ByteSource::memory(json), "");
   if (!reader) return std::move(reader).error();
   return etstream::pack(program_schema(), **reader);
 }
 
-Bytes written(const etstream::Layout& layout) {
+Bytes written(const etstream::FilePlan& plan) {
   Bytes out;
-  require(etstream::write(layout, *etstream::open_memory_sink(out)));
+  require(etstream::write(plan, *etstream::open_memory_sink(out)));
   return out;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto layout = pack_json(std::as_bytes(std::span(data, size)));
+  const auto plan = pack_json(std::as_bytes(std::span(data, size)));
   // A range of a file may be of any size.
-  if (!layout || layout->size > kMostWritten) return 0;
-  const Bytes file = written(*layout);
+  if (!plan || plan->size > kMostWritten) return 0;
+  const Bytes file = written(*plan);
   const auto view =
       require(etstream::FlatbufferView::open(program_schema(), etstream::ByteSource::memory(file), "packed"));
   if (!require(etstream::find_flaws_of_layout(view)).empty()) {

@@ -56,6 +56,19 @@ class EtstreamRun(unittest.TestCase):
         # All of it is memory of the process where only larger ones are served.
         self.assertGreater(int(self.python(script, "--from", "300M").split()[0]), 200)
 
+    def test_small_objects_of_python_take_none_either(self) -> None:
+        # The first 500,000 are dropped from everywhere among the others.
+        script = """
+data = [(number, str(number)) for number in range(1_000_000)]
+print(memory("RssAnon"))
+del data[::2]
+assert all(text == str(number) and number % 2 for number, text in data)
+data += [str(number) for number in range(500_000)]
+assert data[-1] == "499999"
+"""
+        self.assertLess(int(self.python(script)), 30)
+        self.assertGreater(int(self.python(script, "--from", "2M")), 100)
+
     def test_pages_over_the_limit_are_let_go_of_and_come_back(self) -> None:
         script = """
 import time

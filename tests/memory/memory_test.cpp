@@ -187,7 +187,7 @@ std::vector<PeakMemory> lay_out(std::uint64_t size) {
   return peaks;
 }
 
-/// What named data from a checkpoint took, and reading it, and the way back.
+/// What tensor data from a checkpoint took, and reading it, and the way back.
 std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   const LargeFiles files;
   const std::string weights = files.path("out.ptd");
@@ -198,6 +198,26 @@ std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{etstream_path, "verify", weights},
         {etstream_path, "ptd", weights, "--to", "safetensors", "-o", "/dev/null"}}) {
+    peaks.push_back(run(command, size, true));
+  }
+  return peaks;
+}
+
+/// What packing two programs took, one of them twice, and reading what came of it.
+std::vector<PeakMemory> pack(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string one = files.sparse_model(size / 2);
+  const std::string other = files.sparse_model(size / 2 + kMiB);
+  const std::string fat = files.path("out.fat");
+  std::vector<PeakMemory> peaks = {run({etstream_path, "fat", "pack", "one=" + one, "other=" + other,
+                                        "again=" + one, "--align", "4096", "-o", fat},
+                                       size, true)};
+  REQUIRE(peaks[0].exit_code == 0);
+  CHECK(fs::file_size(fat) > size);
+  CHECK(fs::file_size(fat) < size + 2 * kMiB);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{etstream_path, "verify", fat},
+        {etstream_path, "fat", "extract", fat, "other", "-o", "/dev/null"}}) {
     peaks.push_back(run(command, size, true));
   }
   return peaks;
@@ -230,6 +250,10 @@ TEST_CASE("laying a program out again and verifying it takes the same for 64 MiB
 
 TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and of 16 GiB") {
   check_contract(convert_weights(kSmall), convert_weights(size_that_fits(2 * kHuge)));
+}
+
+TEST_CASE("packing and taking apart a fat container takes the same for 64 MiB and for 8 GiB") {
+  check_contract(pack(kSmall), pack(size_that_fits(kHuge)));
 }
 
 TEST_CASE("a writer that holds the payload does not pass the test") {

@@ -16,6 +16,7 @@ from pathlib import Path
 # What hides a package from CMake, and the sentence without it.
 HIDDEN = {
     "FlatBuffers": "FlatBuffers: install libflatbuffers-dev, or let CMAKE_PREFIX_PATH name where it is",
+    "fmt": "fmt: install libfmt-dev, or let CMAKE_PREFIX_PATH name where it is",
     "nlohmann_json": "nlohmann_json: install nlohmann-json3-dev, or let CMAKE_PREFIX_PATH name where it is",
     "OpenSSL": "OpenSSL: install libssl-dev, which has the static libcrypto.a, or let CMAKE_PREFIX_PATH name where it is",
     "CLI11": "CLI11: install libcli11-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_COMMAND=OFF",
@@ -46,7 +47,7 @@ def sentences(errors: str) -> set[str]:
 
 def environment_with_traps(folder: Path) -> Path:
     """What an activated environment puts first on the PATH: a flatc, and packages that are none of the system's."""
-    for name in ("FlatBuffers", "nlohmann_json", "OpenSSL", "CLI11", "doctest"):
+    for name in ("FlatBuffers", "fmt", "nlohmann_json", "OpenSSL", "CLI11", "doctest"):
         package = folder / "lib" / "cmake" / name
         package.mkdir(parents=True)
         (package / f"{name}Config.cmake").write_text(TRAP, encoding="utf-8")

@@ -61,7 +61,7 @@ class Etstream:
         return output.read_bytes()
 
     def ptd(self, inputs: Sequence[Path], output: Path, *options: str | Path) -> bytes:
-        """Write named data, or what --to says, from checkpoints; returns its bytes."""
+        """Write tensor data, or what --to says, from checkpoints; returns its bytes."""
         self._run("ptd", *inputs, "-o", output, "--no-sync", *options)
         return output.read_bytes()
 
@@ -80,7 +80,7 @@ class Etstream:
         return self._run("extract", file, "--segment", str(index), "-o", "-")
 
     def extract_tensor(self, file: Path, key: str) -> bytes:
-        """The data of this name in a file of named data."""
+        """The data of this name in a tensor data file."""
         return self._run("extract", file, "--tensor", key, "-o", "-")
 
     def flatc(self, command: str, *arguments: str | Path) -> None:

@@ -27,7 +27,7 @@ _BYTES_FOR_TASKS = 2**31
 class Task:
     """Load a program, with its methods if wanted, or run a bundle's test case if one is given.
 
-    `weights` is a file of named data for it.
+    `weights` is a tensor data file for it.
     """
 
     file: str

@@ -74,7 +74,7 @@ def serialize(manager: ExecutorchProgramManager, layout: PteLayout) -> bytes:
     return bytes(program)
 
 
-def write_layouts(manager: ExecutorchProgramManager, folder: Path, *, few: bool) -> None:
+def write_plans(manager: ExecutorchProgramManager, folder: Path, *, few: bool) -> None:
     """Write BASE.pte for each base, and the hashes of what each becomes."""
     for name, base in BASES.items():
         (folder / f"{name}.pte").write_bytes(serialize(manager, base))

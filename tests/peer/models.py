@@ -37,7 +37,7 @@ from executorch.exir import (
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir.emit import EmitterOutput
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
-from layouts import write_layouts
+from layouts import write_plans
 from transformers import (
     DeiTConfig,
     DeiTForImageClassification,
@@ -411,7 +411,7 @@ def _save(name: str, folder: Path) -> None:
         (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
     exported.manager.write_tensor_data_to_file(str(folder))
     (folder / "emitted.pickle").write_bytes(pickle.dumps(Emitted.of(exported.manager)))
-    write_layouts(exported.manager, folder, few=name in LARGE_PROGRAMS)
+    write_plans(exported.manager, folder, few=name in LARGE_PROGRAMS)
     saved = {
         method: [(case.inputs, case.outputs) for case in group]
         for method, group in exported.cases.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""GGUF files that gguf-py writes become the named data that ExecuTorch's serializer writes of the same tensors."""
+"""GGUF files that gguf-py writes become the tensor data that ExecuTorch's serializer writes of the same tensors."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ MATRIX = "linear.weight"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of named data, taken apart."""
+    """A tensor data file, taken apart."""
 
     buffers: list[bytes]
     entries: dict[str, DataEntry]
@@ -109,7 +109,7 @@ def outputs(program: Path, weights: Path | None) -> list[torch.Tensor]:
 
 
 def load_in_module(program: Path, weights: Path) -> None:
-    """By ExecuTorch's Module, as in C++, which merges all files of weights that it is given."""
+    """By ExecuTorch's Module, as in C++, which merges all tensor data files that it is given."""
     module = portable_lib._load_for_executorch(str(program), data_path=str(weights))
     module.method_meta("forward")
 
@@ -140,7 +140,7 @@ class Misfit:
 
 
 PORTABLE_MISFITS = {
-    "renamed": Misfit(lambda w: w.renamed(TABLE, "other"), "20", "'table.weight', float32 [5, 3], in a file"),
+    "renamed": Misfit(lambda w: w.renamed(TABLE, "other"), "20", "'table.weight', float32 [5, 3], in a tensor data file"),
     "dropped": Misfit(lambda w: w.without(TABLE), "20", "expected tensor 'table.weight'"),
     "retyped": Misfit(
         lambda w: w.relaid(TABLE, scalar_type=ScalarType.INT), "24", "found int32 [5, 3]"

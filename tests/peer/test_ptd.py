@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named data (.ptd) made from checkpoints is what ExecuTorch's serializer writes of the same tensors."""
+"""Tensor data (.ptd) made from checkpoints is what ExecuTorch's serializer writes of the same tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named data (.ptd) that ExecuTorch exports is read as ExecuTorch reads it."""
+"""Tensor data (.ptd) that ExecuTorch exports is read as ExecuTorch reads it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def export_with_external_blocks() -> Any:
 
 
 def save(manager: Any, folder: Path) -> None:
-    """The program and its named data, by ExecuTorch's own functions."""
+    """The program and its tensor data, by ExecuTorch's own functions."""
     folder.mkdir()
     manager.save(str(folder / "model.pte"))
     manager.write_tensor_data_to_file(str(folder))

@@ -26,7 +26,7 @@ class Slow:
 
 
 def weights(zeros: Path) -> etstream.Source:
-    """A file of weights with one large tensor, which is only planned."""
+    """A safetensors file with one large tensor, which is only planned."""
     tensor = etstream.Tensor("float32", SHAPE, zeros)
     return etstream.plan_tensor_data({"zeros": tensor}).source()
 
@@ -57,7 +57,7 @@ def main() -> None:
             elif what == "merge":
                 etstream.plan_tensor_data([checkpoint(Path(folder, name)) for name in ("a", "b")])
             else:
-                etstream.Layout.copy(etstream.Source.file(zeros, 0, WRITTEN)).write(output)
+                etstream.FilePlan.copy(etstream.Source.file(zeros, 0, WRITTEN)).write(output)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 

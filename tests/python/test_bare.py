@@ -19,7 +19,7 @@ sys.meta_path.insert(0, Blocker())
 import etstream
 
 program, cases, folder = sys.argv[1:]
-layout = etstream.bundle(program, cases, folder + "/model.bpte")
+plan = etstream.bundle(program, cases, folder + "/model.bpte")
 output = io.BytesIO()
 etstream.convert(open(folder + "/model.bpte", "rb").read(), output, format="segmented")
 bundle = etstream.BundledProgramFile(output)
@@ -30,13 +30,13 @@ tensor = etstream.Tensor("float32", [2, 3], data)
 etstream.write_tensor_data({"w": tensor}, folder + "/w.ptd")
 assert etstream.Checkpoint(folder + "/w.ptd").tensors[0].data.read() == bytes(24)
 assert etstream.inspect(program)["methods"][0]["name"] == "forward"
-etstream.rebuild_program(memoryview(open(program, "rb").read()), folder + "/model.pte", segment_alignment=64)
+etstream.rewrite_program(memoryview(open(program, "rb").read()), folder + "/model.pte", segment_alignment=64)
 assert etstream.diff(program, folder + "/model.pte")["same_content"]
 case = etstream.TestCase([tensor, 1, 2.5, True, None])
 assert [type(value).__name__ for value in case.inputs] == ["Tensor", "int", "float", "bool", "NoneType"]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    layout.write(io.BytesIO(), progress=True)
+    plan.write(io.BytesIO(), progress=True)
 assert "tqdm is not installed" in str(caught[0].message)
 try:
     etstream.TestCase([object()])

@@ -294,17 +294,17 @@ def test_every_dtype_is_compared(dtype: str) -> None:
         _core.compare(expected, etstream.Tensor(dtype, [3, 2], data))
 
 
-def write_ends(layout: etstream.Layout, path: Path) -> None:
+def write_ends(plan: etstream.FilePlan, path: Path) -> None:
     """Write the first and the last MiB of each extent; between them are zeros, which are left out."""
-    source = layout.source()
+    source = plan.source()
     with path.open("wb") as file:
-        for offset, size, _, _ in layout.extents:
+        for offset, size, _, _ in plan.extents:
             for begin in {0, max(0, size - MIB)}:
                 file.seek(offset + begin)
                 file.write(source.read(offset + begin, min(size, MIB)))
 
 
-def embedding(rows: int, weights: Path) -> etstream.Layout:
+def embedding(rows: int, weights: Path) -> etstream.FilePlan:
     """A program that looks up rows of 4 KiB in the file of its weights."""
     model, index = torch.nn.Embedding(8, 1024), torch.tensor([[0, 1, 2]])
     manager = models.to_edge(torch.export.export(model, (index,))).to_executorch()
@@ -313,7 +313,7 @@ def embedding(rows: int, weights: Path) -> etstream.Layout:
         if isinstance(value.val, ProgramTensor) and value.val.sizes == [8, 1024]:
             value.val.sizes[0] = rows
     program.constant_buffer[1].storage = etstream.Source.file(weights)
-    return adaptors.plan_program(PTEFile(program=program, mutable_data=None, named_data=None))
+    return adaptors.plan_pte_file(PTEFile(program=program, mutable_data=None, named_data=None))
 
 
 # How far a process grows, in bytes, of its own memory and at most in all, as bundles are read and run.
@@ -351,9 +351,9 @@ def test_large_bundles_take_little_memory_and_no_disk(tmp_path: Path) -> None:
     program = embedding(rows, weights)
     paths = [tmp_path / bundle_format for bundle_format in FORMATS]
     for path in paths:
-        layout = etstream.plan_bundle(program.source(), cases, format=path.name, hash=False)
-        write_ends(layout, path)
-        assert path.stat().st_size == layout.size > 1 << 30
+        plan = etstream.plan_bundle(program.source(), cases, format=path.name, hash=False)
+        write_ends(plan, path)
+        assert path.stat().st_size == plan.size > 1 << 30
     weights.unlink()
     command = [sys.executable, "-W", "ignore", "-c", MEASURE, *map(str, paths)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, cwd=tmp_path)

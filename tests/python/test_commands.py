@@ -63,7 +63,7 @@ def test_graph(command: Command, program: Path, bundle: Path) -> None:
 
 
 def test_diff(command: Command, folder: Path, program: Path, bundle: Path) -> None:
-    etstream.rebuild_program(program, other := folder / "other.pte", segment_alignment=4096)
+    etstream.rewrite_program(program, other := folder / "other.pte", segment_alignment=4096)
     found = etstream.diff(program, other)
     assert found == reported(command, "diff", program, other)
     assert found["same_content"] and not found["same_bytes"] and found["differences"]
@@ -85,11 +85,11 @@ def test_verify(command: Command, program: Path) -> None:
 def test_extract(command: Command, folder: Path, program: Path, bundle: Path, weights: Path) -> None:
     etstream.extract(bundle, output := folder / "extracted")
     assert output.read_bytes() == program.read_bytes()
-    layout = etstream.extract(bundle, output, segment=0)
+    plan = etstream.extract(bundle, output, segment=0)
     command("extract", program, "--segment", "0", "-o", folder / "segment")
-    assert output.read_bytes() == (folder / "segment").read_bytes() and layout.size == output.stat().st_size
+    assert output.read_bytes() == (folder / "segment").read_bytes() and plan.size == output.stat().st_size
     (segment,) = etstream.ProgramFile(bundle).segments
-    assert (segment.use, segment.size, segment.data.read()) == ("constants", layout.size, output.read_bytes())
+    assert (segment.use, segment.size, segment.data.read()) == ("constants", plan.size, output.read_bytes())
     assert program.read_bytes()[segment.offset :][: segment.size] == segment.data.read()
     etstream.extract(weights, output, tensor="layers.1.weight")
     assert output.read_bytes() == safetensors.numpy.load_file(weights)["layers.1.weight"].tobytes()
@@ -134,30 +134,30 @@ def test_convert(command: Command, folder: Path, bundle: Path) -> None:
     ],
     ids=str,
 )
-def test_rebuild_program(
+def test_rewrite_program(
     command: Command, folder: Path, program: Path, options: dict[str, Any], arguments: list[str]
 ) -> None:
-    plan = etstream.rebuild_program(program, output := folder / "rebuilt.pte", **options)
+    plan = etstream.rewrite_program(program, output := folder / "rewritten.pte", **options)
     command("pte", program, "-o", folder / "command.pte", *arguments)
     assert output.read_bytes() == (folder / "command.pte").read_bytes()
-    assert plan.program.size == output.stat().st_size and plan.weights is None
+    assert plan.program.size == output.stat().st_size and plan.tensor_data is None
 
 
 def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> None:
     outputs = [folder / name for name in ("lean.pte", "lean.ptd", "command.pte", "command.ptd")]
     (folder / "keys.json").write_text(json.dumps(keys := {"1": "first"}))
-    etstream.rebuild_program(program, outputs[0], constants_to=outputs[1], keys=keys)
+    etstream.rewrite_program(program, outputs[0], constants_to=outputs[1], keys=keys)
     command("pte", program, "-o", outputs[2], "--constants-to", outputs[3], "--keys", folder / "keys.json")
     content = [path.read_bytes() for path in outputs]
     assert content[:2] == content[2:] and b"first" in content[1]
     assert "first" in etstream.ProgramFile(outputs[0]).external_keys
     assert etstream.verify(outputs[0], outputs[1])
-    etstream.rebuild_program(content[0], back := io.BytesIO(), constants_from=[content[1]])
+    etstream.rewrite_program(content[0], back := io.BytesIO(), constants_from=[content[1]])
     assert etstream.ProgramFile(back).external_keys == []
     with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
-        etstream.rebuild_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
+        etstream.rewrite_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
     with pytest.raises(etstream.CorruptError, match="1 error, the first|expected"):
-        etstream.rebuild_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
+        etstream.rewrite_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
 
 
 def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
@@ -166,7 +166,7 @@ def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
             raise ArithmeticError("as planned")
 
     with pytest.raises(ArithmeticError):
-        etstream.rebuild_program(program, Full(), constants_to=tmp_path / "model.ptd")
+        etstream.rewrite_program(program, Full(), constants_to=tmp_path / "model.ptd")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,7 +179,7 @@ def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Pat
     described["segments"] = []
     schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
     assert etstream.verify(inline).warnings
-    etstream.rebuild_program(inline, extracted := folder / "extracted.pte", extract_constants=True)
+    etstream.rewrite_program(inline, extracted := folder / "extracted.pte", extract_constants=True)
     command("pte", inline, "-o", folder / "command.pte", "--extract-constants")
     assert extracted.read_bytes() == (folder / "command.pte").read_bytes() != inline.read_bytes()
 
@@ -265,10 +265,10 @@ def test_write_tensor_data(
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "rules.json").write_text(json.dumps(options.get("rules")))
-    layout = etstream.write_tensor_data(weights, output := folder / "weights.ptd", **options)
+    plan = etstream.write_tensor_data(weights, output := folder / "weights.ptd", **options)
     command("ptd", weights, "-o", "command.ptd", *arguments)
     assert output.read_bytes() == (folder / "command.ptd").read_bytes()
-    assert layout.size == output.stat().st_size
+    assert plan.size == output.stat().st_size
     assert etstream.verify(output)
 
 
@@ -343,7 +343,7 @@ def test_exact_json(command: Command, folder: Path, program: Path, leave_out_ove
     ("call", "arguments"),
     [
         (lambda path: etstream.inspect(path), ["inspect"]),
-        (lambda path: etstream.rebuild_program(path, "x"), ["pte", "-o", "x"]),
+        (lambda path: etstream.rewrite_program(path, "x"), ["pte", "-o", "x"]),
         (lambda path: etstream.convert(path, "x", format="bp08"), ["convert", "--to", "bp08", "-o", "x"]),
         (lambda path: etstream.write_tensor_data(path, "x"), ["ptd", "-o", "x"]),
         (lambda path: etstream.extract(path, "x"), ["extract", "--program", "x"]),

@@ -291,6 +291,23 @@ def test_nested_ones_end_with_the_last(folder: Path) -> None:
     del outside
 
 
+def test_small_objects_made_within_lie_there_too_and_may_be_dropped_after_it(folder: Path) -> None:
+    def make() -> list[tuple[int, str]]:
+        return [(number, str(number)) for number in range(1_000_000)]
+
+    before = anonymous()
+    with heap(folder):
+        made = make()
+        assert anonymous() - before < 32 * MIB
+        del made[::2]
+    assert all(text == str(number) for number, text in made)
+    del made
+    before = anonymous()
+    made = make()
+    assert made[-1] == (999_999, "999999")
+    assert anonymous() - before > 64 * MIB
+
+
 def test_threads_allocate_and_free_across_its_ends(folder: Path) -> None:
     ended = threading.Event()
     shared: list[np.ndarray] = []

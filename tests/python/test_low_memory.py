@@ -137,7 +137,7 @@ def exported(
 
 
 def files(manager: ExecutorchProgramManager) -> dict[str, bytes]:
-    """The program and its named data, as they are written."""
+    """The program and its tensor data, as they are written."""
     program = io.BytesIO()
     manager.write_to_file(program)
     return {"": program.getvalue(), **{name: bytes(cord) for name, cord in manager._tensor_data.items()}}

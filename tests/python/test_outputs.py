@@ -26,7 +26,7 @@ import etstream
 from etstream._progress import callback
 
 CONTENT = os.urandom((3 << 20) + 12345)
-LAYOUT = etstream.Layout.copy(CONTENT)
+LAYOUT = etstream.FilePlan.copy(CONTENT)
 
 
 class Collector:
@@ -203,26 +203,26 @@ def test_path_is_as_it_was_after_an_error(tmp_path: Path) -> None:
     source = etstream.Source(path)
     path.write_bytes(b"changed")
     with pytest.raises(etstream.CorruptError, match="changed"):
-        etstream.Layout.copy(source).write(tmp_path / "other")
+        etstream.FilePlan.copy(source).write(tmp_path / "other")
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_file_may_be_replaced_by_what_is_made_of_it(tmp_path: Path, program: Path) -> None:
     path = tmp_path / "model.pte"
     path.write_bytes(program.read_bytes())
-    etstream.rebuild_program(path, path, segment_alignment=4096)
+    etstream.rewrite_program(path, path, segment_alignment=4096)
     assert path.read_bytes() != program.read_bytes()
-    etstream.rebuild_program(path, path, segment_alignment=128)
+    etstream.rewrite_program(path, path, segment_alignment=128)
     assert path.read_bytes() == program.read_bytes()
 
 
 def test_progress_is_told_in_bytes() -> None:
     calls: list[tuple[int, int]] = []
-    layout = etstream.Layout.copy([CONTENT] * 20)
-    layout.write(io.BytesIO(), progress=lambda done, total: calls.append((done, total)))
+    plan = etstream.FilePlan.copy([CONTENT] * 20)
+    plan.write(io.BytesIO(), progress=lambda done, total: calls.append((done, total)))
     done = [call[0] for call in calls]
-    assert done == sorted(done) and done[0] == 0 and done[-1] == layout.size
-    assert {call[1] for call in calls} == {layout.size}
+    assert done == sorted(done) and done[0] == 0 and done[-1] == plan.size
+    assert {call[1] for call in calls} == {plan.size}
     assert all(after - before <= 16 << 20 for before, after in zip(done, done[1:], strict=False))
 
 
@@ -261,7 +261,7 @@ FAMILY = {
 
 def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     if kind is etstream.InvalidArgumentError:
-        etstream.rebuild_program(program, io.BytesIO(), segment_alignment=3)
+        etstream.rewrite_program(program, io.BytesIO(), segment_alignment=3)
     elif kind is etstream.CorruptError:
         etstream.ProgramFile(program.read_bytes()[:-1])
     elif kind is etstream.UnsupportedError:

@@ -66,7 +66,7 @@ def test_sftp(sftp_port: int, tmp_path: Path, content: Path) -> None:
     with system.open(remote, "wb") as file:
         file.set_pipelined(True)  # or each 32 KiB waits for the server
         forward = Forward(file)
-        etstream.Layout.copy(content).write(forward)
+        etstream.FilePlan.copy(content).write(forward)
     assert Path(remote).read_bytes() == content.read_bytes()
     assert forward.most < 16 * MIB
     with system.open(remote, "rb") as file:
@@ -128,7 +128,7 @@ def test_http(address: str, tmp_path: Path, content: Path) -> None:
         def watch(done: int, total: int) -> None:
             most[0] = max(most[0], rss_anonymous() - before)
 
-        etstream.Layout.copy(file).write(tmp_path / "copy", progress=watch)
+        etstream.FilePlan.copy(file).write(tmp_path / "copy", progress=watch)
     assert (tmp_path / "copy").read_bytes() == content.read_bytes()
     assert most[0] < 32 * MIB
 
@@ -137,7 +137,7 @@ def test_local_file_system(tmp_path: Path, content: Path, program: Path, cases: 
     system = fsspec.filesystem("file")
     with system.open(str(tmp_path / "copy"), "wb") as file:
         forward = Forward(file)
-        etstream.Layout.copy(content).write(forward)
+        etstream.FilePlan.copy(content).write(forward)
     assert (tmp_path / "copy").read_bytes() == content.read_bytes()
     assert forward.most < 4 * MIB
     with system.open(str(tmp_path / "model.bpte"), "wb") as file, system.open(str(program), "rb") as given:

@@ -74,9 +74,9 @@ def test_programs_and_named_data_are_byte_identical(name: str, base: str, model:
 def test_bundles_are_byte_identical(name: str, model: ModelByName, tmp_path: Path) -> None:
     subject = model(name)
     bundled = BundledProgram(None, suites_of(subject.cases()), str(subject.program))
-    layout = adaptors.save_bundled_program(bundled, tmp_path / "out.bpte")
+    plan = adaptors.save_bundled_program(bundled, tmp_path / "out.bpte")
     assert (tmp_path / "out.bpte").read_bytes() == subject.expected_bundle()
-    assert layout.size == len(subject.expected_bundle())
+    assert plan.size == len(subject.expected_bundle())
     adaptors.save_bundled_program(bundled, tmp_path / "segmented.bpte", format="segmented")
     assert etstream.verify(tmp_path / "segmented.bpte")
     etstream.convert(tmp_path / "segmented.bpte", tmp_path / "back.bpte", format="bp08")
@@ -173,7 +173,7 @@ def test_segments_lie_where_their_alignments_have_them(name: str, seed: int, mod
         PTEFile(copy.deepcopy(output.program), copy.deepcopy(output.mutable_data), named_data) for _ in range(2)
     )
     expected = bytes(program_serializer.serialize_pte_binary(theirs, **options))
-    assert bytes(adaptors.plan_program(ours, **options)) == expected, options
+    assert bytes(adaptors.plan_pte_file(ours, **options)) == expected, options
 
 
 def test_data_may_lie_anywhere(model: ModelByName, tmp_path: Path) -> None:
@@ -193,14 +193,14 @@ def test_data_may_lie_anywhere(model: ModelByName, tmp_path: Path) -> None:
         lambda data: torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else b"",
     ):
         program.constant_buffer = [Buffer(wrap(data)) for data in constants]
-        assert bytes(adaptors.plan_program(PTEFile(program))) == expected
+        assert bytes(adaptors.plan_pte_file(PTEFile(program))) == expected
     program.constant_buffer = []
     for data in constants:
         program.constant_buffer.append(
             Buffer(etstream.Source.file(tmp_path / "data", offset, len(data)))
         )
         offset += len(data)
-    assert bytes(adaptors.plan_program(PTEFile(program))) == expected
+    assert bytes(adaptors.plan_pte_file(PTEFile(program))) == expected
 
 
 def test_lazy_data_is_file_backed_data(tmp_path: Path) -> None:
@@ -222,12 +222,12 @@ def test_file_backed_data_lasts_as_long_as_what_was_planned(model: ModelByName, 
     for i, buffer in enumerate(program.constant_buffer):
         (tmp_path / str(i)).write_bytes(buffer.storage)
         program.constant_buffer[i] = Buffer(FileBackedData.move_from(str(tmp_path / str(i))))
-    layout = adaptors.plan_program(PTEFile(program))
+    plan = adaptors.plan_pte_file(PTEFile(program))
     program.constant_buffer.clear()
     gc.collect()
     assert list(tmp_path.iterdir())
-    assert bytes(layout) == expected
-    del layout
+    assert bytes(plan) == expected
+    del plan
     gc.collect()
     assert not list(tmp_path.iterdir())
 
@@ -237,18 +237,18 @@ def test_what_is_wrong_with_an_object_is_named(model: ModelByName) -> None:
     plan = emitted.output.program.execution_plan[0]
     plan.operators[0].name = 5
     with pytest.raises(TypeError):
-        adaptors.plan_program(PTEFile(emitted.output.program))
+        adaptors.plan_pte_file(PTEFile(emitted.output.program))
     emitted = model("two_methods").emitted()
     emitted.output.program.execution_plan[0].inputs = [1 << 40]
     with pytest.raises(etstream.InvalidArgumentError, match="ExecutionPlan.inputs: 1099511627776 does not fit"):
-        adaptors.plan_program(PTEFile(emitted.output.program))
+        adaptors.plan_pte_file(PTEFile(emitted.output.program))
     emitted.output.program.execution_plan[0].inputs = ["0"]
     with pytest.raises(etstream.InvalidArgumentError, match="ExecutionPlan.inputs: expected an integer, found str"):
-        adaptors.plan_program(PTEFile(emitted.output.program))
+        adaptors.plan_pte_file(PTEFile(emitted.output.program))
     emitted.output.program.execution_plan[0].inputs = []
     emitted.output.program.execution_plan[0].values[0].val = object()
     with pytest.raises(etstream.InvalidArgumentError, match="expected a member of KernelTypes, found object"):
-        adaptors.plan_program(PTEFile(emitted.output.program))
+        adaptors.plan_pte_file(PTEFile(emitted.output.program))
 
 
 def test_patches_reach_every_module_and_are_undone() -> None:

@@ -80,7 +80,7 @@ def path(tmp_path: Path) -> Path:
         lambda path: Trickle(),
         lambda path: [CONTENT[:100], path.open("rb"), CONTENT[:0]][::2] + [memoryview(CONTENT)[100:]],
         lambda path: etstream.Source.concatenation([CONTENT[:9], etstream.Source(path)[9:]]),
-        lambda path: etstream.Layout.copy(CONTENT).source(),
+        lambda path: etstream.FilePlan.copy(CONTENT).source(),
     ],
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -91,7 +91,7 @@ def test_source_has_the_bytes(path: Path, make: Any) -> None:
     assert source[10:20].read() == CONTENT[10:20] == source.read(10, 10)
     assert repr(source).startswith("<etstream.Source of 10240 bytes")
     output = path.with_name("copy")
-    etstream.Layout.copy(source).write(output, sync=False)
+    etstream.FilePlan.copy(source).write(output, sync=False)
     assert output.read_bytes() == CONTENT
 
 
@@ -245,13 +245,13 @@ def test_what_lies_in_place_is_kept_alive_and_let_go() -> None:
 
     held = Held(CONTENT)
     gone = weakref.ref(held)
-    layout = etstream.Layout.copy(held)
+    plan = etstream.FilePlan.copy(held)
     del held
     gc.collect()
-    assert bytes(layout) == CONTENT
+    assert bytes(plan) == CONTENT
     with pytest.raises(BufferError):
         gone().clear()  # type: ignore[union-attr]
-    del layout
+    del plan
     gc.collect()
     assert gone() is None
     storage = weakref.ref((tensor := torch.zeros(3)).untyped_storage())

@@ -146,8 +146,8 @@ def test_tensor_with_data_of_its_own_gives_it(make: Any) -> None:
     assert isinstance(value, etstream.Tensor)
     assert (value.dtype, value.sizes) == ("float32", [2, 3])
     assert value.data.read() == etstream.Source(tensor).read() == ones().numpy().tobytes()
-    layout = etstream.plan_tensor_data({"w": tensor}, format="safetensors")
-    assert bytes(layout)[-24:] == ones().numpy().tobytes()
+    plan = etstream.plan_tensor_data({"w": tensor}, format="safetensors")
+    assert bytes(plan)[-24:] == ones().numpy().tobytes()
 
 
 def test_conjugate_gives_its_own_values() -> None:

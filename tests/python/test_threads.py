@@ -61,11 +61,11 @@ def test_other_threads_run_while_bytes_move() -> None:
             steps[0] += 1
             time.sleep(0.001)
 
-    layout = etstream.Layout.copy(zeros(1024 * MIB))
+    plan = etstream.FilePlan.copy(zeros(1024 * MIB))
     counter = threading.Thread(target=count)
     counter.start()
     before, began = steps[0], time.monotonic()
-    layout.write("/dev/null")
+    plan.write("/dev/null")
     took = time.monotonic() - began
     counted = steps[0] - before
     stop.set()
@@ -74,17 +74,17 @@ def test_other_threads_run_while_bytes_move() -> None:
 
 
 def test_layout_is_written_by_threads_at_once(tmp_path: Path, program: Path, cases: Path) -> None:
-    layout = etstream.plan_bundle(program, cases, format="segmented")
+    plan = etstream.plan_bundle(program, cases, format="segmented")
     content = np.random.default_rng(0).integers(0, 256, 32 * MIB, np.uint8)
-    large = etstream.Layout.copy([content, io.BytesIO(content[:1000]), content[:1000]])
+    large = etstream.FilePlan.copy([content, io.BytesIO(content[:1000]), content[:1000]])
     expected = large.source().read()
     small = tmp_path / "expected"
-    layout.write(small)
+    plan.write(small)
 
     def write(i: int) -> None:
         large.write(tmp_path / f"large{i}", sync=False)
         for _ in range(20):
-            layout.write(tmp_path / f"small{i}", sync=False)
+            plan.write(tmp_path / f"small{i}", sync=False)
 
     threads = [threading.Thread(target=write, args=[i]) for i in range(4)]
     for thread in threads:
@@ -133,7 +133,7 @@ def mapped_file(tmp_path: Path) -> Any:
 def test_no_source_is_copied(tmp_path: Path, make: Any) -> None:
     source = make(tmp_path)
     watch = Watch()
-    etstream.Layout.copy(source).write(watch)
+    etstream.FilePlan.copy(source).write(watch)
     assert watch.most <= 4 * MIB
 
 
@@ -141,7 +141,7 @@ def test_copy_is_seen() -> None:
     """The measurement above would see one."""
     content = np.ones(64 * MIB, np.uint8)
     watch = Watch()
-    etstream.Layout.copy(content.tobytes()).write(watch)
+    etstream.FilePlan.copy(content.tobytes()).write(watch)
     assert watch.most >= 60 * MIB
 
 
@@ -149,8 +149,8 @@ def test_nothing_leaks(tmp_path: Path, program: Path, cases: Path) -> None:
     def once(i: int) -> None:
         tensor = torch.zeros(3, i % 7)
         case = etstream.TestCase([tensor, np.zeros(4), 1], [tensor])
-        layout = etstream.plan_bundle(program, [etstream.TestSuite("forward", [case])], unchecked=True)
-        layout.write(Null(), progress=lambda done, total: None)
+        plan = etstream.plan_bundle(program, [etstream.TestSuite("forward", [case])], unchecked=True)
+        plan.write(Null(), progress=lambda done, total: None)
         with pytest.raises(FileNotFoundError):
             etstream.Source("no/such/file")
 

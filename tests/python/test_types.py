@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 import etstream
 
-layout: etstream.Layout = etstream.bundle(Path("a.pte"), "cases.json", "a.bpte", format="segmented")
-size: int = layout.size + len(layout) + layout.metadata_size
-layout.write(io.BytesIO(), sync=False, progress=lambda done, total: print(done, total))
+plan: etstream.FilePlan = etstream.bundle(Path("a.pte"), "cases.json", "a.bpte", format="segmented")
+size: int = plan.size + len(plan) + plan.metadata_size
+plan.write(io.BytesIO(), sync=False, progress=lambda done, total: print(done, total))
 source: etstream.Source = etstream.Source.concatenation([b"a", etstream.Source.file("b", offset=3)])[1:]
 content: bytes = source.read(0, 1) + bytes(source)
 findings: etstream.Findings = etstream.verify("a.pte", "a.ptd")
 errors: list[str] = findings.errors
-plan: etstream.ProgramPlan = etstream.rebuild_program("a.pte", 3, constants_to="a.ptd", delegates="inline")
-weights: etstream.Layout | None = plan.weights
+rewritten: etstream.ProgramPlan = etstream.rewrite_program("a.pte", 3, constants_to="a.ptd", delegates="inline")
+weights: etstream.FilePlan | None = rewritten.tensor_data
 report: dict[str, Any] = etstream.inspect(b"", duplicates=True)
 dot: str = etstream.graph("a.pte", "forward", format="dot")
 graph: dict[str, Any] = etstream.graph("a.pte")
@@ -48,7 +48,7 @@ WRONG = """
 import etstream
 
 etstream.bundle("a", "b", "c", format="bp09")
-etstream.Layout.copy(b"").write("a", True)
+etstream.FilePlan.copy(b"").write("a", True)
 etstream.Source("a").read("b")
 number: str = etstream.Source("a").size
 etstream.graph("a", format="svg")

@@ -63,9 +63,9 @@ inline std::string lines_of(const std::vector<std::string>& messages) {
   return out;
 }
 
-inline std::string written(const Layout& layout) {
+inline std::string written(const FilePlan& plan) {
   std::vector<std::byte> out;
-  const auto done = write(layout, *open_memory_sink(out));
+  const auto done = write(plan, *open_memory_sink(out));
   REQUIRE_MESSAGE(done, done.error().message);
   return text_of(out);
 }

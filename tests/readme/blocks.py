@@ -13,7 +13,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 FENCED = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
 # A synopsis is written by the command itself; see command_page.py.
-GENERATED = re.compile(r"^<!-- etstream \w+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
+GENERATED = re.compile(r"^<!-- etstream [\w ]+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)

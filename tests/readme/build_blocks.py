@@ -40,11 +40,12 @@ BLOCKS = {
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
     "docs/python.md: import etstream": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.memory import Phases": PYTHON_BLOCKS,
     "docs/weights.md: etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights;"
-    " tests/peer/test_key_maps.py runs it on small ones",
+    " tests/peer/test_ready_made_rules.py runs it on small ones",
 }
 
 # Of the commands that users run as root, the one that installs goes to a folder.

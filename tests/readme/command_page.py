@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SECTION = re.compile(r"^<!-- (etstream \w+) -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^<!-- (etstream [\w ]+) -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
 
 def main() -> int:

@@ -26,6 +26,7 @@ COMMANDS = {
         "convert model.bpte --to segmented -o segmented.bpte --json",
         "pte model.pte --constants-to weights.ptd -o small.pte --json",
         "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
+        "fat pack program=model.pte blob=cases.json -o model.fat --json",
     ],
     "A plan": [
         "bundle model.pte --cases cases.json --dry-run --json",
@@ -41,6 +42,7 @@ COMMANDS = {
         "inspect named.ptd --json",
         "inspect model.gguf --json",
     ],
+    "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json"],
 }
@@ -95,7 +97,7 @@ def main() -> int:
         for heading, commands in COMMANDS.items():
             table, seen = dict(tables.get(heading, {})), set()
             if heading == "A plan":
-                table |= {f"weights.{field}": row for field, row in table.items() if field != "weights"}
+                table |= {f"tensor_data.{field}": row for field, row in table.items() if field != "tensor_data"}
             for command in commands:
                 done = subprocess.run([etstream, *command.split()], cwd=folder, capture_output=True, text=True, check=False)
                 problems += [f"{command}: {problem}" for problem in check(json.loads(done.stdout), "", table, seen)]

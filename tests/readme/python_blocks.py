@@ -100,6 +100,8 @@ def files_in_python() -> None:
     assert etstream.verify("model.bpte")
     names = run("docs/python.md", "plan = etstream.plan_tensor_data(", {"etstream": etstream, "x": x})
     assert names["names"] == ["linear.weight"]
+    names = run("docs/python.md", "etstream.write_fat_container(", {"etstream": etstream})
+    assert etstream.verify("model.fat") and len(names["fat"]) == 2
     bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
     assert bundle["result"], bundle["result"]
 

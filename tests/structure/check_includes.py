@@ -26,16 +26,17 @@ MAY_INCLUDE = {
     "pte": "base io flatbuffer tensor container",
     "pte/rewrite": "base io layout flatbuffer tensor container pte",
     "ptd": "base io layout flatbuffer tensor container",
+    "fat": "base io layout container",
     "bpte": "base io layout flatbuffer tensor container pte",
     "bpte/cases": "base io flatbuffer tensor bpte",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd",
     "weights/rename": "base io flatbuffer weights",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd bpte bpte/cases weights weights/rename",
-    "jobs": "base io layout tensor container pte pte/rewrite ptd bpte bpte/cases weights weights/rename report",
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename",
+    "jobs": "base io layout tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename report",
     "heap": "base io",
-    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd bpte bpte/cases weights weights/rename"
+    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
     " report jobs heap",
-    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd bpte bpte/cases weights weights/rename"
+    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
     " report jobs heap",
     "executorch": "base io tensor pte bpte",
 }
@@ -54,7 +55,7 @@ EXCEPTIONS = {
     "bpte/cases": "weights/safetensors.h",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process.
-    "python": "bpte/bundled_program_schema.h bpte/test_case_check.h flatbuffer/schema.h flatbuffer/schema_packer.h"
+    "python": "bpte/bundled_program_schema.h bpte/case_check.h flatbuffer/schema.h flatbuffer/schema_packer.h"
     " flatbuffer/value_reader.h heap/in_process_linux.h io/descriptor_posix.h pte/rewrite/payload_extraction.h",
 }
 

@@ -14,7 +14,7 @@ TREE = {
     "src/io/transfer.h": "",
     "include/etstream/program.h": "",
     "src/pte/program.cpp": "",
-    "src/pte/rewrite/program_draft.h": "",
+    "src/pte/rewrite/editable_program.h": "",
 }
 
 
@@ -28,25 +28,25 @@ class CheckIncludes(unittest.TestCase):
             return "\n".join(check_file(root, root / file))
 
     def test_a_folder_may_include_those_that_are_listed(self) -> None:
-        self.assertEqual(self.problems("src/layout/layout.cpp", '#include "io/transfer.h"'), "")
-        self.assertEqual(self.problems("src/layout/layout.cpp", '#include "etstream/sink.h"'), "")
+        self.assertEqual(self.problems("src/layout/file_plan.cpp", '#include "io/transfer.h"'), "")
+        self.assertEqual(self.problems("src/layout/file_plan.cpp", '#include "etstream/sink.h"'), "")
 
     def test_a_folder_may_not_include_others(self) -> None:
         self.assertIn("may not include", self.problems("src/base/text.h", '#include "io/transfer.h"'))
         self.assertIn("may not include", self.problems("src/base/text.h", '#include "etstream/sink.h"'))
 
     def test_a_folder_inside_another_has_a_list_of_its_own(self) -> None:
-        draft = '#include "pte/rewrite/program_draft.h"'
-        self.assertEqual(self.problems("src/weights/checkpoint.cpp", draft), "")
-        self.assertIn("may not include", self.problems("src/pte/graph.cpp", draft))
+        include = '#include "pte/rewrite/editable_program.h"'
+        self.assertEqual(self.problems("src/weights/checkpoint.cpp", include), "")
+        self.assertIn("may not include", self.problems("src/pte/graph.cpp", include))
         self.assertEqual(self.problems("src/pte/rewrite/a.cpp", '#include "etstream/program.h"'), "")
         self.assertIn("may not include", self.problems("src/heap/a.cpp", '#include "etstream/program.h"'))
 
     def test_an_exception_is_for_one_folder_and_header(self) -> None:
-        with mock.patch.dict(EXCEPTIONS, {"io": "pte/rewrite/program_draft.h"}, clear=True):
-            self.assertEqual(self.problems("src/io/a.cpp", '#include "pte/rewrite/program_draft.h"'), "")
+        with mock.patch.dict(EXCEPTIONS, {"io": "pte/rewrite/editable_program.h"}, clear=True):
+            self.assertEqual(self.problems("src/io/a.cpp", '#include "pte/rewrite/editable_program.h"'), "")
             self.assertIn("may not include", self.problems("src/io/a.cpp", '#include "etstream/program.h"'))
-            self.assertIn("may not include", self.problems("src/base/a.h", '#include "pte/rewrite/program_draft.h"'))
+            self.assertIn("may not include", self.problems("src/base/a.h", '#include "pte/rewrite/editable_program.h"'))
 
     def test_lists_say_what_is_so(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

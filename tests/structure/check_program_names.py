@@ -14,7 +14,7 @@ from pathlib import Path
 from check_messages import strings_of_cpp
 
 MODEL = "src/pte/program_fields.h"
-OF_ANOTHER_SCHEMA = {"src/pte/xnnpack_payload.cpp"}
+OF_ANOTHER_SCHEMA = {"src/pte/xnnpack_payload.cpp", "src/pte/xnnpack_verify.cpp"}
 READ = re.compile(
     r"\b(?:scalar<[^>]*>|has|string|bytes|vector|values<[^>]*>|child|member|tables|find_field|find_table)"
     r'\(\s*(?:[\w*]+,\s*)?"'

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 
 namespace etstream {
 

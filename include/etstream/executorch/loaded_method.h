@@ -40,9 +40,9 @@ class ETSTREAM_EXPORT LoadedMethod {
   [[nodiscard]] executorch::runtime::Method& method() noexcept;
 
  private:
-  struct ETSTREAM_HIDDEN Parts;
-  explicit LoadedMethod(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct ETSTREAM_HIDDEN Impl;
+  explicit LoadedMethod(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace etstream

@@ -15,8 +15,8 @@ Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) 
   std::vector<std::int32_t> sizes;
   for (const std::int64_t size : shape) {
     if (size < 0 || size > std::numeric_limits<std::int32_t>::max()) {
-      return make_error(ErrorCode::kInvalidArgument, "a dimension has size ", size,
-                        ", expected 0 to 2147483647");
+      return make_error(ErrorCode::kInvalidArgument, "a dimension has size {}, expected 0 to 2147483647",
+                        size);
     }
     sizes.push_back(static_cast<std::int32_t>(size));
   }
@@ -36,8 +36,8 @@ Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& 
     order.push_back(static_cast<std::uint8_t>(dimension));
   }
   if (order.size() == dimensions && given.size() == dimensions) return order;
-  return make_error(ErrorCode::kInvalidArgument, "dim_order is not a permutation of the tensor's ",
-                    dimensions, " dimensions");
+  return make_error(ErrorCode::kInvalidArgument,
+                    "dim_order is not a permutation of the tensor's {} dimensions", dimensions);
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& 
 Result<Tensor> TensorFiles::open(const TensorReference& reference) {
   ETSTREAM_ASSIGN(Tensor tensor, open_from_file(reference));
   if (tensor.sizes.size() > kMostDimensions) {
-    return make_error(ErrorCode::kInvalidArgument, "a tensor has ", tensor.sizes.size(),
-                      " dimensions, ExecuTorch's have at most ", kMostDimensions);
+    return make_error(ErrorCode::kInvalidArgument, "a tensor has {} dimensions, ExecuTorch's have at most {}",
+                      tensor.sizes.size(), kMostDimensions);
   }
   tensor.dim_order = contiguous_dim_order(tensor.sizes.size());
   if (reference.dim_order) {
@@ -59,7 +59,7 @@ Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
   const int kinds = reference.npy.has_value() + reference.safetensors.has_value() + reference.raw.has_value();
   if (kinds != 1) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "a tensor is given by one of npy, safetensors and raw, not by ",
+                      "a tensor is given by one of npy, safetensors and raw, not by {}",
                       kinds == 0 ? "none" : "several");
   }
   if (reference.safetensors.has_value() != reference.name.has_value()) {
@@ -88,13 +88,14 @@ Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const
   }
   const auto found = file_tensors->second.find(name);
   if (found == file_tensors->second.end()) {
-    return make_error(ErrorCode::kNotFound, path, ": there is no tensor ", quote(name), " among its ",
+    return make_error(ErrorCode::kNotFound, "{}: there is no tensor {} among its {}", path, quote(name),
                       file_tensors->second.size());
   }
   const CheckpointTensor& tensor = found->second;
   if (!tensor.layout) {
-    return make_error(ErrorCode::kUnsupported, path, ": tensor ", quote(name), " is of type ",
-                      quote(tensor.type), ", which ExecuTorch has no tensors of");
+    return make_error(ErrorCode::kUnsupported,
+                      "{}: tensor {} is of type {}, which ExecuTorch has no tensors of", path, quote(name),
+                      quote(tensor.type));
   }
   return Tensor{tensor.layout->scalar_type, tensor.layout->sizes, {}, tensor.data};
 }
@@ -102,15 +103,17 @@ Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const
 Result<Tensor> TensorFiles::open_raw(const TensorReference& reference) {
   const auto type = find_scalar_type(*reference.dtype);
   if (!type) {
-    return make_error(ErrorCode::kInvalidArgument, "unknown dtype ", quote(*reference.dtype),
-                      "; expected a name that torch uses, such as float32 or int64");
+    return make_error(ErrorCode::kInvalidArgument,
+                      "unknown dtype {}; expected a name that torch uses, such as float32 or int64",
+                      quote(*reference.dtype));
   }
   ETSTREAM_ASSIGN(auto sizes, sizes_of(std::span(*reference.shape)));
   ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(*type, sizes));
   ETSTREAM_ASSIGN(ByteSource file, open_file(*reference.raw));
   if (file.size() != expected) {
-    return make_error(ErrorCode::kInvalidArgument, file.name(), ": is ", file.size(), " bytes, expected ",
-                      expected, " for the shape and dtype given");
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{}: is {} bytes, expected {} for the shape and dtype given", file.name(), file.size(),
+                      expected);
   }
   return Tensor{*type, std::move(sizes), {}, std::move(file)};
 }

@@ -16,11 +16,11 @@ namespace {
 using Sizes = std::vector<std::optional<std::uint64_t>>;
 
 /// How long the data of each constant is, by the tensors that refer to it.
-Result<Sizes> constant_sizes(const ProgramDraft& draft, std::size_t count) {
+Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count) {
   Sizes sizes(count);
-  for (const ProgramTensor& tensor : draft.tensors) {
+  for (const ProgramTensor& tensor : editable.tensors) {
     if (!tensor.is_constant() || tensor.buffer >= count) continue;
-    ETSTREAM_ASSIGN(const pte::Tensor table, draft.program.tensor_at(tensor.position));
+    ETSTREAM_ASSIGN(const pte::Tensor table, editable.program.tensor_at(tensor.position));
     ETSTREAM_ASSIGN(const TensorLayout layout, table.layout());
     const auto bytes = byte_size(layout.scalar_type, layout.sizes);
     if (!bytes) return table.corrupt("a constant tensor", bytes.error().message);
@@ -30,8 +30,9 @@ Result<Sizes> constant_sizes(const ProgramDraft& draft, std::size_t count) {
 }
 
 /// Where each piece is in the segment: without the padding behind it, where its length is known.
-Result<void> split(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, const Sizes& sizes) {
-  const ByteSource segment = subsegments.segment ? draft.segments[*subsegments.segment].source : ByteSource();
+Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subsegments, const Sizes& sizes) {
+  const ByteSource segment =
+      subsegments.segment ? editable.segments[*subsegments.segment].source : ByteSource();
   const std::vector<std::uint64_t>& offsets = subsegments.offsets;
   std::vector<ByteSource> pieces;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -39,9 +40,9 @@ Result<void> split(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, 
     const std::uint64_t room = end < offsets[i] ? 0 : end - offsets[i];
     const std::uint64_t size = sizes[i].value_or(room);
     if (!range_fits(offsets[i], size, segment.size()) || end < offsets[i] || size > room) {
-      return draft.program.view().corrupt(
-          subsegments.position.value_or(0),
-          text("room for the ", size, " bytes of piece ", i, " in its segment"), text(room));
+      return editable.program.view().corrupt(
+          subsegments.position.value_or(0), text("room for the {} bytes of piece {} in its segment", size, i),
+          std::to_string(room));
     }
     ETSTREAM_ASSIGN(ByteSource piece, segment.slice(offsets[i], size));
     pieces.push_back(std::move(piece));
@@ -52,35 +53,36 @@ Result<void> split(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, 
 
 }  // namespace
 
-Result<void> split_constants(ProgramDraft& draft) {
-  if (draft.constants && draft.constants->pieces) return {};
-  if (!draft.constants) draft.constants.emplace();
-  ProgramDraft::Subsegments& constants = *draft.constants;
+Result<void> split_constants(EditableProgram& editable) {
+  if (editable.constants && editable.constants->pieces) return {};
+  if (!editable.constants) editable.constants.emplace();
+  EditableProgram::Subsegments& constants = *editable.constants;
   if (!constants.segment) {
-    constants.segment = static_cast<std::uint32_t>(draft.segments.size());
-    draft.segments.push_back({{}, "constants"});
-    draft.order.insert(draft.order.begin(), *constants.segment);
+    constants.segment = static_cast<std::uint32_t>(editable.segments.size());
+    editable.segments.push_back({{}, "constants"});
+    editable.order.insert(editable.order.begin(), *constants.segment);
   }
-  if (draft.inline_constants.empty() || !constants.offsets.empty()) {
-    ETSTREAM_ASSIGN(const Sizes sizes, constant_sizes(draft, constants.offsets.size()));
-    return split(draft, constants, sizes);
+  if (editable.inline_constants.empty() || !constants.offsets.empty()) {
+    ETSTREAM_ASSIGN(const Sizes sizes, constant_sizes(editable, constants.offsets.size()));
+    return split(editable, constants, sizes);
   }
   constants.pieces.emplace();
-  for (const auto& entry : draft.inline_constants) constants.pieces->push_back(entry.data);
-  draft.inline_constants.clear();
-  draft.has_same_inline_constants = false;
+  for (const auto& entry : editable.inline_constants) constants.pieces->push_back(entry.data);
+  editable.inline_constants.clear();
+  editable.has_same_inline_constants = false;
   return {};
 }
 
-Result<void> split_mutable_data(ProgramDraft& draft) {
-  for (ProgramDraft::Subsegments& subsegments : draft.mutable_data) {
+Result<void> split_mutable_data(EditableProgram& editable) {
+  for (EditableProgram::Subsegments& subsegments : editable.mutable_data) {
     if (subsegments.pieces) continue;
-    ETSTREAM_TRY(split(draft, subsegments, Sizes(subsegments.offsets.size())));
+    ETSTREAM_TRY(split(editable, subsegments, Sizes(subsegments.offsets.size())));
   }
   return {};
 }
 
-Result<void> join(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, std::uint32_t alignment) {
+Result<void> join(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
+                  std::uint32_t alignment) {
   std::vector<ByteSource> parts;
   std::uint64_t end = 0;
   subsegments.offsets.clear();
@@ -94,7 +96,7 @@ Result<void> join(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments, s
     subsegments.offsets.push_back(*begin);
     end = *next;
   }
-  ProgramDraft::Segment& segment = draft.segments[*subsegments.segment];
+  EditableProgram::Segment& segment = editable.segments[*subsegments.segment];
   ETSTREAM_ASSIGN(segment.source, ByteSource::concatenation(std::move(parts)));
   segment.offset.reset();
   return {};

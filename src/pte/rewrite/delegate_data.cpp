@@ -25,49 +25,49 @@ std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates,
 }
 
 /// Those of `delegates`' segments that nothing but delegates uses.
-std::set<std::uint32_t> own_segments(const ProgramDraft& draft,
+std::set<std::uint32_t> own_segments(const EditableProgram& editable,
                                      const std::vector<DelegateReference>& delegates) {
   std::set<std::uint32_t> out = used_by(delegates, true);
-  std::erase_if(out, [&](std::uint32_t i) { return !draft.segments[i].label.starts_with(kDelegate); });
+  std::erase_if(out, [&](std::uint32_t i) { return !editable.segments[i].label.starts_with(kDelegate); });
   return out;
 }
 
-void leave_out(ProgramDraft& draft, const std::set<std::uint32_t>& segments) {
-  std::erase_if(draft.order, [&](std::uint32_t i) { return segments.contains(i); });
+void leave_out(EditableProgram& editable, const std::set<std::uint32_t>& segments) {
+  std::erase_if(editable.order, [&](std::uint32_t i) { return segments.contains(i); });
 }
 
 }  // namespace
 
-void move_delegates_inline(ProgramDraft& draft) {
-  if (used_by(draft.delegates, true).empty()) return;
-  leave_out(draft, own_segments(draft, draft.delegates));
-  std::vector<ProgramDraft::InlineData> entries;
+void move_delegates_inline(EditableProgram& editable) {
+  if (used_by(editable.delegates, true).empty()) return;
+  leave_out(editable, own_segments(editable, editable.delegates));
+  std::vector<EditableProgram::InlineData> entries;
   std::map<std::pair<bool, std::uint32_t>, std::uint32_t> numbers;  // by where the data was
-  for (DelegateReference& reference : draft.delegates) {
+  for (DelegateReference& reference : editable.delegates) {
     const auto [number, added] = numbers.try_emplace({reference.in_segment, reference.index},
                                                      static_cast<std::uint32_t>(entries.size()));
     if (added && reference.in_segment) {
-      entries.push_back({std::nullopt, draft.segments[reference.index].source});
+      entries.push_back({std::nullopt, editable.segments[reference.index].source});
     } else if (added) {
-      entries.push_back(draft.inline_delegates[reference.index]);
+      entries.push_back(editable.inline_delegates[reference.index]);
     }
     reference.in_segment = false;
     reference.index = number->second;
   }
-  draft.inline_delegates = std::move(entries);
-  draft.has_same_inline_delegates = false;
+  editable.inline_delegates = std::move(entries);
+  editable.has_same_inline_delegates = false;
 }
 
-Result<void> move_delegates_to_segments(ProgramDraft& draft) {
-  auto insert_at = std::find_if(draft.order.begin(), draft.order.end(),
-                                [&](std::uint32_t i) { return draft.segments[i].label == "named data"; }) -
-                   draft.order.begin();
-  std::vector<ProgramDraft::InlineData> entries;
+Result<void> move_delegates_to_segments(EditableProgram& editable) {
+  auto insert_at = std::find_if(editable.order.begin(), editable.order.end(),
+                                [&](std::uint32_t i) { return editable.segments[i].label == "named data"; }) -
+                   editable.order.begin();
+  std::vector<EditableProgram::InlineData> entries;
   Deduplicator data;
   std::vector<std::uint32_t> segments;  // of the data, by its number
-  for (DelegateReference& reference : draft.delegates) {
+  for (DelegateReference& reference : editable.delegates) {
     if (reference.in_segment) continue;
-    const ProgramDraft::InlineData& entry = draft.inline_delegates[reference.index];
+    const EditableProgram::InlineData& entry = editable.inline_delegates[reference.index];
     if (entry.data.size() == 0) {
       reference.index = static_cast<std::uint32_t>(entries.size());
       entries.push_back(entry);
@@ -75,38 +75,38 @@ Result<void> move_delegates_to_segments(ProgramDraft& draft) {
     }
     ETSTREAM_ASSIGN(const auto number, data.add(entry.data));
     if (number.second) {
-      segments.push_back(static_cast<std::uint32_t>(draft.segments.size()));
-      draft.segments.push_back({entry.data, "delegate"});
-      draft.order.insert(draft.order.begin() + insert_at++, segments.back());
+      segments.push_back(static_cast<std::uint32_t>(editable.segments.size()));
+      editable.segments.push_back({entry.data, "delegate"});
+      editable.order.insert(editable.order.begin() + insert_at++, segments.back());
     }
     reference.in_segment = true;
     reference.index = segments[number.first];
   }
-  draft.inline_delegates = std::move(entries);
-  draft.has_same_inline_delegates = false;
+  editable.inline_delegates = std::move(entries);
+  editable.has_same_inline_delegates = false;
   return {};
 }
 
-void remove_delegate_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone) {
-  const auto used_segments = used_by(draft.delegates, true);
-  std::set<std::uint32_t> segments = own_segments(draft, gone);
+void remove_delegate_data(EditableProgram& editable, const std::vector<DelegateReference>& gone) {
+  const auto used_segments = used_by(editable.delegates, true);
+  std::set<std::uint32_t> segments = own_segments(editable, gone);
   std::erase_if(segments, [&](std::uint32_t i) { return used_segments.contains(i); });
-  leave_out(draft, segments);
+  leave_out(editable, segments);
 
-  const auto used = used_by(draft.delegates, false);
+  const auto used = used_by(editable.delegates, false);
   const auto used_before = used_by(gone, false);
-  std::vector<ProgramDraft::InlineData> entries;
+  std::vector<EditableProgram::InlineData> entries;
   std::vector<std::uint32_t> numbers;
-  for (std::uint32_t i = 0; i < draft.inline_delegates.size(); ++i) {
+  for (std::uint32_t i = 0; i < editable.inline_delegates.size(); ++i) {
     numbers.push_back(static_cast<std::uint32_t>(entries.size()));
-    if (used.contains(i) || !used_before.contains(i)) entries.push_back(draft.inline_delegates[i]);
+    if (used.contains(i) || !used_before.contains(i)) entries.push_back(editable.inline_delegates[i]);
   }
-  if (entries.size() == draft.inline_delegates.size()) return;
-  for (DelegateReference& reference : draft.delegates) {
+  if (entries.size() == editable.inline_delegates.size()) return;
+  for (DelegateReference& reference : editable.delegates) {
     if (!reference.in_segment) reference.index = numbers[reference.index];
   }
-  draft.inline_delegates = std::move(entries);
-  draft.has_same_inline_delegates = false;
+  editable.inline_delegates = std::move(entries);
+  editable.has_same_inline_delegates = false;
 }
 
 }  // namespace etstream

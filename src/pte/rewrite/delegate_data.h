@@ -4,19 +4,19 @@
 #pragma once
 
 #include "etstream/result.h"
-#include "pte/rewrite/program_draft.h"
+#include "pte/rewrite/editable_program.h"
 
 namespace etstream {
 
-/// All of it into the flatbuffer, in the order of the delegates; what shared a segment shares an entry.
-void move_delegates_inline(ProgramDraft& draft);
+/// Moves all of it into the flatbuffer, in the order of the delegates. Those of one segment share an entry.
+void move_delegates_inline(EditableProgram& editable);
 
-/// All of it into segments, before those of named data, but for data of no bytes; equal data into one.
+/// Moves all of it but empty data into segments, before those of named data; equal data shares a segment.
 /// Errors: those of reading the data.
-[[nodiscard]] Result<void> move_delegates_to_segments(ProgramDraft& draft);
+[[nodiscard]] Result<void> move_delegates_to_segments(EditableProgram& editable);
 
-/// Leaves out data in the flatbuffer, and segments of delegates, that no delegate of the draft refers to but
-/// one of `gone` does.
-void remove_delegate_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone);
+/// Leaves out data in the flatbuffer, and segments of delegates, that no delegate of the program refers to
+/// but one of `gone` does.
+void remove_delegate_data(EditableProgram& editable, const std::vector<DelegateReference>& gone);
 
 }  // namespace etstream

@@ -18,35 +18,35 @@ namespace {
 using TensorTest = std::function<bool(const ProgramTensor&)>;
 
 /// The numbers of the methods of these names.
-Result<std::set<std::uint32_t>> find_methods(const ProgramDraft& draft,
+Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
                                              const std::vector<std::string>& names) {
   std::set<std::uint32_t> found;
   std::set<std::string_view> wanted(names.begin(), names.end());
   std::string there;
-  ETSTREAM_ASSIGN(const auto methods, draft.program.method_names());
+  ETSTREAM_ASSIGN(const auto methods, editable.program.method_names());
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
     if (std::find(names.begin(), names.end(), methods[i]) != names.end()) found.insert(i);
     wanted.erase(methods[i]);
     there += (there.empty() ? "" : ", ") + quote(methods[i]);
   }
   if (!wanted.empty()) {
-    return make_error(ErrorCode::kNotFound, draft.program.name(), ": has no method ",
-                      quote(std::string(*wanted.begin())), ", it has ", there);
+    return make_error(ErrorCode::kNotFound, "{}: has no method {}, it has {}", editable.program.name(),
+                      quote(std::string(*wanted.begin())), there);
   }
   if (found.size() == methods.size()) {
-    return make_error(ErrorCode::kInvalidArgument, draft.program.name(), ": no method would be left of ",
-                      there);
+    return make_error(ErrorCode::kInvalidArgument, "{}: no method would be left of {}",
+                      editable.program.name(), there);
   }
   return found;
 }
 
-/// Takes from `pieces` those that `gone` tensors use and none of the draft's does, of the tensors that
+/// Takes from `pieces` those that `gone` tensors use and none of the program's does, of the tensors that
 /// `uses` them, and has the others' tensors follow.
-void remove_pieces(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments,
+void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
                    const std::vector<ProgramTensor>& gone, const TensorTest& uses) {
   std::set<std::uint32_t> used;
   std::set<std::uint32_t> unused;
-  for (const ProgramTensor& tensor : draft.tensors) {
+  for (const ProgramTensor& tensor : editable.tensors) {
     if (uses(tensor)) used.insert(tensor.buffer);
   }
   for (const ProgramTensor& tensor : gone) {
@@ -58,81 +58,82 @@ void remove_pieces(ProgramDraft& draft, ProgramDraft::Subsegments& subsegments,
     numbers.push_back(static_cast<std::uint32_t>(kept.size()));
     if (!unused.contains(i)) kept.push_back((*subsegments.pieces)[i]);
   }
-  for (std::size_t i = 0; i < draft.tensors.size(); ++i) {
-    ProgramTensor& tensor = draft.tensors[i];
+  for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
+    ProgramTensor& tensor = editable.tensors[i];
     if (!uses(tensor) || tensor.buffer >= numbers.size() || numbers[tensor.buffer] == tensor.buffer) continue;
     tensor.buffer = numbers[tensor.buffer];
-    draft.changed_tensors.insert(i);
+    editable.changed_tensors.insert(i);
   }
   subsegments.pieces = std::move(kept);
 }
 
 /// Only a placeholder is left of it, which ExecuTorch does not write.
-void remove_mutable_data(ProgramDraft& draft) {
-  std::erase(draft.order, *draft.mutable_data.front().segment);
-  draft.mutable_data.clear();
-  draft.has_same_mutable_data = false;
+void remove_mutable_data(EditableProgram& editable) {
+  std::erase(editable.order, *editable.mutable_data.front().segment);
+  editable.mutable_data.clear();
+  editable.has_same_mutable_data = false;
 }
 
-Result<void> remove_tensor_data(ProgramDraft& draft, const std::vector<ProgramTensor>& gone) {
+Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<ProgramTensor>& gone) {
   const auto any = [&](const TensorTest& test) { return std::any_of(gone.begin(), gone.end(), test); };
   const auto is_constant = [](const ProgramTensor& tensor) { return tensor.is_constant(); };
   const auto has_state = [](const ProgramTensor& tensor) { return tensor.has_initial_state(); };
   if (any(is_constant)) {
-    ETSTREAM_TRY(split_constants(draft));
-    remove_pieces(draft, *draft.constants, gone, is_constant);
+    ETSTREAM_TRY(split_constants(editable));
+    remove_pieces(editable, *editable.constants, gone, is_constant);
   }
   // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
-  if (any(has_state) && draft.mutable_data.size() == 1 && draft.mutable_data.front().segment) {
-    ETSTREAM_TRY(split_mutable_data(draft));
-    remove_pieces(draft, draft.mutable_data.front(), gone, has_state);
-    if (draft.mutable_data.front().pieces->size() <= 1) remove_mutable_data(draft);
+  if (any(has_state) && editable.mutable_data.size() == 1 && editable.mutable_data.front().segment) {
+    ETSTREAM_TRY(split_mutable_data(editable));
+    remove_pieces(editable, editable.mutable_data.front(), gone, has_state);
+    if (editable.mutable_data.front().pieces->size() <= 1) remove_mutable_data(editable);
   }
   return {};
 }
 
 /// The keys of named data that the data of these delegates holds.
-Result<std::set<std::string>> keys_in(const ProgramDraft& draft,
+Result<std::set<std::string>> keys_in(const EditableProgram& editable,
                                       const std::vector<DelegateReference>& delegates,
                                       const std::set<std::string>& keys) {
   std::set<std::string> found;
   std::set<std::pair<bool, std::uint32_t>> read;
   for (const DelegateReference& reference : delegates) {
     if (!read.insert({reference.in_segment, reference.index}).second) continue;
-    const ByteSource& data = reference.in_segment ? draft.segments[reference.index].source
-                                                  : draft.inline_delegates[reference.index].data;
+    const ByteSource& data = reference.in_segment ? editable.segments[reference.index].source
+                                                  : editable.inline_delegates[reference.index].data;
     ETSTREAM_TRY(find_keys(data, keys, found));
   }
   return found;
 }
 
 /// Backends ask for named data by keys that their delegates' data holds.
-Result<void> remove_named_data(ProgramDraft& draft, const std::vector<DelegateReference>& gone) {
+Result<void> remove_named_data(EditableProgram& editable, const std::vector<DelegateReference>& gone) {
   std::set<std::string> keys;
-  for (const ProgramDraft::NamedData& named : draft.named_data) keys.insert(named.key);
+  for (const EditableProgram::NamedData& named : editable.named_data) keys.insert(named.key);
   if (keys.empty()) return {};
-  ETSTREAM_ASSIGN(std::set<std::string> unused, keys_in(draft, gone, keys));
-  ETSTREAM_ASSIGN(const std::set<std::string> used, keys_in(draft, draft.delegates, unused));
+  ETSTREAM_ASSIGN(std::set<std::string> unused, keys_in(editable, gone, keys));
+  ETSTREAM_ASSIGN(const std::set<std::string> used, keys_in(editable, editable.delegates, unused));
   for (const std::string& key : used) unused.erase(key);
-  for (const ProgramTensor& tensor : draft.tensors) unused.erase(tensor.name);
+  for (const ProgramTensor& tensor : editable.tensors) unused.erase(tensor.name);
   if (unused.empty()) return {};
   std::set<std::uint32_t> kept_segments;
   std::set<std::uint32_t> gone_segments;
-  for (const ProgramDraft::NamedData& named : draft.named_data) {
+  for (const EditableProgram::NamedData& named : editable.named_data) {
     (unused.contains(named.key) ? gone_segments : kept_segments).insert(named.segment);
   }
-  std::erase_if(draft.named_data, [&](const auto& named) { return unused.contains(named.key); });
-  std::erase_if(draft.order, [&](std::uint32_t i) {
-    return gone_segments.contains(i) && !kept_segments.contains(i) && draft.segments[i].label == "named data";
+  std::erase_if(editable.named_data, [&](const auto& named) { return unused.contains(named.key); });
+  std::erase_if(editable.order, [&](std::uint32_t i) {
+    return gone_segments.contains(i) && !kept_segments.contains(i) &&
+           editable.segments[i].label == "named data";
   });
-  draft.has_same_named_data = false;
+  editable.has_same_named_data = false;
   return {};
 }
 
 }  // namespace
 
-Result<void> drop_methods(ProgramDraft& draft, const std::vector<std::string>& names) {
-  ETSTREAM_ASSIGN(const auto dropped, find_methods(draft, names));
+Result<void> drop_methods(EditableProgram& editable, const std::vector<std::string>& names) {
+  ETSTREAM_ASSIGN(const auto dropped, find_methods(editable, names));
   const auto take_out = [&](auto& all) {
     const auto is_kept = [&](const auto& one) { return !dropped.contains(one.method); };
     const auto first_gone = std::stable_partition(all.begin(), all.end(), is_kept);
@@ -141,22 +142,22 @@ Result<void> drop_methods(ProgramDraft& draft, const std::vector<std::string>& n
     return gone;
   };
   std::vector<std::uint64_t> kept;
-  for (std::uint32_t i = 0; i < draft.methods.size(); ++i) {
-    if (!dropped.contains(i)) kept.push_back(draft.methods[i]);
+  for (std::uint32_t i = 0; i < editable.methods.size(); ++i) {
+    if (!dropped.contains(i)) kept.push_back(editable.methods[i]);
   }
-  draft.methods = std::move(kept);
-  draft.has_all_methods = false;
+  editable.methods = std::move(kept);
+  editable.has_all_methods = false;
   // Of a constant that none but they use only their tensors say how long it is.
   const auto is_gone = [&](const ProgramTensor& tensor) { return dropped.contains(tensor.method); };
-  if (std::any_of(draft.tensors.begin(), draft.tensors.end(),
+  if (std::any_of(editable.tensors.begin(), editable.tensors.end(),
                   [&](const ProgramTensor& tensor) { return is_gone(tensor) && tensor.is_constant(); })) {
-    ETSTREAM_TRY(split_constants(draft));
+    ETSTREAM_TRY(split_constants(editable));
   }
-  const std::vector<ProgramTensor> gone_tensors = take_out(draft.tensors);
-  const std::vector<DelegateReference> gone_delegates = take_out(draft.delegates);
-  ETSTREAM_TRY(remove_tensor_data(draft, gone_tensors));
-  ETSTREAM_TRY(remove_named_data(draft, gone_delegates));
-  remove_delegate_data(draft, gone_delegates);
+  const std::vector<ProgramTensor> gone_tensors = take_out(editable.tensors);
+  const std::vector<DelegateReference> gone_delegates = take_out(editable.delegates);
+  ETSTREAM_TRY(remove_tensor_data(editable, gone_tensors));
+  ETSTREAM_TRY(remove_named_data(editable, gone_delegates));
+  remove_delegate_data(editable, gone_delegates);
   return {};
 }
 

@@ -58,8 +58,9 @@ class PayloadExtractor final : public ValueReader {
         ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
       }
       if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      return make_error(ErrorCode::kInvalidArgument, name, ": segments[", i, "]: expected data of ",
-                        *sizes_[i], " bytes as its size says, found ", data.size(),
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{}: segments[{}]: expected data of {} bytes as its size says, found {}{}", name, i,
+                        *sizes_[i], data.size(),
                         has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
     }
     return {};
@@ -106,9 +107,9 @@ Result<ProgramDescription> describe_program(const Schema& schema, ValueReader& v
                                             const ProgramFile* segments_from, const std::string& name) {
   ProgramDescription out;
   PayloadExtractor extractor(schema, values, out);
-  ETSTREAM_ASSIGN(const Layout layout, pack(schema, extractor));
+  ETSTREAM_ASSIGN(const FilePlan plan, pack(schema, extractor));
   ETSTREAM_TRY(extractor.complete_segments(segments_from, name));
-  ETSTREAM_ASSIGN(out.metadata, source_of(layout));
+  ETSTREAM_ASSIGN(out.metadata, source_of(plan));
   return out;
 }
 

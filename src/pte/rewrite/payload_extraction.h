@@ -17,9 +17,9 @@ namespace etstream {
 /// The schema of programs, in which segments have their data with them, and may say what it is aligned to.
 [[nodiscard]] Result<Schema> with_segment_data(Schema schema);
 
-/// What `values`, which go by such a schema, describe. Segments without data have that of `segments_from`, by
-/// their index, unless it is null. `name` is what messages call the values. Errors: those of pack();
-/// kInvalidArgument for a segment without data, or with data of another size than it says.
+/// Reads a description from `values`, which go by such a schema. Segments without data have that of
+/// `segments_from`, by their index, unless it is null. `name` is what messages call the values. Errors: those
+/// of pack(); kInvalidArgument for a segment without data, or with data of another size than it says.
 [[nodiscard]] Result<ProgramDescription> describe_program(const Schema& schema, ValueReader& values,
                                                           const ProgramFile* segments_from,
                                                           const std::string& name);

@@ -1,36 +1,63 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program_changes.h"
 
+#include <string_view>
+
+#include "base/text.h"
 #include "base/try.h"
+#include "flatbuffer/json_reader.h"
 #include "pte/rewrite/dropped_methods.h"
+#include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
-#include "pte/rewrite/program_draft.h"
 #include "pte/rewrite/program_planner.h"
 
 namespace etstream {
+
+Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& json) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  if (json.size() > kMost) {
+    return make_error(ErrorCode::kTooLarge, "{}: expected at most {} bytes, found {}", json.name(), kMost,
+                      json.size());
+  }
+  std::map<std::string, std::string> out;
+  ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+    return reader.members([&](std::string_view key) -> Result<void> {
+      const JsonTape::Value value = reader.take();
+      if (value.kind != JsonReader::Kind::kString) {
+        return reader.error(text("{}: expected a string, found {}", quote(key), name_of(value.kind)));
+      }
+      out[std::string(key)] = value.string;
+      return {};
+    });
+  }));
+  return out;
+}
+
 Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& changes,
-                         const ProgramLayoutOptions& options) {
+                         const ProgramPlanOptions& options,
+                         const std::optional<ProgramPlanOptions>& written_with) {
   return without_exceptions([&]() -> Result<ProgramPlan> {
     ProgramPlan out;
-    if (changes.empty()) {
-      ETSTREAM_ASSIGN(out.program, plan(program, options));
+    if (changes.empty() && options.empty()) {
+      out.program = plan_copy(program.file(), "program");
       return out;
     }
     if (changes.constants_out && !changes.constants_in.empty()) {
       return Error{ErrorCode::kInvalidArgument, "constants can't be moved out and in at once"};
     }
     ETSTREAM_TRY(check(options));
-    ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(program));
-    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(draft));
-    draft.has_stack_traces = !changes.drop_stack_traces;
-    if (!changes.drop_methods.empty()) ETSTREAM_TRY(drop_methods(draft, changes.drop_methods));
-    ETSTREAM_TRY(move_constants_in(draft, changes.constants_in));
+    ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
+    ETSTREAM_ASSIGN(const ProgramStyle observed,
+                    written_with ? with_options({}, *written_with) : observe_style(editable));
+    editable.has_stack_traces = !changes.drop_stack_traces;
+    if (!changes.drop_methods.empty()) ETSTREAM_TRY(drop_methods(editable, changes.drop_methods));
+    ETSTREAM_TRY(move_constants_in(editable, changes.constants_in));
     if (changes.constants_out) {
-      ETSTREAM_ASSIGN(out.weights, move_constants_out(draft, *changes.constants_out));
-      out.weights->segment_alignment =
+      ETSTREAM_ASSIGN(out.tensor_data, move_constants_out(editable, *changes.constants_out));
+      out.tensor_data->segment_alignment =
           default_segment_alignment(options.as_of.value_or(observed.writer.release));
     }
-    ETSTREAM_ASSIGN(out.program, lay_out(std::move(draft), observed, options));
+    ETSTREAM_ASSIGN(out.program, lay_out(std::move(editable), observed, options));
     return out;
   });
 }

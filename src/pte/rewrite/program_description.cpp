@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program_description.h"
 
-#include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "layout/alignment.h"
 #include "pte/rewrite/constant_segment.h"
-#include "pte/rewrite/program_draft.h"
+#include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/program_planner.h"
 
 namespace etstream {
@@ -13,31 +13,29 @@ namespace {
 
 Result<void> check_count(std::string_view what, std::size_t given, std::size_t in_metadata) {
   if (given == in_metadata) return {};
-  return make_error(ErrorCode::kInvalidArgument, "program: expected ", in_metadata, " of ", what,
-                    " as in its metadata, found ", given);
+  return make_error(ErrorCode::kInvalidArgument, "program: expected {} of {} as in its metadata, found {}",
+                    in_metadata, what, given);
 }
 
-Result<std::vector<DraftSource>> sources_of(const std::vector<ProgramDescription::Segment>& segments) {
-  std::vector<DraftSource> sources;
+Result<std::vector<SegmentSource>> sources_of(const std::vector<ProgramDescription::Segment>& segments) {
+  std::vector<SegmentSource> sources;
   for (const ProgramDescription::Segment& segment : segments) {
-    if (!is_power_of_two(segment.alignment) || segment.alignment > kMostSegmentAlignment) {
-      return make_error(ErrorCode::kInvalidArgument, "program: segment ", sources.size(), ": alignment ",
-                        segment.alignment, ": expected a power of two from 1 to ", kMostSegmentAlignment);
-    }
+    const std::string what = text("program: segment {}: alignment", sources.size());
+    ETSTREAM_TRY(check_alignment(what, segment.alignment, kMostSegmentAlignment));
     sources.push_back({segment.data, segment.alignment, std::nullopt});
   }
   return sources;
 }
 
 /// The data that is not in the metadata.
-void set_data(std::vector<ProgramDraft::InlineData>& entries, const std::vector<ByteSource>& data) {
+void set_data(std::vector<EditableProgram::InlineData>& entries, const std::vector<ByteSource>& data) {
   for (std::size_t i = 0; i < entries.size(); ++i) entries[i].data = data[i];
 }
 
 }  // namespace
 
-Result<Layout> plan(const ProgramDescription& program, const ProgramLayoutOptions& options) {
-  return without_exceptions([&]() -> Result<Layout> {
+Result<FilePlan> plan(const ProgramDescription& program, const ProgramPlanOptions& options) {
+  return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_TRY(check(options));
     ETSTREAM_ASSIGN(auto schema, program.schema.schema());
     ExtendedHeader none;
@@ -47,17 +45,17 @@ Result<Layout> plan(const ProgramDescription& program, const ProgramLayoutOption
     ETSTREAM_ASSIGN(const auto segments, model->segment_tables());
     ETSTREAM_TRY(check_count(model->fields().root.segments.name(), program.segments.size(), segments.size()));
     ETSTREAM_ASSIGN(const auto sources, sources_of(program.segments));
-    ETSTREAM_ASSIGN(ProgramDraft draft, read_draft(*model, sources));
-    ETSTREAM_TRY(check_count("constants", program.constants.size(), draft.inline_constants.size()));
-    set_data(draft.inline_constants, program.constants);
+    ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(*model, sources));
+    ETSTREAM_TRY(check_count("constants", program.constants.size(), editable.inline_constants.size()));
+    set_data(editable.inline_constants, program.constants);
     ETSTREAM_TRY(
-        check_count("data of delegates", program.delegate_data.size(), draft.inline_delegates.size()));
-    set_data(draft.inline_delegates, program.delegate_data);
-    draft.has_same_inline_delegates = false;
-    if (!draft.inline_constants.empty()) ETSTREAM_TRY(split_constants(draft));
-    ProgramLayoutOptions wanted = options;
+        check_count("data of delegates", program.delegate_data.size(), editable.inline_delegates.size()));
+    set_data(editable.inline_delegates, program.delegate_data);
+    editable.has_same_inline_delegates = false;
+    if (!editable.inline_constants.empty()) ETSTREAM_TRY(split_constants(editable));
+    ProgramPlanOptions wanted = options;
     if (!wanted.delegates) wanted.delegates = DelegateData::kInSegments;
-    return lay_out(std::move(draft), {}, wanted);
+    return lay_out(std::move(editable), {}, wanted);
   });
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From a draft of a program to its layout: alignments, places of segments, the flatbuffer around them.
+// From an editable program to the plan of its file: alignments, places of segments, the flatbuffer around
+// them.
 #pragma once
 
 #include <cstdint>
 
 #include "container/extended_header.h"
-#include "etstream/layout.h"
-#include "etstream/program_layout.h"
+#include "etstream/file_plan.h"
+#include "etstream/program_plan.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
-#include "pte/rewrite/program_draft.h"
+#include "pte/rewrite/editable_program.h"
 
 namespace etstream {
 
@@ -32,24 +33,27 @@ struct ProgramStyle {
   WriterVersion writer = {};
 };
 
-/// What the program was written with that `draft` is of, unchanged, as far as it shows that. What it does not
-/// show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default. Errors:
-/// those of reading.
-[[nodiscard]] Result<ProgramStyle> observe_style(const ProgramDraft& draft);
+/// What the program was written with, from `editable` before any change, as far as it shows. What it does
+/// not show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default.
+/// Errors: those of reading.
+[[nodiscard]] Result<ProgramStyle> observe_style(const EditableProgram& editable);
+
+/// `style` with what the options ask for in place of it.
+[[nodiscard]] ProgramStyle with_options(ProgramStyle style, const ProgramPlanOptions& options);
 
 /// Error: kInvalidArgument for an alignment that is none.
-[[nodiscard]] Result<void> check(const ProgramLayoutOptions& options);
+[[nodiscard]] Result<void> check(const ProgramPlanOptions& options);
 
-/// The layout of `draft`, with these options in place of what was `observed`. Errors: see plan().
-[[nodiscard]] Result<Layout> lay_out(ProgramDraft draft, const ProgramStyle& observed,
-                                     const ProgramLayoutOptions& options);
+/// The plan of `editable`, with these options in place of what was `observed`. Errors: see plan().
+[[nodiscard]] Result<FilePlan> lay_out(EditableProgram editable, const ProgramStyle& observed,
+                                       const ProgramPlanOptions& options);
 
 /// The flatbuffer of a program in this style, with room for an extended header where `has_header`. `values`
 /// are of `program`. Errors: those of pack().
-[[nodiscard]] Result<Layout> pack_program(const pte::Program& program, ValueReader& values,
-                                          const ProgramStyle& style, bool has_header);
+[[nodiscard]] Result<FilePlan> pack_program(const pte::Program& program, ValueReader& values,
+                                            const ProgramStyle& style, bool has_header);
 
-/// Has `flatbuffer`, which pack_program() made with room for it, hold `header`.
-void put_header(Layout& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style);
+/// Writes `header` into the room that pack_program() left for it in `flatbuffer`.
+void put_header(FilePlan& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style);
 
 }  // namespace etstream

@@ -46,7 +46,7 @@ Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_del
          style.header *= 2) {
       for (const WriterVersion& writer : kWriters) {
         style.writer = writer;
-        ETSTREAM_ASSIGN(Layout flatbuffer, pack_program(program, values, style, has_header));
+        ETSTREAM_ASSIGN(FilePlan flatbuffer, pack_program(program, values, style, has_header));
         if (has_header) put_header(flatbuffer, program.header(), style);
         ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, program.view().file()));
         if (same) {
@@ -63,10 +63,10 @@ Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_del
 /// Constant tensors lie at multiples of what they are aligned to, which the header is padded to at least.
 /// Where there is no telling why it is padded, because there is one tensor or none, delegates are taken to be
 /// the reason if they are aligned so.
-void observe_tensors(const ProgramDraft& draft, ProgramStyle& out) {
+void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
   std::uint64_t bits = 0;  // of all offsets
-  if (draft.constants) {
-    for (const std::uint64_t offset : draft.constants->offsets) bits |= offset;
+  if (editable.constants) {
+    for (const std::uint64_t offset : editable.constants->offsets) bits |= offset;
   }
   if (bits == 0) {
     out.header_is_for_tensors = out.header != out.delegates && out.header > ExtendedHeader::kSize;
@@ -97,12 +97,12 @@ std::uint32_t observed_segment_alignment(const ExtendedHeader& header, std::span
 
 }  // namespace
 
-Result<ProgramStyle> observe_style(const ProgramDraft& draft) {
+Result<ProgramStyle> observe_style(const EditableProgram& editable) {
   ProgramStyle out;
-  ETSTREAM_TRY(observe_flatbuffer(draft.program, !draft.inline_delegates.empty(), out));
-  observe_tensors(draft, out);
-  ETSTREAM_ASSIGN(const auto segments, draft.program.segments());
-  out.segments = observed_segment_alignment(draft.program.header(), segments, out.segments);
+  ETSTREAM_TRY(observe_flatbuffer(editable.program, !editable.inline_delegates.empty(), out));
+  observe_tensors(editable, out);
+  ETSTREAM_ASSIGN(const auto segments, editable.program.segments());
+  out.segments = observed_segment_alignment(editable.program.header(), segments, out.segments);
   return out;
 }
 

@@ -25,8 +25,9 @@ Result<FieldValue> ReleaseFields::field(ValueNode node, std::size_t table, std::
   if (newer == newer_.end()) return value;
   const auto* scalar = std::get_if<ScalarValue>(&value);
   if (std::holds_alternative<AbsentValue>(value) || (scalar && scalar->bits == 0)) return value;
-  return make_error(ErrorCode::kInvalidArgument, "the program has a value for ", newer->full_name(),
-                    ", which ExecuTorch ", name_of(release_), " does not know");
+  return make_error(ErrorCode::kInvalidArgument,
+                    "the program has a value for {}, which ExecuTorch {} does not know", newer->full_name(),
+                    name_of(release_));
 }
 
 }  // namespace etstream

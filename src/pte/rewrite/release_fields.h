@@ -12,8 +12,8 @@
 
 namespace etstream {
 
-/// Gives a program's values as `values` does, which outlives it. Error, of field(): kInvalidArgument for one
-/// that is not its default in a field that came after `release`.
+/// Passes on the values of `values`, which outlives it. field() refuses a value other than the default in a
+/// field that came after `release`, with kInvalidArgument.
 class ReleaseFields final : public ValueReader {
  public:
   ReleaseFields(const pte::ProgramFields& fields, ValueReader& values, ExecutorchRelease release);

@@ -3,7 +3,7 @@
 
 A *source* is where bytes lie: a path, a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the
 CPU of any dtype; never copied), a readable and seekable binary file, a Source, or a list of such. An *output* is a
-path, an open descriptor, or an object with write(); see Layout.write(). Functions may be called from several
+path, an open descriptor, or an object with write(); see FilePlan.write(). Functions may be called from several
 threads at once.
 """
 
@@ -14,9 +14,11 @@ from etstream._core import (
     BundledProgramFile,
     Checkpoint,
     CheckpointTensor,
+    FatContainerFile,
+    FatPayload,
+    FilePlan,
     Findings,
     FlatbufferText,
-    Layout,
     ProgramFile,
     Segment,
     Source,
@@ -35,8 +37,9 @@ from etstream._errors import (
     TooLargeError,
     UnsupportedError,
 )
+from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
-from etstream._programs import ProgramPlan, extract, plan_program, rebuild_program
+from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import diff, graph, inspect, verify
 from etstream._weights import plan_tensor_data, write_tensor_data
 
@@ -47,11 +50,13 @@ __all__ = [
     "CorruptError",
     "Error",
     "ExactJson",
+    "FatContainerFile",
+    "FatPayload",
+    "FilePlan",
     "Findings",
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
-    "Layout",
     "NotFoundError",
     "OutOfMemoryError",
     "ProgramFile",
@@ -71,11 +76,13 @@ __all__ = [
     "graph",
     "inspect",
     "plan_bundle",
+    "plan_fat_container",
     "plan_program",
     "plan_tensor_data",
     "read_test_cases",
-    "rebuild_program",
+    "rewrite_program",
     "verify",
+    "write_fat_container",
     "write_tensor_data",
 ]
 

@@ -38,7 +38,7 @@ def plan_bundle(
     unchecked: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
-) -> _core.Layout:
+) -> _core.FilePlan:
     """The plan of a bundle (.bpte) of a program and test cases for its methods.
 
     Args:
@@ -94,23 +94,24 @@ def bundle(
     flatbuffers: str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
-) -> _core.Layout:
-    """Bundles a program with test cases: plans it as plan_bundle() does, and writes it as Layout.write() does.
+) -> _core.FilePlan:
+    """Bundles a program with test cases: plans it as plan_bundle() does, and writes it as FilePlan.write() does.
 
     Returns the plan, whose size is that of the file.
     """
-    layout = plan_bundle(
-        program,
-        cases,
-        format=format,
-        hash=hash,
-        program_alignment=program_alignment,
-        unchecked=unchecked,
-        as_of=as_of,
-        flatbuffers=flatbuffers,
-    )
-    layout.write(output, sync=sync, progress=progress)
-    return layout
+    with _core.Inputs():
+        plan = plan_bundle(
+            program,
+            cases,
+            format=format,
+            hash=hash,
+            program_alignment=program_alignment,
+            unchecked=unchecked,
+            as_of=as_of,
+            flatbuffers=flatbuffers,
+        )
+        plan.write(output, sync=sync, progress=progress)
+    return plan
 
 
 def convert(
@@ -121,18 +122,19 @@ def convert(
     hash: bool = True,
     sync: bool = True,
     progress: Progress | bool | None = None,
-) -> _core.Layout:
+) -> _core.FilePlan:
     """Writes a bundle in another format, without loss: there and back gives the original bytes.
 
     Args:
         bundle: a source: all of a .bpte file, of either format.
-        output: see Layout.write().
+        output: see FilePlan.write().
         format, hash: see plan_bundle().
 
     Raises:
         CorruptError: the bundle is damaged.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
-    layout = _core.BundledProgramFile(bundle).plan_as(format, hash)
-    layout.write(output, sync=sync, progress=progress)
-    return layout
+    with _core.Inputs(bundle):
+        plan = _core.BundledProgramFile(bundle).plan_as(format, hash)
+        plan.write(output, sync=sync, progress=progress)
+    return plan

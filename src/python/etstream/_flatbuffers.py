@@ -31,7 +31,7 @@ class ExactJson:
 
     def plan(
         self, json: Any, *, folder: str | os.PathLike[str] | None = None, order: Order = "flatc"
-    ) -> _core.Layout:
+    ) -> _core.FilePlan:
         """The plan of the flatbuffer that JSON describes.
 
         Args:
@@ -59,11 +59,12 @@ class ExactJson:
         order: Order = "flatc",
         sync: bool = True,
         progress: Progress | bool | None = None,
-    ) -> _core.Layout:
-        """Writes the flatbuffer that JSON describes: plans it as plan() does, and writes it as Layout.write() does."""
-        layout = self.plan(json, folder=folder, order=order)
-        layout.write(output, sync=sync, progress=progress)
-        return layout
+    ) -> _core.FilePlan:
+        """Writes the flatbuffer that JSON describes: plans it as plan() does, and writes it as FilePlan.write() does."""
+        with _core.Inputs():
+            plan = self.plan(json, folder=folder, order=order)
+            plan.write(output, sync=sync, progress=progress)
+        return plan
 
     def decompile(
         self,
@@ -82,7 +83,7 @@ class ExactJson:
 
         Args:
             file: a source.
-            output: where the JSON goes; see Layout.write().
+            output: where the JSON goes; see FilePlan.write().
             compact: without white space.
             defaults: show scalars that have their defaults too.
             identifier: the file has the schema's identifier; False also takes others.
@@ -95,17 +96,18 @@ class ExactJson:
         """
         if file_name is None:
             file_name = _name_from(output, file)
-        self._schema.decompile(
-            file,
-            output,
-            compact=compact,
-            defaults=defaults,
-            identifier=identifier,
-            size_prefixed=size_prefixed,
-            leave_out_over=leave_out_over,
-            file_name=file_name,
-            sync=sync,
-        )
+        with _core.Inputs():
+            self._schema.decompile(
+                file,
+                output,
+                compact=compact,
+                defaults=defaults,
+                identifier=identifier,
+                size_prefixed=size_prefixed,
+                leave_out_over=leave_out_over,
+                file_name=file_name,
+                sync=sync,
+            )
 
 
 def _name_from(output: Any, file: Any) -> str:

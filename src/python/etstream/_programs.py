@@ -14,10 +14,10 @@ from etstream._writers import installed_flatbuffers
 
 
 class ProgramPlan(NamedTuple):
-    """The plan of a program, and of the weights that go with it where constants are moved out."""
+    """The plan of a program, and of the tensor data that goes with it where constants are moved out."""
 
-    program: _core.Layout
-    weights: _core.Layout | None
+    program: _core.FilePlan
+    tensor_data: _core.FilePlan | None
 
 
 def plan_program(
@@ -60,7 +60,7 @@ def plan_program(
             of the installed one.
         drop_methods: the names of those to leave out, with the data that only they use.
         strip_stack_traces: leave out where instructions come from in the model's source.
-        constants_out: move constants and named data into a file of weights, which is planned too.
+        constants_out: move constants and named data into a tensor data file, which is planned too.
         keys: under which they go there: by a constant's SHA-256, in hexadecimal, or its number, in decimal.
             The others go by their tensors' fully qualified names, or by their SHA-256.
         constants_from: sources: .ptd files that constants and named data are moved in from.
@@ -80,7 +80,7 @@ def plan_program(
         raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
-    layout = _core.ProgramLayoutOptions(
+    options = _core.ProgramPlanOptions(
         segment_alignment=segment_alignment,
         constant_tensor_alignment=constant_tensor_alignment,
         delegate_alignment=delegate_alignment,
@@ -90,9 +90,9 @@ def plan_program(
         as_of=as_of,
         flatbuffers=flatbuffers,
     )
-    planned = _core.plan_changed_program(
+    planned = _core.plan_program(
         program,
-        layout,
+        options,
         drop_methods=_names("drop_methods", drop_methods),
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_out,
@@ -106,7 +106,7 @@ def plan_program(
     return ProgramPlan(*planned)
 
 
-def rebuild_program(
+def rewrite_program(
     program: Any,
     output: Any,
     *,
@@ -129,10 +129,11 @@ def rebuild_program(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> ProgramPlan:
-    """Writes a program again, or from JSON: plans it as plan_program() does, and writes it as Layout.write() does.
+    """Writes a program again, or from JSON: plans it as plan_program() does, and writes it as FilePlan.write() does.
 
     Args:
-        output: where the program goes, which may be the path that it comes from; see Layout.write().
+        output: where the program goes, which may be the path that it comes from, but no other input's; see
+            FilePlan.write().
         constants_to: an output too: constants and named data are moved out into this .ptd file. It is there
             before the program is, and neither is where the other can't be written.
         progress: is called with the bytes of both files.
@@ -141,29 +142,30 @@ def rebuild_program(
     """
     if constants_to is not None and _are_one_file(constants_to, output):
         raise InvalidArgumentError(f"two outputs are to be {os.fspath(output)!r}; give each a name of its own")
-    plan = plan_program(
-        program,
-        segment_alignment=segment_alignment,
-        constant_tensor_alignment=constant_tensor_alignment,
-        delegate_alignment=delegate_alignment,
-        delegates=delegates,
-        strict_alignment=strict_alignment,
-        extract_constants=extract_constants,
-        as_of=as_of,
-        flatbuffers=flatbuffers,
-        drop_methods=drop_methods,
-        strip_stack_traces=strip_stack_traces,
-        constants_out=constants_to is not None,
-        keys=keys,
-        constants_from=constants_from,
-        folder=folder,
-        schema=schema,
-        segments_from=segments_from,
-    )
-    files: list[tuple[_core.Layout, object]] = [(plan.program, output)]
-    if plan.weights is not None:
-        files.insert(0, (plan.weights, constants_to))
-    _core.write_layouts(files, sync=sync, progress=progress)
+    with _core.Inputs(program):
+        plan = plan_program(
+            program,
+            segment_alignment=segment_alignment,
+            constant_tensor_alignment=constant_tensor_alignment,
+            delegate_alignment=delegate_alignment,
+            delegates=delegates,
+            strict_alignment=strict_alignment,
+            extract_constants=extract_constants,
+            as_of=as_of,
+            flatbuffers=flatbuffers,
+            drop_methods=drop_methods,
+            strip_stack_traces=strip_stack_traces,
+            constants_out=constants_to is not None,
+            keys=keys,
+            constants_from=constants_from,
+            folder=folder,
+            schema=schema,
+            segments_from=segments_from,
+        )
+        files: list[tuple[_core.FilePlan, object]] = [(plan.program, output)]
+        if plan.tensor_data is not None:
+            files.insert(0, (plan.tensor_data, constants_to))
+        _core.write_plans(files, sync=sync, progress=progress)
     return plan
 
 
@@ -175,13 +177,13 @@ def extract(
     tensor: str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
-) -> _core.Layout:
+) -> _core.FilePlan:
     """Writes a part of a file: the program of a bundle, or a segment, or a tensor's data.
 
     Args:
-        file: a source: a bundle (.bpte); for a segment also a program (.pte). For a tensor a path: of any
-            file of weights, as for write_tensor_data().
-        output: see Layout.write().
+        file: a source: a bundle (.bpte); for a segment also a program (.pte). For a tensor the path of any
+            checkpoint, as for write_tensor_data().
+        output: see FilePlan.write().
         segment: the index of a segment of the program.
         tensor: the name of a tensor.
 
@@ -195,9 +197,10 @@ def extract(
     """
     if segment is not None and tensor is not None:
         raise InvalidArgumentError("a segment or a tensor is written to an output, not both")
-    layout = _core.Layout.copy(_part_of(file, segment, tensor))
-    layout.write(output, sync=sync, progress=progress)
-    return layout
+    with _core.Inputs():
+        plan = _core.FilePlan.copy(_part_of(file, segment, tensor))
+        plan.write(output, sync=sync, progress=progress)
+    return plan
 
 
 def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights: named data (.ptd) from checkpoints, and checkpoints from it."""
+"""Weights: tensor data (.ptd) from checkpoints, and checkpoints from it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def plan_tensor_data(
     allow_opaque: bool = False,
     segment_alignment: int | None = None,
     as_of: str | None = None,
-) -> _core.Layout:
-    """The plan of a file of weights: named data (.ptd) that programs ask for, or a safetensors file.
+) -> _core.FilePlan:
+    """The plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
 
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
-            (model.safetensors.index.json), a GGUF file, a program (.pte) or named data (.ptd); a Checkpoint;
+            (model.safetensors.index.json), a GGUF file, a program (.pte) or tensor data (.ptd); a Checkpoint;
             a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a state_dict,
             in place where they are contiguous); or a list of such, whose tensors of one name must be equal.
         format: "ptd", or "safetensors", byte for byte as its own library writes it.
@@ -90,25 +90,26 @@ def write_tensor_data(
     as_of: str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
-) -> _core.Layout:
-    """Writes a file of weights: plans it as plan_tensor_data() does, and writes it as Layout.write() does.
+) -> _core.FilePlan:
+    """Writes weights: plans them as plan_tensor_data() does, and writes them as FilePlan.write() does.
 
     Returns the plan, whose size is that of the file.
     """
-    layout = plan_tensor_data(
-        inputs,
-        format=format,
-        rules=rules,
-        head_dim=head_dim,
-        only=only,
-        dtype=dtype,
-        share_equal=share_equal,
-        allow_opaque=allow_opaque,
-        segment_alignment=segment_alignment,
-        as_of=as_of,
-    )
-    layout.write(output, sync=sync, progress=progress)
-    return layout
+    with _core.Inputs(inputs):
+        plan = plan_tensor_data(
+            inputs,
+            format=format,
+            rules=rules,
+            head_dim=head_dim,
+            only=only,
+            dtype=dtype,
+            share_equal=share_equal,
+            allow_opaque=allow_opaque,
+            segment_alignment=segment_alignment,
+            as_of=as_of,
+        )
+        plan.write(output, sync=sync, progress=progress)
+    return plan
 
 
 def checkpoint_of(given: Any) -> _core.Checkpoint:

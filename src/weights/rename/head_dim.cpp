@@ -4,65 +4,31 @@
 #include <string_view>
 
 #include "base/try.h"
-#include "flatbuffer/json_stream.h"
+#include "flatbuffer/json_reader.h"
 
 namespace etstream {
-namespace {
-
-/// Takes three numbers of the outermost object.
-class HeadDimHandler final : public JsonHandler {
- public:
-  Result<void> on(const JsonEvent& event) override {
-    switch (event.kind) {
-      case JsonEvent::Kind::kBeginObject:
-      case JsonEvent::Kind::kBeginArray:
-        ++depth_;
-        break;
-      case JsonEvent::Kind::kEndObject:
-      case JsonEvent::Kind::kEndArray:
-        --depth_;
-        break;
-      case JsonEvent::Kind::kKey:
-        number_ = depth_ == 1 ? find(event.string) : nullptr;
-        return {};
-      case JsonEvent::Kind::kInteger:
-        if (number_ && event.integer > 0 && event.integer <= INT32_MAX) {
-          *number_ = static_cast<std::uint32_t>(event.integer);
-        }
-        break;
-      default:
-        break;
-    }
-    number_ = nullptr;
-    return {};
-  }
-
-  std::optional<std::uint32_t> head_dim() const {
-    if (head_dim_ != 0) return head_dim_;
-    if (heads_ == 0 || hidden_size_ % heads_ != 0 || hidden_size_ == 0) return std::nullopt;
-    return hidden_size_ / heads_;
-  }
-
- private:
-  std::uint32_t* find(std::string_view key) {
-    if (key == "head_dim") return &head_dim_;
-    if (key == "hidden_size") return &hidden_size_;
-    return key == "num_attention_heads" ? &heads_ : nullptr;
-  }
-
-  int depth_ = 0;
-  std::uint32_t* number_ = nullptr;  // that the last key was of
-  std::uint32_t head_dim_ = 0;
-  std::uint32_t hidden_size_ = 0;
-  std::uint32_t heads_ = 0;
-};
-
-}  // namespace
 
 Result<std::optional<std::uint32_t>> read_head_dim(const ByteSource& config) {
-  HeadDimHandler handler;
-  ETSTREAM_TRY(parse_json(config, handler));
-  return handler.head_dim();
+  std::uint32_t head_dim = 0;
+  std::uint32_t hidden_size = 0;
+  std::uint32_t heads = 0;
+  ETSTREAM_TRY(read_json(config, ErrorCode::kCorrupt, [&](JsonReader& json) -> Result<void> {
+    if (json.next().kind != JsonReader::Kind::kObject) return {};
+    return json.members([&](std::string_view key) -> Result<void> {
+      const JsonTape::Value value = json.take();
+      if (value.kind != JsonReader::Kind::kInteger || value.integer <= 0 || value.integer > INT32_MAX) {
+        return {};
+      }
+      const auto number = static_cast<std::uint32_t>(value.integer);
+      if (key == "head_dim") head_dim = number;
+      if (key == "hidden_size") hidden_size = number;
+      if (key == "num_attention_heads") heads = number;
+      return {};
+    });
+  }));
+  if (head_dim != 0) return std::optional(head_dim);
+  if (heads == 0 || hidden_size == 0 || hidden_size % heads != 0) return std::optional<std::uint32_t>();
+  return std::optional(hidden_size / heads);
 }
 
 }  // namespace etstream

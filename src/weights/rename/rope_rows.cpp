@@ -22,6 +22,7 @@ class RopeRows final : public ByteStorage {
   std::uint64_t size() const noexcept override { return rows_.size(); }
   std::string name() const override { return rows_.name(); }
   Result<void> check_unchanged() const override { return rows_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return rows_.lies_in(file); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::uint64_t together = std::min<std::uint64_t>(out.size() + 2 * row_, kMostAtOnce);

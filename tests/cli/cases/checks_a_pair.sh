@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A program and the files of named data that it is to run with.
+# A program and the tensor data files that it is to run with.
 etstream pte model.pte --constants-to weights.ptd -o small.pte 2>/dev/null
 etstream bundle small.pte --cases cases.json -o small.bpte >/dev/null
 try etstream verify small.pte

@@ -19,6 +19,13 @@ cmp a.mdl b.mdl && echo "the same again"
 try etstream compile --exact --python-order model.fbs folder/b.json -o c.mdl
 cmp -s a.mdl c.mdl || echo "another order"
 
+echo "--- a schema that FlatBuffers' parser refuses"
+echo 'table N {} table T { n: [ubyte] (nested_flatbuffer: "N"); d: [ubyte] (force_align: 64); } root_type T;' >t.fbs
+echo '{"d": [1]}' >t.json
+try etstream compile --exact t.fbs t.json -o ./
+try etstream compile t.fbs t.json -o t.bin
+wc -c <t.bin
+
 echo "--- what is refused"
 echo '{"parts": [{"nam": "a"}]}' >wrong.json
 try etstream compile --exact model.fbs wrong.json -o wrong.mdl

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "etstream/bundled_program.h"
-#include "etstream/test_cases.h"
+#include "etstream/case_files.h"
 #include "etstream/version.h"
 
 int main(int argc, char** argv) {

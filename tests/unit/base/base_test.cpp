@@ -76,9 +76,9 @@ TEST_CASE("padding is the least that aligns") {
 
 TEST_CASE("text puts strings and numbers together") {
   const std::string path = "m.pte";
-  CHECK(text("at offset ", 8, " of ", path, ", ", kLargest, std::string_view(" bytes")) ==
+  CHECK(text("at offset {} of {}, {}{}", 8, path, kLargest, std::string_view(" bytes")) ==
         "at offset 8 of m.pte, 18446744073709551615 bytes");
-  CHECK(text(-1) == "-1");
+  CHECK(text("{}", -1) == "-1");
 }
 
 TEST_CASE("a quoted word shows its control bytes") {

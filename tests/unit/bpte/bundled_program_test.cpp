@@ -32,28 +32,28 @@ BundledProgram bundle_of(std::vector<Value> inputs, ByteSource program = ByteSou
 }
 
 /// What plans take here for programs are zeros: bundled_program_check_test.cpp is about those checks.
-Result<Layout> try_plan(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
+Result<FilePlan> try_plan(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
   return plan(bundle, {.program_alignment = program_alignment, .unchecked = true});
 }
 
-Layout plan_of(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
-  auto layout = try_plan(bundle, program_alignment);
-  REQUIRE_MESSAGE(layout, layout.error().message);
-  return std::move(layout).value();
+FilePlan plan_of(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
+  auto plan = try_plan(bundle, program_alignment);
+  REQUIRE_MESSAGE(plan, plan.error().message);
+  return std::move(plan).value();
 }
 
-std::string written(const Layout& layout) {
+std::string written(const FilePlan& plan) {
   std::vector<std::byte> out;
-  const auto done = write(layout, *open_memory_sink(out));
+  const auto done = write(plan, *open_memory_sink(out));
   REQUIRE_MESSAGE(done, done.error().message);
   return text_of(out);
 }
 
-const Extent& program_extent(const Layout& layout) {
-  const auto found = std::find_if(layout.extents.begin(), layout.extents.end(), [&](const Extent& extent) {
-    return layout.label(extent) == "BundledProgram.program";
+const Extent& program_extent(const FilePlan& plan) {
+  const auto found = std::find_if(plan.extents.begin(), plan.extents.end(), [&](const Extent& extent) {
+    return plan.label(extent) == "BundledProgram.program";
   });
-  REQUIRE(found != layout.extents.end());
+  REQUIRE(found != plan.extents.end());
   return *found;
 }
 
@@ -66,35 +66,35 @@ TEST_CASE("a plan's extents follow each other from the start to the end of the f
   const std::string data = patterned(1000);
   const auto tensor = tensor_of(ScalarType::kUInt8, {1000}, source_of(data));
   const BundledProgram bundle = bundle_of({tensor, std::int64_t{3}, tensor, true}, ByteSource::zeros(12'345));
-  const Layout layout = plan_of(bundle);
+  const FilePlan plan = plan_of(bundle);
   std::uint64_t offset = 0;
   std::uint64_t payload = 0;
-  for (const Extent& extent : layout.extents) {
-    CAPTURE(layout.label(extent));
+  for (const Extent& extent : plan.extents) {
+    CAPTURE(plan.label(extent));
     CHECK(extent.offset == offset);
     CHECK(extent.size() > 0);
     CHECK(extent.offset % extent.alignment == 0);
     offset += extent.size();
-    if (layout.label(extent) != "metadata") payload += extent.size();
+    if (plan.label(extent) != "metadata") payload += extent.size();
   }
-  CHECK(offset == layout.size);
+  CHECK(offset == plan.size);
   CHECK(payload == 2 * 1000 + 12'345);
-  CHECK(layout.payload_size == payload);
-  CHECK(layout.metadata_size == layout.size - payload);
-  CHECK(written(layout).size() == layout.size);
+  CHECK(plan.payload_size == payload);
+  CHECK(plan.metadata_size == plan.size - payload);
+  CHECK(written(plan).size() == plan.size);
 }
 
 TEST_CASE("the file has its identifier, and payloads where the plan says") {
   const std::string data = patterned(64);
   const BundledProgram bundle = bundle_of({tensor_of(ScalarType::kFloat32, {4, 4}, source_of(data))});
-  const Layout layout = plan_of(bundle);
-  const std::string file = written(layout);
+  const FilePlan plan = plan_of(bundle);
+  const std::string file = written(plan);
   CHECK(file.substr(4, 4) == "BP08");
-  for (const Extent& extent : layout.extents) {
+  for (const Extent& extent : plan.extents) {
     CHECK(file.substr(extent.offset, extent.size()) == text_of(extent.source));
-    if (layout.label(extent) == "Tensor.data") CHECK(extent.offset % 16 == 0);
+    if (plan.label(extent) == "Tensor.data") CHECK(extent.offset % 16 == 0);
   }
-  const std::size_t length_at = program_extent(layout).offset - 4;
+  const std::size_t length_at = program_extent(plan).offset - 4;
   CHECK(file.substr(length_at, 4) == std::string("\x64\0\0\0", 4));
 }
 
@@ -103,11 +103,11 @@ TEST_CASE("the program starts at a multiple of the alignment asked for") {
   CHECK(program_extent(plan_of(bundle)).offset % 32 == 0);
   for (std::uint32_t alignment = 1; alignment <= 65536; alignment *= 2) {
     CAPTURE(alignment);
-    const Layout layout = plan_of(bundle, alignment);
-    CHECK(program_extent(layout).offset % alignment == 0);
-    CHECK(program_extent(layout).alignment == alignment);
-    CHECK(layout.size < 5000 + 2 * 65536 + 1000);
-    CHECK(written(layout).size() == layout.size);
+    const FilePlan plan = plan_of(bundle, alignment);
+    CHECK(program_extent(plan).offset % alignment == 0);
+    CHECK(program_extent(plan).alignment == alignment);
+    CHECK(plan.size < 5000 + 2 * 65536 + 1000);
+    CHECK(written(plan).size() == plan.size);
   }
 }
 

@@ -60,10 +60,10 @@ std::vector<RealFile> real_files() {
   return out;
 }
 
-std::string written(const Result<Layout>& layout) {
-  REQUIRE_MESSAGE(layout, layout.error().message);
+std::string written(const Result<FilePlan>& plan) {
+  REQUIRE_MESSAGE(plan, plan.error().message);
   std::vector<std::byte> out;
-  REQUIRE(write(*layout, *open_memory_sink(out)));
+  REQUIRE(write(*plan, *open_memory_sink(out)));
   return text_of(out);
 }
 

@@ -43,13 +43,13 @@ class SpellingHandler final : public JsonHandler {
       case Kind::kKey:
         spelled_ += '"' + std::string(event.string) + "\":";
         break;
-      case Kind::kBeginObject:
+      case Kind::kObject:
         spelled_ += '{';
         break;
       case Kind::kEndObject:
         spelled_ += '}';
         break;
-      case Kind::kBeginArray:
+      case Kind::kArray:
         spelled_ += '[';
         break;
       case Kind::kEndArray:
@@ -126,9 +126,9 @@ TEST_CASE("every kind of event has a name for messages") {
       {Kind::kDouble, "a number with point or exponent"},
       {Kind::kString, "a string"},
       {Kind::kKey, "a key"},
-      {Kind::kBeginObject, "an object"},
+      {Kind::kObject, "an object"},
       {Kind::kEndObject, "the end of the object"},
-      {Kind::kBeginArray, "an array"},
+      {Kind::kArray, "an array"},
       {Kind::kEndArray, "the end of the array"},
   };
   for (const auto& entry : names) CHECK(name_of(entry.first) == entry.second);

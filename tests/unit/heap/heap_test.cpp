@@ -163,7 +163,7 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
 
 /// Whether most pages behind it are in memory. A few may be in any case: the kernel has them in groups.
 bool is_in_memory(unsigned char* block, std::size_t size) {
-  std::vector<unsigned char> pages(size / kPage);
+  std::vector<unsigned char> pages(size / page_size());
   REQUIRE(::mincore(block, size, pages.data()) == 0);
   const auto count =
       std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
@@ -233,6 +233,19 @@ TEST_CASE("pages that are let go of are read again") {
     is_same &= block[at] == static_cast<unsigned char>(at >> 12);
   CHECK(is_same);
   heap->release(block);
+}
+
+TEST_CASE("pages of small blocks are the last to be let go of") {
+  const auto heap = open_heap();
+  std::vector<unsigned char*> blocks{allocate(*heap, kMiB), allocate(*heap, 32 * kMiB)};
+  while (blocks.size() < 33) blocks.push_back(allocate(*heap, kMiB));
+  for (unsigned char* const block : blocks) std::memset(block, 1, heap->usable_size(block));
+  CHECK(heap->page_out(24 * kMiB) >= 24 * kMiB);
+  const std::uint64_t left = heap->resident_bytes();
+  CHECK(left >= 32 * kMiB);
+  CHECK(heap->page_out(left) > 24 * kMiB);
+  CHECK(heap->resident_bytes() < 16 * kMiB);
+  for (unsigned char* const block : blocks) heap->release(block);
 }
 
 /// What the child's exit code is.

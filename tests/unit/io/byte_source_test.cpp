@@ -94,7 +94,7 @@ TEST_CASE("a range that is not inside is an error that names the range") {
       {0, 11}, {10, 1}, {11, 0}, {5, 6}, {kLargest, 1}, {1, kLargest}, {kLargest, kLargest}};
   for (const Range& range : outside) {
     const std::string spelled =
-        text("bytes ", range.offset, " to ", range.offset, " + ", range.size, " are not inside its 10 bytes");
+        text("bytes {} to {} + {} are not inside its 10 bytes", range.offset, range.offset, range.size);
     CHECK(error_of(whole.slice(range.offset, range.size)) == exactly("kInvalidArgument: memory: " + spelled));
   }
   CHECK(whole.slice(10, 0).value().size() == 0);

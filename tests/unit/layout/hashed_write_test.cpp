@@ -19,20 +19,20 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// The sources, and the hashes of `ranges` behind them.
-Layout hashed_layout(std::vector<ByteSource> sources, std::vector<Trailer::Range> ranges) {
-  Layout layout;
-  layout.labels = {"part"};
+FilePlan hashed_plan(std::vector<ByteSource> sources, std::vector<Trailer::Range> ranges) {
+  FilePlan plan;
+  plan.labels = {"part"};
   sources.push_back(ByteSource::zeros(ranges.size() * sizeof(ContentHash)));
   for (ByteSource& source : sources) {
     const std::uint64_t size = source.size();
-    layout.extents.push_back({layout.size, 1, 0, std::move(source)});
-    layout.size += size;
+    plan.extents.push_back({plan.size, 1, 0, std::move(source)});
+    plan.size += size;
   }
-  layout.trailer = Trailer{std::move(ranges), [](std::span<const ContentHash> hashes) {
-                             const auto bytes = std::as_bytes(hashes);
-                             return std::vector<std::byte>(bytes.begin(), bytes.end());
-                           }};
-  return layout;
+  plan.trailer = Trailer{std::move(ranges), [](std::span<const ContentHash> hashes) {
+                           const auto bytes = std::as_bytes(hashes);
+                           return std::vector<std::byte>(bytes.begin(), bytes.end());
+                         }};
+  return plan;
 }
 
 std::string hash_of(std::string_view bytes) {
@@ -44,17 +44,17 @@ std::string hash_of(std::string_view bytes) {
 
 TEST_CASE("the hashes of what was written end the file, also of what took several steps") {
   const std::string payload = patterned(33 * kMiB + 5);
-  const Layout layout = hashed_layout({source_of("meta"), source_of(payload)},
-                                      {{0, 4}, {0, 10}, {4, payload.size()}, {16 * kMiB, 17 * kMiB}});
+  const FilePlan plan = hashed_plan({source_of("meta"), source_of(payload)},
+                                    {{0, 4}, {0, 10}, {4, payload.size()}, {16 * kMiB, 17 * kMiB}});
   const std::string expected = "meta" + payload;
   for (int i = 0; i < 2; ++i) {
     std::vector<std::byte> out;
-    REQUIRE(write(layout, *open_memory_sink(out)));
+    REQUIRE(write(plan, *open_memory_sink(out)));
     const std::string written = text_of(out);
-    REQUIRE(written.size() == layout.size);
+    REQUIRE(written.size() == plan.size);
     CHECK((written.substr(0, expected.size()) == expected));
     std::string hashes;
-    for (const auto& range : layout.trailer->hashed) {
+    for (const auto& range : plan.trailer->hashed) {
       hashes += hash_of(std::string_view(expected).substr(range.offset, range.size));
     }
     CHECK(written.substr(expected.size()) == hashes);
@@ -64,11 +64,11 @@ TEST_CASE("the hashes of what was written end the file, also of what took severa
 TEST_CASE("a trailer of another size than planned is an error, and the destination is untouched") {
   const TemporaryFolder folder;
   put_file(folder / "out", "before");
-  Layout layout = hashed_layout({source_of("meta")}, {{0, 4}});
-  layout.trailer->bytes = [](std::span<const ContentHash>) { return std::vector<std::byte>(17); };
+  FilePlan plan = hashed_plan({source_of("meta")}, {{0, 4}});
+  plan.trailer->bytes = [](std::span<const ContentHash>) { return std::vector<std::byte>(17); };
   const auto sink = open_file_sink(folder / "out");
   REQUIRE(sink);
-  CHECK(error_of(write(layout, **sink)) ==
+  CHECK(error_of(write(plan, **sink)) ==
         exactly("kInvalidArgument: the trailer has 17 bytes, planned were 16"));
   CHECK(content_of(folder / "out") == "before");
 }
@@ -89,9 +89,9 @@ class RereadingSink final : public Sink {
 
 TEST_CASE("a sink that reads twice what is hashed is an error, not another hash") {
   RereadingSink sink;
-  CHECK(error_of(write(hashed_layout({source_of("meta")}, {{0, 4}}), sink)) ==
+  CHECK(error_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) ==
         containing("what is hashed is read once and in order"));
-  CHECK(code_of(write(hashed_layout({source_of("meta")}, {{0, 4}}), sink)) == "kInvalidArgument");
+  CHECK(code_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) == "kInvalidArgument");
 }
 
 TEST_CASE("a large source is forgotten when it is hashed too") {
@@ -99,7 +99,7 @@ TEST_CASE("a large source is forgotten when it is hashed too") {
   const auto recording = std::make_shared<RecordingStorage>(3 * kMiB);
   const auto sink = open_file_sink(folder / "out");
   REQUIRE(sink);
-  REQUIRE(write(hashed_layout({ByteSource(recording)}, {{0, 3 * kMiB}}), **sink));
+  REQUIRE(write(hashed_plan({ByteSource(recording)}, {{0, 3 * kMiB}}), **sink));
   CHECK(recording->forgotten() == recording->read());
 }
 

@@ -18,16 +18,16 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kStep = 16 * kMiB;  // at most between two calls of the progress function
 
-Layout layout_of(std::vector<ByteSource> sources) {
-  Layout layout;
+FilePlan plan_of(std::vector<ByteSource> sources) {
+  FilePlan plan;
   for (ByteSource& source : sources) {
     const std::uint64_t size = source.size();
-    layout.extents.push_back({layout.size, 1, 0, std::move(source)});
-    layout.size += size;
+    plan.extents.push_back({plan.size, 1, 0, std::move(source)});
+    plan.size += size;
   }
-  layout.labels = {"part"};
-  layout.payload_size = layout.size;
-  return layout;
+  plan.labels = {"part"};
+  plan.payload_size = plan.size;
+  return plan;
 }
 
 /// Notes what is asked of it; fails at the call that it is told to fail at.
@@ -59,25 +59,24 @@ class JournalSink final : public Sink {
   std::string journal_;
 };
 
-TEST_CASE("a layout is written front to back and committed") {
+TEST_CASE("a plan is written front to back and committed") {
   std::vector<std::byte> out;
   const auto sink = open_memory_sink(out);
-  REQUIRE(
-      write(layout_of({source_of("meta"), ByteSource::zeros(2), ByteSource(), source_of("data")}), *sink));
+  REQUIRE(write(plan_of({source_of("meta"), ByteSource::zeros(2), ByteSource(), source_of("data")}), *sink));
   CHECK(text_of(out) == std::string("meta\0\0data", 10));
 }
 
 TEST_CASE("the sink hears the size first and commit once, last") {
   JournalSink sink;
-  REQUIRE(write(layout_of({source_of("meta"), ByteSource::zeros(kStep + 1)}), sink));
+  REQUIRE(write(plan_of({source_of("meta"), ByteSource::zeros(kStep + 1)}), sink));
   CHECK(sink.journal() == "reserve 16777221; append 4; append 16777216; append 1; commit 0; ");
   JournalSink empty;
-  REQUIRE(write(Layout(), empty));
+  REQUIRE(write(FilePlan(), empty));
   CHECK(empty.journal() == "reserve 0; commit 0; ");
 }
 
 TEST_CASE("the sink's error ends the writing and is passed on") {
-  const Layout layout = layout_of({source_of("meta"), source_of("data")});
+  const FilePlan plan = plan_of({source_of("meta"), source_of("data")});
   struct Row {
     std::string failing;
     std::string journal;
@@ -88,7 +87,7 @@ TEST_CASE("the sink's error ends the writing and is passed on") {
   for (const Row& row : rows) {
     CAPTURE(row.failing);
     JournalSink sink(row.failing);
-    CHECK(error_of(write(layout, sink)) == exactly("kIo: cannot " + row.failing));
+    CHECK(error_of(write(plan, sink)) == exactly("kIo: cannot " + row.failing));
     CHECK(sink.journal() == row.journal);
   }
 }
@@ -97,7 +96,7 @@ TEST_CASE("what a sink shares is skipped, and only the rest appended") {
   JournalSink sink;
   sink.smallest_shared = 10'000;
   REQUIRE(
-      write(layout_of({source_of("meta"), ByteSource::zeros(2 * kStep + 1), ByteSource::zeros(8192)}), sink));
+      write(plan_of({source_of("meta"), ByteSource::zeros(2 * kStep + 1), ByteSource::zeros(8192)}), sink));
   CHECK(sink.journal() ==
         "share 4 + 33554432; reserve 33562629; append 4; skip 33554432; append 1; append 8192; commit 0; ");
 }
@@ -106,13 +105,13 @@ TEST_CASE(
     "what is shared is hashed like what is copied, with progress, and an error in it ends the writing") {
   const std::string payload = patterned(800 * 4096);
   const auto hashed = [&](Sink& sink, ByteSource source, const Progress& progress = {}) {
-    Layout layout = layout_of({std::move(source), ByteSource::zeros(16)});
+    FilePlan plan = plan_of({std::move(source), ByteSource::zeros(16)});
     ContentHash hash{};
-    layout.trailer = Trailer{{{0, payload.size()}}, [&hash](std::span<const ContentHash> hashes) {
-                               hash = hashes[0];
-                               return std::vector<std::byte>(16);
-                             }};
-    const auto written = write(layout, sink, progress);
+    plan.trailer = Trailer{{{0, payload.size()}}, [&hash](std::span<const ContentHash> hashes) {
+                             hash = hashes[0];
+                             return std::vector<std::byte>(16);
+                           }};
+    const auto written = write(plan, sink, progress);
     return std::pair(written, hash);
   };
   std::vector<std::byte> copy;
@@ -145,28 +144,28 @@ TEST_CASE("a sink that shares nothing does not skip") {
 }
 
 TEST_CASE("progress grows at least every 16 MiB and reaches the total") {
-  const Layout layout = layout_of({source_of("meta"), ByteSource::zeros(50 * kMiB), source_of("data"),
-                                   ByteSource::zeros(kStep), ByteSource::zeros(3)});
+  const FilePlan plan = plan_of({source_of("meta"), ByteSource::zeros(50 * kMiB), source_of("data"),
+                                 ByteSource::zeros(kStep), ByteSource::zeros(3)});
   JournalSink sink;
   std::vector<std::uint64_t> seen;
-  REQUIRE(write(layout, sink, [&](std::uint64_t done, std::uint64_t total) {
-    CHECK(total == layout.size);
+  REQUIRE(write(plan, sink, [&](std::uint64_t done, std::uint64_t total) {
+    CHECK(total == plan.size);
     seen.push_back(done);
     return true;
   }));
   REQUIRE(seen.size() >= 6);
   CHECK(seen.front() == 0);
-  CHECK(seen.back() == layout.size);
+  CHECK(seen.back() == plan.size);
   for (std::size_t i = 1; i < seen.size(); ++i) {
     CHECK(seen[i] > seen[i - 1]);
     CHECK(seen[i] - seen[i - 1] <= kStep);
   }
 }
 
-TEST_CASE("an empty layout reaches its total too") {
+TEST_CASE("an empty plan reaches its total too") {
   JournalSink sink;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
-  REQUIRE(write(Layout(), sink, [&](std::uint64_t done, std::uint64_t total) {
+  REQUIRE(write(FilePlan(), sink, [&](std::uint64_t done, std::uint64_t total) {
     seen.emplace_back(done, total);
     return true;
   }));
@@ -176,7 +175,7 @@ TEST_CASE("an empty layout reaches its total too") {
 TEST_CASE("a destination is untouched when progress says to stop, whenever it does") {
   const TemporaryFolder folder;
   put_file(folder / "out", "before");
-  const Layout layout = layout_of({source_of("meta"), ByteSource::zeros(kStep + 5)});
+  const FilePlan plan = plan_of({source_of("meta"), ByteSource::zeros(kStep + 5)});
   constexpr int kCalls = 4;  // before each append, and before the commit
   for (int stop_at = 1; stop_at <= kCalls + 1; ++stop_at) {
     CAPTURE(stop_at);
@@ -185,7 +184,7 @@ TEST_CASE("a destination is untouched when progress says to stop, whenever it do
     {
       auto sink = open_file_sink(folder / "out", {.sync = false});
       REQUIRE(sink);
-      written = write(layout, **sink, [&](std::uint64_t, std::uint64_t) { return ++calls < stop_at; });
+      written = write(plan, **sink, [&](std::uint64_t, std::uint64_t) { return ++calls < stop_at; });
     }
     CHECK(calls == std::min(stop_at, kCalls));
     CHECK(folder.names() == std::vector<std::string>{"out"});
@@ -197,11 +196,11 @@ TEST_CASE("a destination is untouched when progress says to stop, whenever it do
 TEST_CASE("a destination is untouched when a source can't be read") {
   const TemporaryFolder folder;
   put_file(folder / "out", "before");
-  const Layout layout = layout_of({source_of("meta"), failing(20 * kMiB, 19 * kMiB)});
+  const FilePlan plan = plan_of({source_of("meta"), failing(20 * kMiB, 19 * kMiB)});
   {
     auto sink = open_file_sink(folder / "out", {.sync = false});
     REQUIRE(sink);
-    CHECK(error_of(write(layout, **sink)) == "kIo: the disk is on fire");
+    CHECK(error_of(write(plan, **sink)) == "kIo: the disk is on fire");
   }
   CHECK(folder.names() == std::vector<std::string>{"out"});
   CHECK(content_of(folder / "out") == "before");
@@ -210,40 +209,40 @@ TEST_CASE("a destination is untouched when a source can't be read") {
 TEST_CASE("a source that has changed since the plan is an error, not a mixture") {
   const TemporaryFolder folder;
   put_file(folder / "model.pte", "first content");
-  const Layout layout = layout_of({source_of("meta"), ByteSource::file(folder / "model.pte").value()});
+  const FilePlan plan = plan_of({source_of("meta"), ByteSource::file(folder / "model.pte").value()});
   put_file(folder / "model.pte", "first content and more");
   JournalSink sink;
-  CHECK(code_of(write(layout, sink)) == "kCorrupt");
+  CHECK(code_of(write(plan, sink)) == "kCorrupt");
   CHECK(sink.journal() == "reserve 17; append 4; append 13; ");
 }
 
-TEST_CASE("one layout is written several times with the same bytes") {
+TEST_CASE("one plan is written several times with the same bytes") {
   const std::string payload = patterned(100'000);
-  const Layout layout = layout_of({source_of("meta"), source_of(payload)});
+  const FilePlan plan = plan_of({source_of("meta"), source_of(payload)});
   for (int i = 0; i < 2; ++i) {
     std::vector<std::byte> out;
-    REQUIRE(write(layout, *open_memory_sink(out)));
+    REQUIRE(write(plan, *open_memory_sink(out)));
     CHECK((text_of(out) == "meta" + payload));
   }
 }
 
 TEST_CASE("the plan of a copy is the source as it is") {
   std::vector<std::byte> out;
-  const Layout layout = plan_copy(source_of("all of it"), "program");
-  CHECK(layout.size == 9);
-  CHECK(layout.payload_size == 9);
-  CHECK(layout.metadata_size == 0);
-  REQUIRE(write(layout, *open_memory_sink(out)));
+  const FilePlan plan = plan_copy(source_of("all of it"), "program");
+  CHECK(plan.size == 9);
+  CHECK(plan.payload_size == 9);
+  CHECK(plan.metadata_size == 0);
+  REQUIRE(write(plan, *open_memory_sink(out)));
   CHECK(text_of(out) == "all of it");
-  CHECK(layout.label(layout.extents[0]) == "program");
+  CHECK(plan.label(plan.extents[0]) == "program");
   CHECK(plan_copy(ByteSource(), "nothing").size == 0);
 }
 
-TEST_CASE("a layout's memory is its metadata and a buffer, not its payload") {
-  Layout layout = layout_of({ByteSource::zeros(std::uint64_t{1} << 40)});
-  layout.metadata_size = 1000;
-  CHECK(layout.memory() >= kMiB + 1000);
-  CHECK(layout.memory() < 2 * kMiB);
+TEST_CASE("a plan's memory is its metadata and a buffer, not its payload") {
+  FilePlan plan = plan_of({ByteSource::zeros(std::uint64_t{1} << 40)});
+  plan.metadata_size = 1000;
+  CHECK(plan.memory() >= kMiB + 1000);
+  CHECK(plan.memory() < 2 * kMiB);
 }
 
 }  // namespace

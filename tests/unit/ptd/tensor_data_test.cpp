@@ -58,16 +58,18 @@ TEST_CASE("what no reader would take is refused") {
     return error_of(plan(data));
   };
   CHECK(refused([](auto& d) { d.entries[2].key = "weight"; }) ==
-        "kInvalidArgument: named data: key 'weight' comes twice");
+        "kInvalidArgument: tensor data: key 'weight' comes twice");
   CHECK(refused([](auto& d) { d.entries[0].buffer = 2; }) ==
-        "kInvalidArgument: named data 'opaque': expected a buffer below 2, found 2");
+        "kInvalidArgument: tensor data: key 'opaque': expected a buffer below 2, found 2");
   CHECK(refused([](auto& d) {
           d.entries[1].layout->sizes = {2, 2};
-        }) == "kInvalidArgument: named data 'weight': expected the 16 bytes of float32 [2, 2], found 24");
+        }) ==
+        "kInvalidArgument: tensor data: key 'weight': expected the 16 bytes of float32 [2, 2], found 24");
   CHECK(refused([](auto& d) {
           d.entries[1].layout->dim_order = {0, 0};
         }) ==
-        "kInvalidArgument: named data 'weight': expected each of its 2 dimensions once as dim_order, found "
+        "kInvalidArgument: tensor data: key 'weight': expected each of its 2 dimensions once as dim_order, "
+        "found "
         "[0, 0]");
   CHECK(refused([](auto& d) { d.segment_alignment = 3; }) ==
         "kInvalidArgument: segment alignment 3: expected a power of two from 1 to 1073741824");

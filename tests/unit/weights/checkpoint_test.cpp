@@ -222,6 +222,20 @@ TEST_CASE("the further files of a split GGUF checkpoint are opened as the caller
   CHECK(found->files == files);
 }
 
+TEST_CASE("a header as long as JSON's first bytes spell does not make a safetensors file an index") {
+  for (const std::uint64_t size : {0x7b20ULL, 0x7b0920ULL, 0x7bULL}) {
+    CAPTURE(size);
+    std::string header = R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    header.resize(static_cast<std::size_t>(size), ' ');
+    const TemporaryFolder folder;
+    put_file(folder / "x.safetensors", safetensors_file(header, "7"));
+    const auto found = open_checkpoint(folder / "x.safetensors");
+    REQUIRE_MESSAGE(found, found.error().message);
+    REQUIRE(found->tensors.size() == 1);
+    CHECK(text_of(found->tensors[0].data) == "7");
+  }
+}
+
 TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
   struct Row {
     std::string index;

@@ -335,7 +335,7 @@ TEST_CASE("GGUF tensors that have a name or data in common are refused") {
   // Also where a name comes again before the next time that all are compared, and at once.
   for (const std::size_t again : {1U, 5U, 999U}) {
     std::vector<std::string> infos;
-    for (std::size_t i = 0; i < again; ++i) infos.push_back(info(text("x", i), {0}, 24, 0));
+    for (std::size_t i = 0; i < again; ++i) infos.push_back(info(text("x{}", i), {0}, 24, 0));
     CHECK(open(gguf_file({}, infos, "")));
     infos.push_back(infos[again / 2]);
     CHECK(error_of(open(gguf_file({}, infos, ""))) == containing("it comes twice"));

@@ -240,8 +240,8 @@ TEST_CASE("a file with a tensor that makes no sense is corrupt, and the error na
 
 TEST_CASE("a file whose tensors do not cover its data exactly is corrupt") {
   const auto tensor = [](const char* name, int begin, int end) {
-    return text("\"", name, R"(":{"dtype":"U8","shape":[)", end - begin, R"(],"data_offsets":[)", begin, ",",
-                end, "]}");
+    return text(R"("{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", name, end - begin, begin,
+                end);
   };
   const auto file = [](const std::string& a, const std::string& b) {
     return safetensors_file("{" + a + "," + b + "}", "wxyz");

@@ -17,7 +17,7 @@ from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._install import install, uninstall  # noqa: E402
 from etstream.executorch._low_memory import low_memory_export  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
-    plan_program,
+    plan_pte_file,
     plan_tensor_data,
     program_source,
     save_program,
@@ -40,7 +40,7 @@ __all__ = [
     "low_memory_export",
     "open_bundle",
     "plan_bundled_program",
-    "plan_program",
+    "plan_pte_file",
     "plan_tensor_data",
     "program_source",
     "save_bundled_program",

@@ -31,7 +31,7 @@ def plan_bundled_program(
     format: BundleFormat = "bp08",
     hash: bool = True,
     unchecked: bool = False,
-) -> _core.Layout:
+) -> _core.FilePlan:
     """The plan of a bundle (.bpte), of a program whose `.buffer` is never made.
 
     Args:
@@ -78,14 +78,14 @@ def save_bundled_program(
     unchecked: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
-) -> _core.Layout:
-    """Writes a bundle: plans it as plan_bundled_program() does, and writes it as etstream.Layout.write() does.
+) -> _core.FilePlan:
+    """Writes a bundle: plans it as plan_bundled_program() does, and writes it as etstream.FilePlan.write() does.
 
     Returns the plan, whose size is that of the file.
     """
-    layout = plan_bundled_program(bundled_program, format=format, hash=hash, unchecked=unchecked)
-    layout.write(output, sync=sync, progress=progress)
-    return layout
+    plan = plan_bundled_program(bundled_program, format=format, hash=hash, unchecked=unchecked)
+    plan.write(output, sync=sync, progress=progress)
+    return plan
 
 
 def _serialize(bundled_program: BundledProgram) -> bytes:

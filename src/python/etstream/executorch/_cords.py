@@ -61,7 +61,7 @@ class LazyData(FileBackedData):
         return self.source.read()
 
     def write_to_file(self, outfile: io.BufferedIOBase) -> None:
-        _core.Layout.copy(self.source).write(outfile)
+        _core.FilePlan.copy(self.source).write(outfile)
 
     def close(self) -> None:
         pass
@@ -120,9 +120,9 @@ def _cord_class() -> Any:
     return LazyCord
 
 
-def cord_of(layout: _core.Layout) -> Any:
-    """The file that `layout` plans, as ExecuTorch's serializers return theirs."""
-    return _cord_class()(LazyData(layout.source()))
+def cord_of(plan: _core.FilePlan) -> Any:
+    """The file that `plan` plans, as ExecuTorch's serializers return theirs."""
+    return _cord_class()(LazyData(plan.source()))
 
 
 def cord_patches() -> list[Patch]:

@@ -34,7 +34,7 @@ def install() -> Installation:
     """Has ExecuTorch's own functions save through etstream, in all threads, until uninstall().
 
     Stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
-    ExecutorchProgramManager; for the serialization of named data (.ptd), of bundled programs, also back to
+    ExecutorchProgramManager; for the serialization of tensor data (.ptd), of bundled programs, also back to
     their dataclasses, and of ETRecords; and for flatc, which XNNPACK and others run for each graph, and
     the Inspector for each ETDump. Bytes and types stay the same; payloads are not copied, but into what has
     to be returned as bytes. What etstream refuses is left to ExecuTorch.

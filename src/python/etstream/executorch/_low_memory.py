@@ -105,7 +105,7 @@ def _garbage_found_soon() -> Iterator[None]:
     is_ours = gc.get_freeze_count() == 0
     if is_ours:
         gc.freeze()
-        gc.collect()  # counts those that it looks at anew: none
+        gc.collect()  # counts those that it looks at again: none
     try:
         yield
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's programs (.pte) and named data (.ptd), serialized from its own objects."""
+"""ExecuTorch's programs (.pte) and tensor data (.ptd), serialized from its own objects."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class _NamedData:
     segment_index: int
 
 
-def plan_program(
+def plan_pte_file(
     pte_file: PTEFile,
     *,
     extract_delegate_segments: bool = False,
     segment_alignment: int = 128,
     constant_tensor_alignment: int | None = None,
     delegate_alignment: int | None = None,
-) -> _core.Layout:
+) -> _core.FilePlan:
     """The plan of a program (.pte), byte for byte as the installed ExecuTorch's serialize_pte_binary writes it.
 
     Args:
@@ -91,7 +91,7 @@ def plan_program(
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
-    return _core.plan_program(
+    return _core.plan_pte_file(
         dataclasses.replace(program, **changes),
         extract_delegate_segments=extract_delegate_segments,
         segment_alignment=segment_alignment,
@@ -123,8 +123,8 @@ def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict
 
 def plan_tensor_data(
     payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False
-) -> _core.Layout:
-    """The plan of named data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
+) -> _core.FilePlan:
+    """The plan of tensor data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
 
     Args:
         payload: whatever is a source may stand for bytes, and is read when the plan is written.
@@ -160,11 +160,11 @@ def save_program(
 
     Args:
         manager: what to_executorch() returned.
-        output, sync, progress: see etstream.Layout.write(); a path is replaced atomically.
+        output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically.
 
     The bytes are those of manager.write_to_file().
     """
-    _core.Layout.copy(program_source(manager)).write(output, sync=sync, progress=progress)
+    _core.FilePlan.copy(program_source(manager)).write(output, sync=sync, progress=progress)
 
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
@@ -181,7 +181,7 @@ def save_tensor_data(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> list[str]:
-    """Writes the named data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
+    """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. Each is replaced atomically; bytes and names are those of
     manager.write_tensor_data_to_file().
@@ -189,7 +189,7 @@ def save_tensor_data(
     paths = []
     for name, cord in (attribute("save_tensor_data()", manager, "_tensor_data") or {}).items():
         path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
-        _core.Layout.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
+        _core.FilePlan.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
         paths.append(path)
     return paths
 
@@ -203,7 +203,7 @@ NEEDS = (f"{_FLAT_TENSOR}:_FLAT_TENSOR_VERSION",)
 def _serialize_pte_binary(executorchs: Callable[..., Cord]) -> Callable[..., Cord]:
     def serialize(pte_file: PTEFile, **options: Any) -> Cord:
         try:
-            return cord_of(plan_program(pte_file, **options))
+            return cord_of(plan_pte_file(pte_file, **options))
         except InvalidArgumentError:
             return executorchs(pte_file, **options)
 
@@ -231,7 +231,7 @@ def _save(self: ExecutorchProgramManager, path: str) -> None:
 
 
 def patches() -> list[Patch]:
-    """What serializes programs and named data in ExecuTorch."""
+    """What serializes programs and tensor data in ExecuTorch."""
     manager = "executorch.exir.program._program:ExecutorchProgramManager"
     return [
         Patch("executorch.exir._serialize._program", "serialize_pte_binary", _serialize_pte_binary),

@@ -114,7 +114,7 @@ class Bundle:
     ) -> CaseResult:
         """Runs a test case, and compares what comes out with what it expects.
 
-        Each runs in a program that is loaded anew, so that nothing is left over from another. It is checked
+        Each runs in a program that is loaded again, so that nothing is left over from another. It is checked
         before that the program is sound and that the test case fits it, as ExecuTorch may crash where not.
 
         Args:

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A fat container (NFAT), read where it lies.
+//
+//   const auto fat = etstream::FatContainerFile::open(etstream::ByteSource::file("model.fat").value());
+//   if (!fat) return fat.error();
+//   for (const etstream::FatPayload& payload : fat->payloads()) std::puts(payload.name.c_str());
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/file_kind.h"
+#include "etstream/findings.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+struct FatPayload {
+  std::string name;          // as the file has it, up to its first zero
+  std::uint64_t offset = 0;  // in the file, in bytes
+  ByteSource data;           // which stays where it is
+};
+
+/// An open fat container. Holds its table in memory, 48 bytes a payload in the file. All functions may be
+/// called from several threads at once.
+class ETSTREAM_EXPORT FatContainerFile {
+ public:
+  /// Reads the table, and checks that payloads lie in the file. Errors: kCorrupt, naming file, offset,
+  /// expected and found; kUnsupported for another version; kTooLarge over 65,536 payloads; kIo.
+  [[nodiscard]] static Result<FatContainerFile> open(ByteSource file);
+
+  [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
+  [[nodiscard]] static constexpr std::uint32_t version() noexcept { return 1; }
+  /// In the order of the table.
+  [[nodiscard]] const std::vector<FatPayload>& payloads() const noexcept { return payloads_; }
+  /// The first one of that name, or null.
+  [[nodiscard]] const FatPayload* find(std::string_view name) const noexcept;
+
+  /// Checks what open() does not: names, that payloads are apart or the same, and that nothing but zeros is
+  /// between and behind them. Payloads themselves are not read. What is wrong is added to `findings`. Error:
+  /// kIo.
+  [[nodiscard]] Result<void> verify(Findings& findings) const;
+
+ private:
+  FatContainerFile(ByteSource file, std::vector<FatPayload> payloads)
+      : file_(std::move(file)), payloads_(std::move(payloads)) {}
+
+  ByteSource file_;
+  std::vector<FatPayload> payloads_;
+};
+
+/// What a payload is where that can be told by how it begins; nothing for data that only a backend knows.
+/// Error: kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::optional<FileKind>> kind_of(const FatPayload& payload);
+
+}  // namespace etstream

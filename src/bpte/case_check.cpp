@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bpte/case_check.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "container/findings.h"
+#include "tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+/// What is wrong with a value, as the end of a sentence; none if nothing is.
+using Problem = std::optional<std::string>;
+
+/// Whether the tensor makes sense by itself.
+Problem check_tensor(const Tensor& tensor) {
+  if (item_size(tensor.scalar_type) == 0) {
+    return text("has scalar type {}, which ExecuTorch doesn't know", static_cast<int>(tensor.scalar_type));
+  }
+  if (tensor.sizes.size() > kMostDimensions) {
+    return text("has {} dimensions, expected at most {}", tensor.sizes.size(), kMostDimensions);
+  }
+  if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
+    return text("has a dim_order that is not a permutation of its {} dimensions", tensor.sizes.size());
+  }
+  const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
+  if (!expected) return text("has sizes {}: {}", list_text(tensor.sizes), expected.error().message);
+  if (tensor.data.size() == *expected) return std::nullopt;
+  return text("has {} bytes of data, expected {} for {} {}", tensor.data.size(), *expected,
+              name_of(tensor.scalar_type), list_text(tensor.sizes));
+}
+
+/// As ExecuTorch resizes: the rank is fixed, and dynamic sizes may change as long as their product does
+/// not grow (TensorImpl::internal_resize_contiguous).
+bool shape_fits(const TensorInfo& expected, const Tensor& found) {
+  if (expected.dynamism == ShapeDynamism::kStatic) return found.sizes == expected.sizes;
+  if (found.sizes.size() != expected.sizes.size()) return false;
+  const auto capacity = byte_size(ScalarType::kUInt8, expected.sizes);
+  const auto wanted = byte_size(ScalarType::kUInt8, found.sizes);
+  return capacity && wanted && *wanted <= *capacity;
+}
+
+Problem check_fit(const TensorInfo& expected, const Tensor& found) {
+  if (found.scalar_type != expected.scalar_type) {
+    return text("is {}, expected {}", name_of(found.scalar_type), name_of(expected.scalar_type));
+  }
+  if (shape_fits(expected, found)) return std::nullopt;
+  return text("has shape {}, expected {}{}", list_text(found.sizes),
+              expected.dynamism == ShapeDynamism::kStatic ? "" : "at most as many elements as ",
+              list_text(expected.sizes));
+}
+
+/// Method::set_input takes a scalar only if it is the one that the method was exported with, a double
+/// within this tolerance.
+bool same_scalar(std::int64_t a, std::int64_t b) { return a == b; }
+bool same_scalar(bool a, bool b) { return a == b; }
+bool same_scalar(double exported, double given) {
+  constexpr double kAbsolute = 1e-4;
+  constexpr double kRelative = 1e-5;
+  if (std::isnan(exported) && std::isnan(given)) return true;
+  if (std::isinf(exported) || std::isinf(given)) return exported == given;
+  return std::abs(given - exported) <= kAbsolute + std::abs(kRelative * exported);
+}
+
+std::string scalar_text(std::int64_t value) { return std::to_string(value); }
+std::string scalar_text(bool value) { return value ? "true" : "false"; }
+std::string scalar_text(double value) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+
+std::string_view kind_of(const Value& value) {
+  static constexpr std::string_view kNames[] = {"nothing (null)", "a tensor", "an integer", "a bool",
+                                                "a double"};
+  return kNames[value.index()];
+}
+
+std::string expected_kind(const ValueInfo& info) {
+  static constexpr std::string_view kNames[] = {"a tensor", "an integer", "a bool", "a double"};
+  if (const auto* other = std::get_if<OtherInfo>(&info)) {
+    return text("a {}, which no test case can hold", other->kind);
+  }
+  return std::string(kNames[info.index()]);
+}
+
+/// Checks one input or expected output of a test case.
+class ValueCheck {
+ public:
+  ValueCheck(bool is_input, std::string where, Findings& findings)
+      : is_input_(is_input), where_(std::move(where)), findings_(findings) {}
+
+  void run(const ValueInfo& expected, const Value& found) {
+    if (const auto* info = std::get_if<TensorInfo>(&expected)) return run_tensor(*info, found);
+    if (const auto* info = std::get_if<std::int64_t>(&expected)) return run_scalar(*info, found);
+    if (const auto* info = std::get_if<bool>(&expected)) return run_scalar(*info, found);
+    if (const auto* info = std::get_if<double>(&expected)) return run_scalar(*info, found);
+    wrong_kind(expected, found);
+  }
+
+ private:
+  void run_tensor(const TensorInfo& expected, const Value& found) {
+    const auto* tensor = std::get_if<Tensor>(&found);
+    if (!tensor) return wrong_kind(expected, found);
+    auto problem = check_tensor(*tensor);
+    if (!problem) problem = check_fit(expected, *tensor);
+    if (problem) return error(*problem);
+    if (tensor->dim_order == expected.dim_order || tensor->data.size() == 0) return;
+    if (is_input_) {
+      warning(
+          "lies in another dim_order than the method's input, and ExecuTorch copies it as it lies: the "
+          "method sees its elements in other places (a channels-last input bundled as contiguous)");
+    } else {
+      error("has another dim_order than the method's output, and ExecuTorch aborts when it compares them");
+    }
+  }
+
+  template <class T>
+  void run_scalar(const T& exported, const Value& found) {
+    const auto* given = std::get_if<T>(&found);
+    if (!given) return wrong_kind(exported, found);
+    if (!is_input_) return warning("is a scalar, and ExecuTorch compares tensors only");
+    if (same_scalar(exported, *given)) return;
+    error(text("is {}, but the method was exported with {} and ExecuTorch refuses another value",
+               scalar_text(*given), scalar_text(exported)));
+  }
+
+  void wrong_kind(const ValueInfo& expected, const Value& found) {
+    error(text("is {}, expected {}", kind_of(found), expected_kind(expected)));
+  }
+  void error(const std::string& what) { add_error(findings_, where_ + " " + what); }
+  void warning(const std::string& what) { add_warning(findings_, where_ + " " + what); }
+
+  bool is_input_;
+  std::string where_;
+  Findings& findings_;
+};
+
+void check_values(bool are_inputs, const std::vector<ValueInfo>& expected, const std::vector<Value>& found,
+                  const std::string& where, Findings& findings) {
+  const std::string_view what = are_inputs ? "input" : "expected output";
+  if (found.size() != expected.size()) {
+    return add_error(
+        findings, text("{}{} given, the method has {}", where, counted(found.size(), what), expected.size()));
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ValueCheck(are_inputs, text("{}{} {}", where, what, i), findings).run(expected[i], found[i]);
+  }
+}
+
+}  // namespace
+
+MethodNames::MethodNames(const std::vector<MethodInfo>& methods) {
+  constexpr std::size_t kMostListed = 20;
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    methods_.try_emplace(methods[i].name, &methods[i]);
+    if (i < kMostListed) listed_ += text("{}{}", i == 0 ? "" : ", ", quote(methods[i].name));
+  }
+  if (methods.size() > kMostListed) listed_ += text(" and {} more", methods.size() - kMostListed);
+}
+
+const MethodInfo* MethodNames::find(std::string_view name, Findings& findings) const {
+  const auto found = methods_.find(name);
+  if (found != methods_.end()) return found->second;
+  add_error(findings, text("method {}: the program has no such method, but {}", quote(name), listed_));
+  return nullptr;
+}
+
+void check_test_case(const MethodInfo& method, const MethodTestCase& test_case, std::size_t index,
+                     Findings& findings) {
+  const std::string where = text("method {}, test case {}: ", quote(method.name), index);
+  check_values(true, method.inputs, test_case.inputs, where, findings);
+  // A case without expected outputs is for profiling.
+  if (test_case.expected_outputs.empty()) return;
+  check_values(false, method.outputs, test_case.expected_outputs, where, findings);
+}
+
+}  // namespace etstream

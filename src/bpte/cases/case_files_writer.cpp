@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/case_files.h"
+#include "flatbuffer/json_text.h"
+#include "io/atomic_folder_posix.h"
+#include "io/payload_budget.h"
+#include "tensor/dimensions.h"
+#include "tensor/npy.h"
+
+namespace etstream {
+namespace {
+
+using Suite = BundledProgramFile::Suite;
+
+ByteSource owned(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return ByteSource::owned({bytes.begin(), bytes.end()});
+}
+
+/// A number that reads back as the same double and not as an integer.
+std::string json_double(double value) {
+  constexpr auto kNan = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  if (std::isfinite(value)) return json_number(value);
+  if (std::isinf(value)) return value > 0 ? R"({"double": "inf"})" : R"({"double": "-inf"})";
+  if (bits == kNan) return R"({"double": "nan"})";
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
+  return text(R"({{"double_bits": "{}"}})", std::string_view(digits.data(), end));
+}
+
+class TestCasesWriter {
+ public:
+  TestCasesWriter(const BundledProgramFile& bundle, const AtomicFolder& folder, Progress progress)
+      : bundle_(bundle), folder_(folder), progress_(std::move(progress)), budget_(bundle.file()) {}
+
+  Result<void> run() {
+    ETSTREAM_ASSIGN(const auto json, open_file_sink(folder_.path_of("cases.json"), {.sync = false}));
+    const auto& suites = bundle_.suites();
+    // An object of methods is read as sorted; another order, or a method twice, needs a list.
+    const bool as_object =
+        std::adjacent_find(suites.begin(), suites.end(), [](const Suite& a, const Suite& b) {
+          return a.method_name >= b.method_name;
+        }) == suites.end();
+    ETSTREAM_TRY(json->append(owned(as_object ? "{" : "[")));
+    for (std::size_t i = 0; i < suites.size(); ++i) {
+      const auto name = json_string(suites[i].method_name);
+      if (!name) {
+        return make_error(ErrorCode::kUnsupported, "method name {} is not UTF-8, as JSON needs it",
+                          quote(suites[i].method_name));
+      }
+      ETSTREAM_TRY(
+          json->append(owned(text("{}{}{}{}", i == 0 ? "\n" : ",\n", as_object ? "" : "{\"method\": ", *name,
+                                  as_object ? ": [" : ", \"cases\": ["))));
+      ETSTREAM_TRY(write_suite(suites[i], i, *json));
+      ETSTREAM_TRY(json->append(owned(as_object ? "]" : "]}")));
+    }
+    ETSTREAM_TRY(json->append(owned(as_object ? "\n}\n" : "\n]\n")));
+    return json->commit();
+  }
+
+ private:
+  Result<void> write_suite(const Suite& suite, std::size_t index, Sink& json) {
+    const std::string label = label_of(suite, index);
+    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle_.test_case(suite, i));
+      const std::string prefix = text("{}_{}", label, i);
+      ETSTREAM_ASSIGN(const std::string inputs, values(test_case.inputs, prefix + "_input_"));
+      ETSTREAM_ASSIGN(const std::string outputs, values(test_case.expected_outputs, prefix + "_output_"));
+      ETSTREAM_TRY(json.append(owned(text("{}  {{\"inputs\": {},\n   \"expected_outputs\": {}}}",
+                                          i == 0 ? "\n" : ",\n", inputs, outputs))));
+    }
+    return {};
+  }
+
+  /// What the names of a suite's files begin with: the method's name where that is a plain word that no
+  /// other suite has.
+  std::string label_of(const Suite& suite, std::size_t index) {
+    constexpr std::size_t kLongest = 64;
+    const std::string& name = suite.method_name;
+    const bool plain =
+        !name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        });
+    if (plain && labels_.insert(name).second) return name;
+    std::string numbered = text("suite-{}", index);  // a plain word has no '-'
+    labels_.insert(numbered);
+    return numbered;
+  }
+
+  Result<std::string> values(const std::vector<Value>& values, const std::string& prefix) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ETSTREAM_ASSIGN(const std::string value, this->value(values[i], text("{}{}", prefix, i)));
+      out += (i == 0 ? "" : ", ") + value;
+    }
+    return out + "]";
+  }
+
+  Result<std::string> value(const Value& value, const std::string& file_name) {
+    if (const auto* tensor = std::get_if<Tensor>(&value)) return this->tensor(*tensor, file_name);
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+    if (const auto* boolean = std::get_if<bool>(&value)) return std::string(*boolean ? "true" : "false");
+    if (const auto* number = std::get_if<double>(&value)) return json_double(*number);
+    return std::string("null");
+  }
+
+  Result<std::string> tensor(const Tensor& tensor, const std::string& file_name) {
+    const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
+    if (!expected || tensor.data.size() != *expected) {
+      return make_error(ErrorCode::kUnsupported,
+                        "{}: {}: a tensor of {} bytes, which its type and sizes don't say, fits no test case",
+                        bundle_.file().name(), file_name, tensor.data.size());
+    }
+    if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
+      return make_error(ErrorCode::kUnsupported,
+                        "{}: {}: a tensor whose dim_order is no permutation fits no test case",
+                        bundle_.file().name(), file_name);
+    }
+    if (const auto header = npy_header(tensor)) {
+      const std::string npy = file_name + ".npy";
+      ETSTREAM_ASSIGN(ByteSource file, ByteSource::concatenation({owned(*header), tensor.data}));
+      ETSTREAM_TRY(write_tensor(std::move(file), npy));
+      return text(R"({{"npy": "{}"}})", npy);
+    }
+    const std::string raw = file_name + ".bin";
+    ETSTREAM_TRY(write_tensor(tensor.data, raw));
+    std::string out = text(R"({{"raw": "{}", "dtype": "{}", "shape": {})", raw, name_of(tensor.scalar_type),
+                           list_text(tensor.sizes));
+    if (tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
+      out += text(R"(, "dim_order": {})", list_text(tensor.dim_order));
+    }
+    return out + "}";
+  }
+
+  Result<void> write_tensor(ByteSource source, const std::string& name) {
+    ETSTREAM_TRY(budget_.spend(source.size()));
+    ETSTREAM_ASSIGN(const auto sink, open_file_sink(folder_.path_of(name), {.sync = false}));
+    return write(plan_copy(std::move(source), "tensor"), *sink, progress_);
+  }
+
+  const BundledProgramFile& bundle_;
+  const AtomicFolder& folder_;
+  const Progress progress_;
+  PayloadBudget budget_;
+  std::set<std::string> labels_;
+};
+
+}  // namespace
+
+Result<void> write_test_cases(const BundledProgramFile& bundle, const std::string& folder,
+                              const FileSinkOptions& options, const Progress& progress) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_ASSIGN(AtomicFolder created, AtomicFolder::create(folder));
+    if (const auto written = TestCasesWriter(bundle, created, progress).run(); !written) {
+      return created.in_terms_of_destination(written.error());
+    }
+    ETSTREAM_TRY(bundle.file().check_unchanged());
+    return created.publish(options.sync);
+  });
+}
+
+}  // namespace etstream

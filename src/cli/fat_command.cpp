@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream fat pack NAME=FILE... -o OUT.fat, fat list FILE, fat extract FILE NAME -o OUT
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/output_options.h"
+#include "cli/plan_report.h"
+#include "etstream/fat_container.h"
+#include "etstream/fat_container_file.h"
+#include "report/json_report.h"
+
+namespace etstream::cli {
+namespace {
+
+struct FatPackArguments : OutputOptions {
+  std::vector<std::string> payloads;
+  std::uint32_t alignment = 1;
+  bool no_dedup = false;
+};
+
+Result<void> fat_pack(const FatPackArguments& arguments) {
+  FatContainer container{
+      .payloads = {}, .alignment = arguments.alignment, .share_equal = !arguments.no_dedup};
+  for (const std::string& each : arguments.payloads) {
+    const auto equals = each.find('=');
+    if (equals == std::string::npos) {
+      return make_error(ErrorCode::kInvalidArgument, "expected NAME=FILE, found {}", quote(each));
+    }
+    ETSTREAM_ASSIGN(ByteSource data, ByteSource::file(each.substr(equals + 1)));
+    container.payloads.push_back({each.substr(0, equals), std::move(data)});
+  }
+  ETSTREAM_ASSIGN(const FilePlan planned, plan(container));
+  if (arguments.dry_run) {
+    print_plan(planned, arguments.json);
+    return {};
+  }
+  ETSTREAM_TRY(write_output(planned, arguments.output, !arguments.no_sync));
+  if (arguments.json) {
+    print_json(
+        {{"output", arguments.output}, {"size", planned.size}, {"payloads", container.payloads.size()}});
+  } else if (!is_standard_output(arguments.output)) {
+    say("%s: %s, %s\n", arguments.output.c_str(), counted(container.payloads.size(), "payload").c_str(),
+        readable_size(planned.size).c_str());
+  }
+  return {};
+}
+
+struct FatListArguments {
+  std::string file;
+  bool json = false;
+};
+
+/// The kind of file that a payload is, or "".
+Result<std::string> kind_text(const FatPayload& payload, bool for_programs) {
+  ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
+  if (!kind) return std::string();
+  return std::string(for_programs ? name_of(*kind) : describe(*kind));
+}
+
+Result<void> fat_list(const FatListArguments& arguments) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(arguments.file));
+  ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
+  auto payloads = nlohmann::ordered_json::array();
+  if (!arguments.json) say("%14s %14s  %s\n", "offset", "size", "name");
+  for (const FatPayload& payload : container.payloads()) {
+    ETSTREAM_ASSIGN(const std::string kind, kind_text(payload, arguments.json));
+    const std::uint64_t size = payload.data.size();
+    if (arguments.json) {
+      payloads.push_back({{"name", payload.name}, {"offset", payload.offset}, {"size", size}});
+      if (!kind.empty()) payloads.back()["kind"] = kind;
+    } else {
+      say("%14" PRIu64 " %14" PRIu64 "  %s%s%s\n", payload.offset, size, printable(payload.name).c_str(),
+          kind.empty() ? "" : ": ", kind.c_str());
+    }
+  }
+  if (arguments.json) {
+    print_json({{"file", arguments.file},
+                {"version", FatContainerFile::version()},
+                {"size", container.file().size()},
+                {"payloads", std::move(payloads)}});
+  }
+  return {};
+}
+
+struct FatExtractArguments {
+  std::string file;
+  std::string name;
+  std::string output;
+  bool no_sync = false;
+};
+
+Result<void> fat_extract(const FatExtractArguments& arguments) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(arguments.file));
+  ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
+  const FatPayload* const payload = container.find(arguments.name);
+  if (payload == nullptr) {
+    std::string names;
+    for (const FatPayload& each : container.payloads())
+      names += (names.empty() ? "" : ", ") + quote(each.name);
+    return make_error(ErrorCode::kNotFound, "{}: there is no payload {}; there are {}", arguments.file,
+                      quote(arguments.name), names.empty() ? "none" : names);
+  }
+  ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, !arguments.no_sync));
+  if (!is_standard_output(arguments.output)) {
+    say("%s: payload %s, %s\n", arguments.output.c_str(), quote(payload->name).c_str(),
+        readable_size(payload->data.size()).c_str());
+  }
+  return {};
+}
+
+void add_fat_pack(CLI::App& fat, Run& run) {
+  CLI::App* command = fat.add_subcommand("pack", "Pack files as the payloads of a fat container");
+  auto arguments = std::make_shared<FatPackArguments>();
+  command
+      ->add_option(
+          "NAME=FILE", arguments->payloads,
+          "A payload's name, such as that of the backend it is for, and the file it is; in the order in "
+          "which they are preferred")
+      ->required();
+  add_output_path(*command, *arguments, "The container", "OUT.fat");
+  command
+      ->add_option(
+          "--align", arguments->alignment,
+          "Have payloads begin at multiples of N bytes of the file, a power of two, such as a page's "
+          "size, so that they can be mapped and cloned; 1 by default")
+      ->type_name(kNumber);
+  command->add_flag("--no-dedup", arguments->no_dedup,
+                    "Store payloads of equal bytes each, which reads them once only");
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, command, &run] {
+    check_output(*command, *arguments);
+    run = [arguments] { return fat_pack(*arguments); };
+  });
+}
+
+void add_fat_list(CLI::App& fat, Run& run) {
+  CLI::App* command = fat.add_subcommand("list", "Show a fat container's payloads");
+  auto arguments = std::make_shared<FatListArguments>();
+  command->add_option("FILE", arguments->file, "A fat container")->required();
+  command->add_flag("--json", arguments->json, "Report as JSON on standard output");
+  command->callback([arguments, &run] { run = [arguments] { return fat_list(*arguments); }; });
+}
+
+void add_fat_extract(CLI::App& fat, Run& run) {
+  CLI::App* command = fat.add_subcommand("extract", "Take a payload out of a fat container");
+  auto arguments = std::make_shared<FatExtractArguments>();
+  command->add_option("FILE", arguments->file, "A fat container")->required();
+  command->add_option("NAME", arguments->name, "The payload's name")->required();
+  command->add_option("-o,--output", arguments->output, "Where it goes; - is standard output")
+      ->type_name("OUT")
+      ->required();
+  command->add_flag("--no-sync", arguments->no_sync, "Leave the file to the page cache, as cp does");
+  command->callback([arguments, &run] { run = [arguments] { return fat_extract(*arguments); }; });
+}
+
+}  // namespace
+
+void add_fat_command(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand(
+      "fat", "Pack, list and take apart fat containers: one payload for each backend, in one file");
+  command->require_subcommand(1);
+  add_fat_pack(*command, run);
+  add_fat_list(*command, run);
+  add_fat_extract(*command, run);
+}
+
+}  // namespace etstream::cli

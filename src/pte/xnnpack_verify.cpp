@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ExecuTorch 1.5.1: XNNCompiler.cpp hands XNNPACK pointers to constants, scales and lists without asking how
+// long they are, and XNNExecutor.cpp takes the numbers of tensors from outside for those of arguments.
+#include "pte/xnnpack_verify.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "container/findings.h"
+#include "flatbuffer/table_reader.h"
+#include "pte/xnnpack_payload.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint32_t kNoId = 0xffffffff;          // XNN_INVALID_VALUE_ID
+constexpr std::uint32_t kMostXnnpackDimensions = 6;  // XNN_MAX_TENSOR_DIMS
+constexpr std::uint32_t kMostExternals = 4096;
+constexpr std::uint32_t kInput = 1;   // XNN_VALUE_FLAG_EXTERNAL_INPUT
+constexpr std::uint32_t kOutput = 2;  // XNN_VALUE_FLAG_EXTERNAL_OUTPUT
+constexpr std::uint32_t kFromOutside = kInput | kOutput;
+constexpr std::uint32_t kTransposedWeights = 1;  // XNN_FLAG_TRANSPOSE_WEIGHTS
+
+/// The bits of an element of a datatype, by its number; 0 of those that no constant has.
+constexpr std::uint32_t kBits[] = {0, 32, 16, 8, 8, 32, 8, 32, 4, 8, 4, 0, 32, 0, 16};
+
+/// A tensor of the graph.
+struct Value {
+  std::vector<std::uint32_t> dims;
+  bool is_given = false;      // by a call, as a constant, or by a node before
+  bool is_output = false;     // for a call
+  bool is_read_only = false;  // a constant, or what a call gives
+};
+
+class GraphVerifier {
+ public:
+  GraphVerifier(const XnnpackPayload& payload, Findings& findings) : payload_(payload), findings_(findings) {}
+
+  Result<std::vector<XnnpackArgument>> run() {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
+    ETSTREAM_ASSIGN(externals_, root.scalar<std::uint32_t>("num_externs"));
+    if (externals_ > kMostExternals)
+      error(root, text("at most {} num_externs", kMostExternals), text("{}", externals_));
+    ETSTREAM_ASSIGN(constants_, root.tables("constant_data"));
+    for (const char* list : {"xvalues", "xnodes"}) {
+      ETSTREAM_ASSIGN(const bool is_there, root.has(list));
+      if (!is_there) error(root, list, "none");
+    }
+    ETSTREAM_ASSIGN(const TableList values, root.tables("xvalues"));
+    for (std::uint32_t i = 0; i < values.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader value, values.at(i));
+      ETSTREAM_ASSIGN(const auto held, value.member("xvalue_union"));
+      if (held) {
+        ETSTREAM_TRY(verify_value(*held));
+      } else {
+        error(value, "a tensor", "none");
+      }
+    }
+    ETSTREAM_ASSIGN(const TableList nodes, root.tables("xnodes"));
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      ETSTREAM_ASSIGN(const TableReader node, nodes.at(i));
+      ETSTREAM_ASSIGN(const auto held, node.member("xnode_union"));
+      if (held) {
+        ETSTREAM_TRY(verify_node(*held));
+      } else {
+        error(node, "a node", "none");
+      }
+    }
+    for (const auto& [id, value] : values_) {
+      if (value.is_output && !value.is_given) {
+        error(root, "a node that gives each tensor that is given to a call", text("none for {}", id));
+      }
+    }
+    return std::move(arguments_);
+  }
+
+ private:
+  void error(const TableReader& table, std::string_view expected, std::string_view found) {
+    add_error(findings_, table.corrupt(expected, found).message);
+  }
+
+  /// The elements of a tensor; none where they are too many to count.
+  static std::optional<std::uint64_t> count(std::span<const std::uint32_t> dims) {
+    std::uint64_t out = 1;
+    for (const std::uint32_t size : dims) {
+      const auto product = checked_multiply(out, std::uint64_t{size});
+      if (!product) return std::nullopt;
+      out = *product;
+    }
+    return out;
+  }
+
+  Result<void> verify_value(const TableReader& held) {
+    const bool is_quantized = held.type_name() == "XNNQuantizedTensorValue";
+    std::optional<TableReader> tensor = held;
+    if (is_quantized) {
+      ETSTREAM_ASSIGN(tensor, held.child("tensor_value"));
+    }
+    if (!tensor) {
+      error(held, "a tensor_value", "none");
+      return {};
+    }
+    ETSTREAM_ASSIGN(const auto vector, tensor->vector("dims"));
+    if (vector && vector->count > kMostXnnpackDimensions) {
+      error(*tensor, text("at most {} dims", kMostXnnpackDimensions), text("{}", vector->count));
+      return {};
+    }
+    Value value;
+    ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>("dims"));
+    ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>("datatype"));
+    const bool is_known = datatype > 0 && std::cmp_less(datatype, std::size(kBits));
+    if (!is_known)
+      error(*tensor, text("a datatype from 1 to below {}", std::size(kBits)), text("{}", datatype));
+    const std::uint32_t bits = is_known ? kBits[datatype] : 0;
+    ETSTREAM_TRY(verify_place(*tensor, bits));
+    ETSTREAM_ASSIGN(const auto buffer, tensor->scalar<std::uint32_t>("constant_buffer_idx"));
+    ETSTREAM_ASSIGN(const auto flags, tensor->scalar<std::uint32_t>("flags"));
+    value.is_read_only = buffer != 0 || (flags & kInput) != 0;
+    value.is_given = value.is_read_only;
+    value.is_output = (flags & kOutput) != 0;
+    if (buffer != 0 && bits != 0) ETSTREAM_TRY(verify_constant(*tensor, buffer, bytes_of(value.dims, bits)));
+    if (is_quantized) ETSTREAM_TRY(verify_quantization(held, value, bits));
+    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>("id_out"));
+    values_.try_emplace(id, std::move(value));
+    return {};
+  }
+
+  /// Of a tensor whose rows begin at whole bytes.
+  static std::optional<std::uint64_t> bytes_of(std::span<const std::uint32_t> dims, std::uint32_t bits) {
+    if (dims.empty()) return (bits + 7) / 8;
+    const std::uint64_t row = (std::uint64_t{dims.back()} * bits + 7) / 8;
+    const auto rows = count(dims.first(dims.size() - 1));
+    return rows ? checked_multiply(*rows, row) : std::nullopt;
+  }
+
+  /// Whether the tensor comes from outside, and as which argument.
+  Result<void> verify_place(const TableReader& tensor, std::uint32_t bits) {
+    ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>("flags"));
+    ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>("external_id"));
+    if ((flags & ~kFromOutside) != 0)
+      error(tensor, text("flags of {} at most", kFromOutside), text("{}", flags));
+    if ((flags & kFromOutside) == 0) {
+      if (id != kNoId) error(tensor, "flags of a tensor with an external_id", text("{}", flags));
+      return {};
+    }
+    if (id >= externals_) {
+      error(tensor, text("an external_id below {}", externals_), text("{}", id));
+      return {};
+    }
+    const auto [there, is_new] = flags_.try_emplace(id, flags);
+    if (is_new) arguments_.push_back({id, bits / 8});
+    if (there->second != flags) {
+      error(tensor, text("one tensor that is argument {}, or both read or written alike", id), "another");
+    }
+    return {};
+  }
+
+  /// Of `bytes`, or of too many to count.
+  Result<void> verify_constant(const TableReader& user, std::uint32_t index,
+                               std::optional<std::uint64_t> bytes) {
+    if (!payload_.has_header) return {};  // they are in the graph
+    if (index >= constants_.size()) {
+      error(user, text("a constant from 1 to below {}", constants_.size()), text("{}", index));
+      return {};
+    }
+    ETSTREAM_ASSIGN(const TableReader constant, constants_.at(index));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>("size"));
+    if (!bytes || *bytes > size) {
+      error(user, text("a tensor of at most the {} bytes of constant {}", size, index),
+            bytes ? text("{}", *bytes) : "more");
+    }
+    ETSTREAM_ASSIGN(const auto key, constant.string("named_key"));
+    if (key && !is_utf8(*key)) error(constant, "a named_key in UTF-8", quote(*key));
+    if (key) return {};
+    ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>("offset"));
+    if (!range_fits(offset, size, payload_.constants_size)) {
+      error(constant, text("a constant inside the {} bytes behind the graph", payload_.constants_size),
+            text("{} bytes at {}", size, offset));
+    }
+    return {};
+  }
+
+  Result<void> verify_quantization(const TableReader& held, const Value& value, std::uint32_t bits) {
+    ETSTREAM_ASSIGN(const auto params, held.member("quant_params"));
+    if (!params) {
+      error(held, "quant_params", "none");
+      return {};
+    }
+    const bool by_group = params->type_name() == "PerChannelGroupQuant";
+    if (!by_group && params->type_name() != "PerChannelQuant") return {};
+    ETSTREAM_ASSIGN(const auto channel, params->scalar<std::int32_t>("channel_dim"));
+    if (channel < 0 || std::cmp_greater_equal(channel, value.dims.size())) {
+      error(*params, text("a channel_dim from 0 to below {}", value.dims.size()), text("{}", channel));
+      return {};
+    }
+    std::optional<std::uint64_t> scales = value.dims[static_cast<std::size_t>(channel)];
+    if (by_group) {
+      ETSTREAM_ASSIGN(const auto group, params->scalar<std::int32_t>("group_size"));
+      if (group <= 0 || value.dims.size() < 2 || bits != 4) {
+        error(*params, "4-bit rows in groups of at least 1", text("groups of {}", group));
+        return {};
+      }
+      scales = count(std::span(value.dims).first(2));
+      if (scales) *scales /= static_cast<std::uint64_t>(group);
+    }
+    ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>("scale_buffer_idx"));
+    if (index != 0) {
+      const auto bytes = scales ? checked_multiply(*scales, std::uint64_t{by_group ? 2U : 4U}) : std::nullopt;
+      return verify_constant(*params, index, bytes);
+    }
+    ETSTREAM_ASSIGN(const auto there, params->vector("scale"));
+    if (!there || !scales || there->count < *scales) {
+      error(*params, text("{} scales", scales.value_or(0)), there ? text("{}", there->count) : "none");
+    }
+    return {};
+  }
+
+  /// Of the tensor with this id; none where there is none.
+  const Value* find(std::uint32_t id) const {
+    const auto found = values_.find(id);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+
+  Result<void> verify_node(const TableReader& node) {
+    const TableType& type = payload_.graph.schema().tables()[node.type()];
+    for (const FieldType& field : type.fields) {
+      if (!field.name.ends_with("_id")) continue;
+      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field.name));
+      if (id == kNoId) continue;
+      const auto found = values_.find(id);
+      if (found == values_.end()) {
+        error(node, text("{} of a tensor", field.name), text("{}", id));
+      } else if (!found->second.is_given && !field.name.starts_with("output")) {
+        error(node, text("an {} of a tensor that a node before it, a constant or a call gives", field.name),
+              text("{}", id));
+      }
+    }
+    for (const FieldType& field : type.fields) {
+      if (!field.name.starts_with("output") || !field.name.ends_with("_id")) continue;
+      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field.name));
+      const auto found = values_.find(id);
+      if (found == values_.end()) continue;
+      if (found->second.is_read_only)
+        error(node, text("{} of a tensor that can be written", field.name), text("{}", id));
+      found->second.is_given = true;
+    }
+    for (const FieldType& field : type.fields) {
+      if (field.kind == FieldKind::kInlineVector) ETSTREAM_TRY(verify_list(node, type, field));
+    }
+    if (node.type_name() == "XNNFullyConnected") return verify_linear(node);
+    return node.type_name() == "_XNNNodeConv" ? verify_convolution(node) : Result<void>();
+  }
+
+  /// As long as the node says at least, or as its input has dimensions.
+  Result<void> verify_list(const TableReader& node, const TableType& type, const FieldType& field) {
+    ETSTREAM_ASSIGN(const auto list, node.vector(field.name));
+    std::uint64_t length = 0;
+    if (std::any_of(type.fields.begin(), type.fields.end(),
+                    [](const FieldType& f) { return f.name == "num_dims"; })) {
+      ETSTREAM_ASSIGN(length, node.scalar<std::uint32_t>("num_dims"));
+    } else {
+      ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>("input_id"));
+      const Value* value = find(input);
+      length = value ? value->dims.size() : 0;
+    }
+    if (list && list->count >= length && length <= kMostXnnpackDimensions) return {};
+    error(node, text("{} of {} dimensions or more, at most {}", field.name, length, kMostXnnpackDimensions),
+          list ? text("{}", list->count) : "none");
+    return {};
+  }
+
+  /// That a bias has an element for each of the channels.
+  Result<void> verify_bias(const TableReader& node, std::optional<std::uint64_t> channels) {
+    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>("bias_id"));
+    const Value* bias = find(id);
+    if (!bias) return {};
+    const auto there = count(bias->dims);
+    if (!channels || !there || *there < *channels) {
+      error(node, text("a bias of {} elements", channels.value_or(0)), text("{}", there.value_or(0)));
+    }
+    return {};
+  }
+
+  Result<void> verify_linear(const TableReader& node) {
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>("filter_id"));
+    ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>("flags"));
+    const Value* weights = find(filter);
+    if (!weights || weights->dims.size() != 2) {
+      error(node, "a filter of 2 dimensions", weights ? text("{}", weights->dims.size()) : "none");
+      return {};
+    }
+    return verify_bias(node, weights->dims[(flags & kTransposedWeights) != 0 ? 1 : 0]);
+  }
+
+  Result<void> verify_convolution(const TableReader& node) {
+    std::vector<std::uint32_t> factors;
+    for (const char* name :
+         {"groups", "group_output_channels", "kernel_height", "kernel_width", "group_input_channels"}) {
+      ETSTREAM_ASSIGN(factors.emplace_back(), node.scalar<std::uint32_t>(name));
+    }
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>("filter_id"));
+    const Value* weights = find(filter);
+    const auto there = weights ? count(weights->dims) : std::nullopt;
+    const auto wanted = count(factors);
+    if (!wanted || *wanted == 0 || !there || *there < *wanted) {
+      error(node, text("a filter of {} elements, more than none", wanted.value_or(0)),
+            text("{}", there.value_or(0)));
+      return {};
+    }
+    return verify_bias(node, count(std::span(factors).first(2)));
+  }
+
+  const XnnpackPayload& payload_;
+  Findings& findings_;
+  std::uint32_t externals_ = 0;
+  TableList constants_;
+  std::map<std::uint32_t, Value> values_;         // by their ids
+  std::map<std::uint32_t, std::uint32_t> flags_;  // by external ids
+  std::vector<XnnpackArgument> arguments_;
+};
+
+}  // namespace
+
+Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload, const std::string& name,
+                                                    Findings& findings) {
+  auto verified = [&]() -> Result<std::vector<XnnpackArgument>> {
+    ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
+    return GraphVerifier(opened, findings).run();
+  }();
+  if (verified || verified.error().code != ErrorCode::kCorrupt) return verified;
+  add_error(findings, verified.error().message);
+  return std::vector<XnnpackArgument>();
+}
+
+}  // namespace etstream

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fat containers: one payload for each backend, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from etstream import _core
+from etstream._progress import Progress
+
+
+def plan_fat_container(payloads: Mapping[str, Any], *, align: int = 1, share_equal: bool = True) -> _core.FilePlan:
+    """The plan of a fat container (NFAT, version 1).
+
+    Args:
+        payloads: sources by name, 1 to 32 characters of ASCII, in the order in which a reader prefers them.
+        align: of where each payload begins in the file, in bytes, a power of two up to 2**30. With 1, payloads of
+            distinct bytes give what ExecuTorch's native backend packs; with a page's size each can be mapped.
+        share_equal: store equal payloads once, which takes reading those of the same size.
+
+    Raises:
+        InvalidArgumentError: a name or an alignment that is none.
+        TooLargeError: over 65,536 payloads.
+    """
+    return _core.plan_fat_container(list(payloads.items()), align, share_equal)
+
+
+def write_fat_container(
+    payloads: Mapping[str, Any],
+    output: Any,
+    *,
+    align: int = 1,
+    share_equal: bool = True,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.FilePlan:
+    """Writes a fat container: plans it as plan_fat_container() does, and writes it as FilePlan.write() does.
+
+    Returns the plan, whose size is that of the file. FatContainerFile reads it.
+    """
+    with _core.Inputs():
+        plan = plan_fat_container(payloads, align=align, share_equal=share_equal)
+        plan.write(output, sync=sync, progress=progress)
+    return plan

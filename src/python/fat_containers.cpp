@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/fat_containers.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "etstream/fat_container.h"
+#include "etstream/fat_container_file.h"
+#include "python/errors.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+FatContainerFile open_container(nb::handle source) {
+  ByteSource file = source_of(source);
+  return without_gil([&] { return FatContainerFile::open(std::move(file)); });
+}
+
+FilePlan plan_container(nb::handle payloads, std::uint32_t alignment, bool share_equal) {
+  FatContainer container;
+  container.alignment = alignment;
+  container.share_equal = share_equal;
+  for (const nb::handle item : nb::iter(payloads)) {
+    container.payloads.push_back({nb::cast<std::string>(item[0]), source_of(item[1])});
+  }
+  return without_gil([&] { return plan(container); });
+}
+
+std::vector<std::string> names_of(const FatContainerFile& file) {
+  std::vector<std::string> out;
+  for (const FatPayload& payload : file.payloads()) out.push_back(payload.name);
+  return out;
+}
+
+ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
+  const FatPayload* const payload = file.find(name);
+  if (payload != nullptr) return payload->data;
+  throw nb::key_error(text("no payload {}", quote(name)).c_str());
+}
+
+std::optional<std::string> kind_text(const FatPayload& payload) {
+  const auto kind = without_gil([&] { return kind_of(payload); });
+  return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
+}
+
+}  // namespace
+
+void bind_fat_containers(nb::module_& module) {
+  nb::class_<FatPayload>(module, "FatPayload", "A payload of a fat container.")
+      .def_ro("name", &FatPayload::name)
+      .def_ro("offset", &FatPayload::offset, "In the file, in bytes.")
+      .def_ro("data", &FatPayload::data, "The bytes, which stay where they are.")
+      .def_prop_ro(
+          "kind", &kind_text,
+          "Of the file that it is, as inspect() names kinds: 'program'; None for data that a backend "
+          "knows. Reads its first bytes.");
+  nb::class_<FatContainerFile>(
+      module, "FatContainerFile",
+      "A fat container (NFAT), open: payloads under names, such as one program for each "
+      "backend. Holds its table in memory. May be used by several threads at once.")
+      .def(
+          "__init__",
+          [](FatContainerFile* self, nb::handle file) { new (self) FatContainerFile(open_container(file)); },
+          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
+          "UnsupportedError for another version.")
+      .def_prop_ro(
+          "version", [](const FatContainerFile&) { return FatContainerFile::version(); }, "Of the format.")
+      .def_prop_ro("payloads", &FatContainerFile::payloads, nb::rv_policy::reference_internal,
+                   "In the order of the table, which is that in which they are preferred.")
+      .def("keys", &names_of, "The names, in the order of the table.")
+      .def("__getitem__", &payload_of, nb::arg("name"),
+           "The source of the first payload of that name. Raises KeyError.")
+      .def(
+          "__contains__",
+          [](const FatContainerFile& self, const std::string& name) { return self.find(name) != nullptr; },
+          nb::arg("name"))
+      .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
+      .def(
+          "__iter__", [](const FatContainerFile& self) { return nb::iter(nb::cast(names_of(self))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"));
+  module.def("plan_fat_container", &plan_container, nb::arg("payloads"), nb::arg("alignment"),
+             nb::arg("share_equal"),
+             nb::sig("def plan_fat_container(payloads: collections.abc.Sequence[tuple[str, object]], "
+                     "alignment: int, share_equal: bool) -> FilePlan"));
+}
+
+}  // namespace etstream::python

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "python/file_plans.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/file_plan.h"
+#include "etstream/input_record.h"
+#include "etstream/write.h"
+#include "python/errors.h"
+#include "python/outputs.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+/// Before the first byte of any: none of the outputs is written where one of the layouts has its bytes from.
+void require_apart(const std::vector<const FilePlan*>& layouts, const std::vector<nb::handle>& outputs) {
+  std::vector<FileIdentity> seen;
+  for (const nb::handle output : outputs) {
+    const auto file = changed_in_place(output);
+    if (!file) continue;
+    if (std::find(seen.begin(), seen.end(), *file) != seen.end()) {
+      raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be one file; give each its own"));
+    }
+    seen.push_back(*file);
+    for (const FilePlan* const plan : layouts) value_or_raise(check_apart(*plan, *file));
+  }
+}
+
+void write_plan(const FilePlan& plan, nb::handle output, bool sync, nb::handle progress) {
+  const nb::object callback = progress_callback(progress);
+  require_apart({&plan}, {output});
+  const auto sink = open_output(output, sync);
+  without_gil([&] { return write(plan, *sink, progress_to(callback, 0, plan.size)); });
+}
+
+/// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
+/// has gone to others can't be taken back.
+void write_plans(const std::vector<std::pair<const FilePlan*, nb::object>>& files, bool sync,
+                 nb::handle progress) {
+  const nb::object callback = progress_callback(progress);
+  std::uint64_t total = 0;
+  std::vector<const FilePlan*> layouts;
+  std::vector<nb::handle> outputs;
+  for (const auto& [plan, output] : files) {
+    total += plan->size;
+    layouts.push_back(plan);
+    outputs.push_back(output);
+  }
+  require_apart(layouts, outputs);
+  std::uint64_t before = 0;
+  std::vector<std::unique_ptr<Sink>> uncommitted;
+  for (const auto& [plan, output] : files) {
+    auto sink = open_output(output, sync);
+    without_gil([&, plan = plan, write_it = is_path(output) ? &write_uncommitted : &write] {
+      return write_it(*plan, *sink, progress_to(callback, before, total));
+    });
+    if (is_path(output)) uncommitted.push_back(std::move(sink));
+    before += plan->size;
+  }
+  without_gil([&] { return commit_together(uncommitted); });
+}
+
+/// A record of inputs while Python's `with` lasts.
+struct Inputs {
+  std::optional<FileIdentity> replaceable;
+  std::optional<InputRecord> record;
+};
+
+nb::bytes bytes_of(const FilePlan& plan) {
+  return read_bytes(value_or_raise(source_of(plan)), 0, std::nullopt);
+}
+
+nb::list extents_of(const FilePlan& plan) {
+  nb::list out;
+  for (const Extent& extent : plan.extents) {
+    out.append(nb::make_tuple(extent.offset, extent.size(), extent.alignment, plan.label(extent)));
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_file_plans(nb::module_& module) {
+  nb::class_<FilePlan>(
+      module, "FilePlan",
+      "The plan of a file, byte for byte: its metadata, and where the payloads go and lie. Has read "
+      "no payload. It may be written any number of times, by several threads at once.")
+      .def_ro("size", &FilePlan::size, "Of the file, in bytes.")
+      .def_ro("metadata_size", &FilePlan::metadata_size, "The bytes that the plan itself holds in memory.")
+      .def_ro("payload_size", &FilePlan::payload_size,
+              "The bytes that stay where they lie until they are written.")
+      .def_prop_ro("memory", &FilePlan::memory, "About how many bytes of memory writing takes.")
+      .def_prop_ro("extents", &extents_of, nb::sig("def extents(self) -> list[tuple[int, int, int, str]]"),
+                   "In file order: offset, size and alignment in bytes, and what it holds.")
+      .def("__len__", [](const FilePlan& self) { return static_cast<std::size_t>(self.size); })
+      .def("__bytes__", &bytes_of, "The whole file, in memory.")
+      .def(
+          "source", [](const FilePlan& self) { return value_or_raise(source_of(self)); },
+          "The file, to be read before it is written, or instead. Raises UnsupportedError for one that has "
+          "hashes in it.")
+      .def_static(
+          "copy", [](nb::handle source) { return plan_copy(source_of(source), "copy"); }, nb::arg("source"),
+          nb::sig("def copy(source: object) -> FilePlan"), "The plan of a file that holds what source holds.")
+      .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
+           nb::arg("progress") = nb::none(),
+           nb::sig("def write(self, output: object, *, sync: bool = True, progress: "
+                   "collections.abc.Callable[[int, int], object] | bool | None = None) -> None"),
+           "Writes it front to back to a path, replaced atomically once all is written (with sync also "
+           "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
+           "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
+           "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
+           "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
+           "error, or Ctrl-C, a path is as it was. Raises InvalidArgumentError for a file that is written in "
+           "place "
+           "and that it has bytes from, be it by a mapping.")
+      .def("__repr__", [](const FilePlan& self) {
+        return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
+      });
+  module.def(
+      "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
+      nb::arg("progress").none(),
+      nb::sig("def write_plans(files: collections.abc.Sequence[tuple[FilePlan, object]], *, sync: bool, "
+              "progress: object) -> None"),
+      "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
+      "written, or none does.");
+  nb::class_<Inputs>(module, "Inputs",
+                     "With it, the files that this thread opens as inputs are noted, and none is an output: "
+                     "neither by its path nor by a descriptor.")
+      .def(
+          "__init__",
+          [](Inputs* self, nb::handle replaceable) {
+            new (self) Inputs();
+            // Bytes are a source, which is no path.
+            if (nb::isinstance<nb::str>(replaceable) || nb::hasattr(replaceable, "__fspath__")) {
+              self->replaceable = identity_of(path_of(replaceable));
+            }
+          },
+          nb::arg("replaceable").none() = nb::none(),
+          nb::sig("def __init__(self, replaceable: object = None) -> None"),
+          "replaceable, if it is a path, may be one of the inputs that a new file takes the place of.")
+      .def(
+          "__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); },
+          nb::sig("def __enter__(self) -> None"))
+      .def(
+          "__exit__", [](Inputs& self, const nb::args&) { self.record.reset(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+}
+
+}  // namespace etstream::python

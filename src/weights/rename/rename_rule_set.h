@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// RenameRuleSet: rules for the names of tensors, as they are written in JSON.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "weights/rename/name_pattern.h"
+
+namespace etstream {
+
+/// A name that a tensor, or a part of one, gets.
+struct RenameTarget {
+  enum class Rows { kShare, kNumber, kColumns };
+
+  NamePattern key{""};
+  std::optional<NamePattern> unless;
+  bool interleave_rope = false;
+  Rows rows = Rows::kShare;  // of a part
+  std::uint64_t number = 0;  // of rows, for kNumber
+};
+
+struct RenameRule {
+  std::string pattern;
+  std::vector<RenameTarget> targets;  // none for a tensor that is left out
+  bool splits = false;                // each target is a part
+};
+
+struct RenameRuleSet {
+  /// The first rule that matches `name`, or none. `runs` gets what its '*' stand for, if it has any.
+  [[nodiscard]] const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const;
+  /// Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its pattern.
+  [[nodiscard]] Result<void> add(RenameRule rule);
+
+  std::vector<RenameRule> rules;
+  bool is_ready_made = false;
+
+ private:
+  struct Pattern {
+    NamePattern pattern;
+    std::size_t rule = 0;
+  };
+  std::vector<Pattern> patterns_;  // with '*', in order
+  std::map<std::string, std::size_t, std::less<>> rules_by_pattern_;
+};
+
+/// The rules in a JSON object. Errors: see RenameRules::read.
+[[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
+/// Those in the member `name` of an object of such objects; none without a member of that name.
+[[nodiscard]] Result<std::optional<RenameRuleSet>> read_rename_rules(const ByteSource& json,
+                                                                     std::string_view name);
+
+}  // namespace etstream

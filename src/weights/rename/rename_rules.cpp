@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/rename_rules.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "ready_made_rules_generated.h"
+#include "weights/rename/head_dim.h"
+#include "weights/rename/rename_rule_set.h"
+#include "weights/rename/rope_rows.h"
+
+namespace etstream {
+namespace {
+
+/// Names the tensors of a checkpoint anew, in a list beside it.
+class Renaming {
+ public:
+  Renaming(const RenameRuleSet& rules, const Checkpoint& checkpoint, const RenameOptions& options)
+      : rules_(rules), checkpoint_(checkpoint), head_dim_(options.head_dim), used_(rules.rules.size()) {}
+
+  Result<RenameReport> run() {
+    RenameReport report;
+    for (const CheckpointTensor& tensor : checkpoint_.tensors) {
+      const RenameRule* rule = rules_.find(tensor.name, runs_);
+      if (rule) {
+        used_[static_cast<std::size_t>(rule - rules_.rules.data())] = true;
+        ETSTREAM_TRY(rename(tensor, *rule));
+      } else {
+        report.left_over_keys.push_back(tensor.name);
+        add(tensor, tensor);
+      }
+    }
+    ETSTREAM_TRY(check_names());
+    for (std::size_t i = 0; i < used_.size() && !rules_.is_ready_made; ++i) {
+      if (!used_[i]) report.unmatched_rules.push_back(rules_.rules[i].pattern);
+    }
+    return report;
+  }
+
+  std::vector<CheckpointTensor> take_tensors() { return std::move(out_); }
+
+ private:
+  Result<void> rename(const CheckpointTensor& tensor, const RenameRule& rule) {
+    std::vector<CheckpointTensor> parts;
+    if (rule.splits) {
+      ETSTREAM_ASSIGN(parts, split(tensor, rule));
+    }
+    for (std::size_t i = 0; i < rule.targets.size(); ++i) {
+      const RenameTarget& target = rule.targets[i];
+      if (target.unless && is_in_checkpoint(target.unless->filled(runs_))) continue;
+      CheckpointTensor renamed = rule.splits ? parts[i] : tensor;
+      renamed.name = target.key.filled(runs_);
+      if (target.interleave_rope) ETSTREAM_TRY(interleave(tensor, rule, renamed));
+      add(tensor, std::move(renamed));
+    }
+    return {};
+  }
+
+  void add(const CheckpointTensor& original, CheckpointTensor renamed) {
+    out_.push_back(std::move(renamed));
+    originals_.push_back(&original);
+  }
+
+  /// By sorting, which takes n log n whatever the names are. Tensors of one name from several files may keep
+  /// having one.
+  Result<void> check_names() const {
+    std::vector<std::pair<std::string_view, std::size_t>> names;
+    names.reserve(out_.size());
+    for (const CheckpointTensor& tensor : out_) names.emplace_back(tensor.name, names.size());
+    std::sort(names.begin(), names.end());
+    const auto same = std::adjacent_find(names.begin(), names.end(), [this](const auto& a, const auto& b) {
+      return a.first == b.first && (originals_[a.second] == originals_[b.second] ||
+                                    originals_[a.second]->name != originals_[b.second]->name);
+    });
+    if (same == names.end()) return {};
+    const CheckpointTensor& one = *originals_[same->second];
+    const CheckpointTensor& other = *originals_[(same + 1)->second];
+    return make_error(ErrorCode::kInvalidArgument, "tensors {} of {} and {} of {} would both be named {}",
+                      quote(one.name), one.data.name(), quote(other.name), other.data.name(),
+                      quote(same->first));
+  }
+
+  bool is_in_checkpoint(std::string_view name) {
+    if (names_.empty()) {
+      for (const CheckpointTensor& tensor : checkpoint_.tensors) names_.push_back(tensor.name);
+      std::sort(names_.begin(), names_.end());
+    }
+    return std::binary_search(names_.begin(), names_.end(), name);
+  }
+
+  /// What is wrong with a tensor that a rule is for.
+  template <class... Arguments>
+  static Error misfit(ErrorCode code, const CheckpointTensor& tensor, const RenameRule& rule,
+                      Template<Arguments...> words, const Arguments&... arguments) {
+    return make_error(code, "{}: tensor {}, rule {}: {}", tensor.data.name(), quote(tensor.name),
+                      quote(rule.pattern), text(words, arguments...));
+  }
+
+  /// How many rows a tensor has, that lie one after another.
+  static Result<std::uint64_t> rows_of(const CheckpointTensor& tensor, const RenameRule& rule) {
+    if (!tensor.layout) {
+      return misfit(ErrorCode::kUnsupported, tensor, rule, "expected rows, found data of type {}",
+                    quote(tensor.type));
+    }
+    const auto& sizes = tensor.layout->sizes;
+    if (sizes.empty() || sizes.front() < 0) {
+      return misfit(ErrorCode::kInvalidArgument, tensor, rule, "expected rows, found {}",
+                    describe(*tensor.layout));
+    }
+    if (tensor.layout->dim_order.empty() || tensor.layout->dim_order.front() != 0) {
+      return misfit(ErrorCode::kUnsupported, tensor, rule,
+                    "expected rows that lie one after another, found them in another order");
+    }
+    return static_cast<std::uint64_t>(sizes.front());
+  }
+
+  static Result<std::vector<CheckpointTensor>> split(const CheckpointTensor& tensor, const RenameRule& rule) {
+    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(tensor, rule));
+    ETSTREAM_ASSIGN(const auto counts, rows_of_parts(tensor, rule, rows));
+    const std::uint64_t row_size = rows == 0 ? 0 : tensor.data.size() / rows;
+    std::vector<CheckpointTensor> parts;
+    std::uint64_t at = 0;
+    for (const std::uint64_t count : counts) {
+      CheckpointTensor& part = parts.emplace_back(tensor);
+      part.layout->sizes.front() = static_cast<std::int32_t>(count);
+      ETSTREAM_ASSIGN(part.data, tensor.data.slice(at * row_size, count * row_size));
+      at += count;
+    }
+    return parts;
+  }
+
+  static Result<std::vector<std::uint64_t>> rows_of_parts(const CheckpointTensor& tensor,
+                                                          const RenameRule& rule, std::uint64_t rows) {
+    std::vector<std::uint64_t> counts;
+    std::uint64_t left = rows;
+    std::uint64_t sharing = 0;
+    for (const RenameTarget& target : rule.targets) {
+      std::uint64_t count = 0;
+      if (target.rows == RenameTarget::Rows::kShare) {
+        ++sharing;
+      } else {
+        ETSTREAM_ASSIGN(count, given_rows(tensor, rule, target));
+      }
+      if (count > left) return does_not_divide(tensor, rule, rows);
+      left -= count;
+      counts.push_back(count);
+    }
+    if (sharing == 0 ? left != 0 : left % sharing != 0) return does_not_divide(tensor, rule, rows);
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (rule.targets[i].rows == RenameTarget::Rows::kShare) counts[i] = left / sharing;
+    }
+    return counts;
+  }
+
+  static Result<std::uint64_t> given_rows(const CheckpointTensor& tensor, const RenameRule& rule,
+                                          const RenameTarget& target) {
+    if (target.rows == RenameTarget::Rows::kNumber) return target.number;
+    const auto& sizes = tensor.layout->sizes;
+    if (sizes.size() > 1 && sizes[1] >= 0) return static_cast<std::uint64_t>(sizes[1]);
+    return misfit(ErrorCode::kInvalidArgument, tensor, rule, "expected rows and columns, found {}",
+                  describe(*tensor.layout));
+  }
+
+  static Error does_not_divide(const CheckpointTensor& tensor, const RenameRule& rule, std::uint64_t rows) {
+    return misfit(ErrorCode::kInvalidArgument, tensor, rule,
+                  "its {} can't be divided into the parts of the rule", counted(rows, "row"));
+  }
+
+  Result<void> interleave(const CheckpointTensor& tensor, const RenameRule& rule, CheckpointTensor& renamed) {
+    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(renamed, rule));
+    if (!head_dim_) ETSTREAM_TRY(find_head_dim(tensor, rule));
+    if (*head_dim_ == 0 || *head_dim_ % 2 != 0 || rows % *head_dim_ != 0) {
+      return misfit(ErrorCode::kInvalidArgument, tensor, rule,
+                    "its {} are not whole heads of {} rows, an even number", counted(rows, "row"),
+                    *head_dim_);
+    }
+    if (renamed.data.size() == 0) return {};
+    renamed.data = interleave_rope(renamed.data, *head_dim_, renamed.data.size() / rows);
+    return {};
+  }
+
+  Result<void> find_head_dim(const CheckpointTensor& tensor, const RenameRule& rule) {
+    const std::string first = checkpoint_.files.empty() ? "" : checkpoint_.files.front();
+    const std::string path = first.substr(0, first.rfind('/') + 1) + "config.json";
+    const auto config = ByteSource::file(path);
+    if (config) {
+      ETSTREAM_ASSIGN(head_dim_, read_head_dim(*config));
+    } else if (config.error().code != ErrorCode::kNotFound) {
+      return config.error();
+    }
+    if (head_dim_) return {};
+    return misfit(ErrorCode::kInvalidArgument, tensor, rule,
+                  "how many rows make up a head is not known: {}{}; give it with head_dim", path,
+                  config ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
+  }
+
+  const RenameRuleSet& rules_;
+  const Checkpoint& checkpoint_;
+  std::optional<std::uint32_t> head_dim_;
+  std::vector<bool> used_;               // the rules
+  std::vector<std::string_view> names_;  // of the checkpoint's tensors, sorted; at the first `unless`
+  std::vector<std::string_view> runs_;   // what the '*' of the rule stand for
+  std::vector<CheckpointTensor> out_;
+  std::vector<const CheckpointTensor*> originals_;  // of those in `out_`
+};
+
+constexpr std::uint64_t kMostRuleBytes = std::uint64_t{64} << 20;
+
+}  // namespace
+
+Result<RenameRules> RenameRules::read(const ByteSource& json) {
+  return without_exceptions([&]() -> Result<RenameRules> {
+    if (json.size() > kMostRuleBytes) {
+      return make_error(ErrorCode::kTooLarge, "{}: expected rules of at most {}, found {}", json.name(),
+                        readable_size(kMostRuleBytes), readable_size(json.size()));
+    }
+    ETSTREAM_ASSIGN(RenameRuleSet set, read_rename_rules(json));
+    RenameRules out;
+    out.set_ = std::make_shared<const RenameRuleSet>(std::move(set));
+    return out;
+  });
+}
+
+Result<RenameRules> RenameRules::ready_made(std::string_view name) {
+  return without_exceptions([&]() -> Result<RenameRules> {
+    ETSTREAM_ASSIGN(auto set,
+                    read_rename_rules(ByteSource::memory(std::as_bytes(std::span(kReadyMadeRules))), name));
+    if (!set) {
+      std::string names;
+      for (const std::string_view known : kReadyMadeNames)
+        names += text("{}{}", names.empty() ? "" : ", ", known);
+      return make_error(ErrorCode::kNotFound, "there are no ready-made rules {}, only {}", quote(name),
+                        names);
+    }
+    set->is_ready_made = true;
+    RenameRules out;
+    out.set_ = std::make_shared<const RenameRuleSet>(std::move(*set));
+    return out;
+  });
+}
+
+std::vector<std::string> RenameRules::ready_made_names() {
+  return {kReadyMadeNames.begin(), kReadyMadeNames.end()};
+}
+
+Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint, const RenameOptions& options) {
+  return without_exceptions([&]() -> Result<RenameReport> {
+    const RenameRuleSet none;
+    Renaming renaming(rules.set() ? *rules.set() : none, checkpoint, options);
+    ETSTREAM_ASSIGN(RenameReport report, renaming.run());
+    checkpoint.tensors = renaming.take_tensors();
+    return report;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds every command to what docs/performance.md says that a file can make it take, on generated worst cases.
+
+    python3 bounds_test.py ETSTREAM PERFORMANCE.md EXAMPLES [--show]
+
+Each runs at two sizes. Memory is the peak over that of a run on a tiny file of the kind, for each byte of the largest. Time is
+that of the processor; where it is long enough to be measured it may grow in proportion to the size, and not to its
+square. What is written is not much longer than what was read. With --show it prints what it measured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from worst_cases import KINDS, write_program_with_a_hole
+
+TINY, SMALL, LARGE = 2_000, 400_000, 1_600_000
+UNMEASURED = 0.1  # seconds, below which the start of a process and other processes count
+MOST_GROWTH = 2 * LARGE / SMALL  # of time; the square would be 4 * LARGE / SMALL
+MOST_SECONDS = 20
+HOLE = 4 << 40
+MOST_MEMORY = 4 << 30  # of address space
+SLACK = 2 << 20  # of memory and of output, in bytes
+MOST_OUTPUT = 6  # bytes for each of the file
+
+# By the row of the table that it stands in, with OUT for a place to write to.
+REPORTS = {
+    "inspect": ["inspect", "FILE"],
+    "inspect --json": ["inspect", "--json", "FILE"],
+    "inspect --duplicates": ["inspect", "--duplicates", "FILE"],
+    "verify": ["verify", "FILE"],
+    "diff": ["diff", "FILE", "OTHER"],
+}
+OF_PROGRAMS = {
+    "inspect --graph": ["inspect", "--graph", "forward", "FILE"],
+    "inspect --graph --json": ["inspect", "--graph", "forward", "--json", "FILE"],
+}
+WRITERS = {
+    ".pte": {
+        "pte": ["pte", "FILE", "-o", "OUT", "--segment-alignment", "128"],
+        "pte --delegates segments": ["pte", "FILE", "-o", "OUT", "--delegates", "segments"],
+        "ptd": ["ptd", "FILE", "-o", "OUT"],
+    },
+    ".bpte": {
+        "convert": ["convert", "FILE", "--to", "segmented", "-o", "OUT"],
+        "extract --cases": ["extract", "FILE", "--cases", "OUT"],
+    },
+    ".ptd": {
+        "ptd": ["ptd", "FILE", "-o", "OUT"],
+        "ptd --to safetensors": ["ptd", "FILE", "--to", "safetensors", "-o", "OUT"],
+    },
+    ".safetensors": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
+}
+KEYS = {"pte --keys": ["pte", "EXAMPLE", "-o", "OUT", "--constants-to", "OUT.ptd", "--keys", "FILE"]}
+
+
+@dataclass
+class Run:
+    seconds: float
+    memory: int
+    output: int
+    status: int
+
+
+def commands_for(name: str) -> dict[str, list[str]]:
+    suffix = Path(name).suffix
+    if suffix == ".json":
+        return KEYS
+    graphs = OF_PROGRAMS if suffix in (".pte", ".bpte") else {}
+    return {**REPORTS, **graphs, **WRITERS[suffix]}
+
+
+def size_of(path: Path) -> int:
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.iterdir())
+    return path.stat().st_size if path.exists() else 0
+
+
+class Machine:
+    def __init__(self, etstream: str, example: Path, folder: Path) -> None:
+        self.etstream, self.example, self.folder = etstream, example, folder
+
+    def run(self, command: list[str], file: Path) -> Run:
+        out = self.folder / "out"
+        words = {"FILE": file, "OTHER": self.example, "EXAMPLE": self.example, "OUT": out, "OUT.ptd": f"{out}.ptd"}
+        arguments = [str(words.get(word, word)) for word in command]
+        limits = ["prlimit", f"--as={MOST_MEMORY}", f"--cpu={MOST_SECONDS}"]
+        printed = self.folder / "printed"
+        with printed.open("wb") as stdout:
+            child = subprocess.Popen([*limits, self.etstream, *arguments], stdout=stdout, stderr=subprocess.DEVNULL)
+            _, status, use = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        output = size_of(out) + size_of(Path(f"{out}.ptd"))
+        for path in (out, Path(f"{out}.ptd")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        return Run(use.ru_utime + use.ru_stime, use.ru_maxrss << 10, output, child.returncode)
+
+
+def limits_in(page: Path) -> dict[str, int]:
+    """From the rows "| `COMMAND` | BYTES | ..." under the heading of hostile files."""
+    _, section = page.read_text(encoding="utf-8").split("## Files that are made to be slow", 1)
+    rows = re.findall(r"^\| (`[^|]+`) \| (\d+) \|", section.split("\n## ")[0], re.MULTILINE)
+    return {command: int(limit) for commands, limit in rows for command in re.findall(r"`([^`]+)`", commands)}
+
+
+def problems_of(row: str, small: Run, large: Run, base: Run, size: int, limit: int | None) -> list[str]:
+    problems = []
+    if limit is None:
+        return [f"the page has no row for `{row}`"]
+    if large.status not in (0, 1, 2):
+        problems.append(f"ended with {large.status}")
+    used = large.memory - base.memory - SLACK
+    if used > limit * size:
+        problems.append(f"took {used / size:.0f} bytes of memory for each byte, expected at most {limit}")
+    if large.seconds > UNMEASURED and large.seconds > MOST_GROWTH * max(small.seconds, UNMEASURED / MOST_GROWTH):
+        problems.append(f"took {small.seconds:.2f} s, and {large.seconds:.2f} s at {LARGE / SMALL:.0f} times the size")
+    if large.output > MOST_OUTPUT * size + SLACK:
+        problems.append(f"wrote {large.output} bytes from {size}")
+    return problems
+
+
+def main() -> int:
+    etstream, page, examples = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    show = "--show" in sys.argv
+    limits = limits_in(page)
+    most: dict[str, float] = {}
+    failed = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        machine = Machine(etstream, examples / "model.pte", folder)
+        hole = folder / "hole.pte"
+        write_program_with_a_hole(hole, HOLE)
+        verified = machine.run(["verify", "FILE"], hole)
+        if verified.status != 0 or verified.seconds > 1:
+            failed.append(f"verify of a hole took {verified.seconds:.2f} s and ended with {verified.status}")
+        for name, make in KINDS.items():
+            files = []
+            for size in (TINY, SMALL, LARGE):
+                (folder / str(size)).mkdir(exist_ok=True)
+                files.append(folder / str(size) / name)
+                files[-1].write_bytes(make(size))
+            size = files[-1].stat().st_size
+            for row, command in commands_for(name).items():
+                base, small, large = (machine.run(command, file) for file in files)
+                each = max(large.memory - base.memory, 0) / size
+                most[row] = max(most.get(row, 0), each)
+                if show:
+                    print(f"{name:32} {row:26} {small.seconds:6.2f} {large.seconds:6.2f} s {each:6.0f} B/B"
+                          f" {large.output / size:6.1f} out, status {large.status}", flush=True)  # fmt: skip
+                failed += [f"{row} on {name}: {p}" for p in problems_of(row, small, large, base, size, limits.get(row))]
+    for row, each in most.items():
+        print(f"{row:26} {each:6.0f} bytes of memory for each of the file, at most {limits.get(row)}")
+    print("\n".join(failed) or "all within their bounds")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

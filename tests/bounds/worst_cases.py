@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that take more time and memory to read than any exporter's: what is referred to over and over, at any size.
+
+    python3 worst_cases.py FOLDER SIZE
+
+writes one of each kind, of about SIZE bytes. Each has its name from what it repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from flatbuffers_by_hand import Node, Scalars, String, Table, Tables, flatbuffer
+
+FLOAT, BYTE = 6, 0
+TENSOR, INT_LIST, TENSOR_LIST, NULL = 5, 7, 10, 1
+KERNEL, MOVE, FREE = 1, 3, 5
+EXTENDED_HEADER = 32
+
+
+def value(kind: int, held: Node) -> Table:
+    return Table(f0=("B", kind), f1=held)
+
+
+def tensor(sizes: list[int], buffer: int = 0, scalar_type: int = FLOAT) -> Table:
+    return value(TENSOR, Table(
+        f0=("b", scalar_type), f2=Scalars("i", sizes), f3=Scalars("B", bytes(i % 256 for i in range(len(sizes)))),
+        f5=("I", buffer)))  # fmt: skip
+
+
+def instruction(kind: int, call: Table) -> Table:
+    return Table(f0=("B", kind), f1=call)
+
+
+def method(name: str, values: list[Node], inputs: list[int], instructions: list[Node], **more: Node) -> Table:
+    chain = Table(f2=Tables(instructions))
+    operators = Tables([Table(f0=String("aten::add"), f1=String("out"))])
+    fields = {"f0": String(name), "f2": Tables(values), "f3": Scalars("i", inputs), "f4": Scalars("i", []),
+              "f5": Tables([chain]), "f6": operators, "f7": Tables([]), "f8": Scalars("q", [0])}  # fmt: skip
+    return Table(**{**fields, **more})
+
+
+def program(methods: list[Node], segments: bytes = b"", **more: Node) -> bytes:
+    fields = {"f1": Tables(methods), "f5": Table(f1=Scalars("Q", [0]))}
+    out = flatbuffer(Table(**{**fields, **more}), "ET12", EXTENDED_HEADER)
+    if not segments:
+        return bytes(out)
+    base = len(out) + -len(out) % 128
+    struct.pack_into("<4sIQQQ", out, 8, b"eh00", 32, len(out), base, len(segments))
+    return bytes(out) + bytes(base - len(out)) + segments
+
+
+def inputs_that_are_one_tensor(size: int) -> bytes:
+    return program([method("forward", [tensor([1] * 16)], [0] * (size // 4), [])])
+
+
+def filler(size: int) -> Tables:
+    """Operators of one, with a long name: bytes for which others may be reached more often."""
+    return Tables([Table(f0=String("x" * size))])
+
+
+def inputs_as_often_as_allowed(size: int) -> bytes:
+    inputs = [0] * (size // 30)
+    return program([method("forward", [tensor([1] * 16)], inputs, [], f6=filler(size - 4 * len(inputs)))])
+
+
+def moves_as_often_as_allowed(size: int) -> bytes:
+    items = value(INT_LIST, Table(f0=Scalars("q", [1] * 8)))
+    move = instruction(MOVE, Table(f0=("i", 0), f1=("i", 1)))
+    moves = [move] * (size // 10)
+    values: list[Node] = [items, value(2, Table(f0=("q", 1)))]
+    return program([method("forward", values, [], moves, f6=filler(size - 4 * len(moves)))])
+
+
+def inputs_of_many_dimensions(size: int) -> bytes:
+    return program([method("forward", [tensor([1] * (size // 8))], [0] * (size // 10), [])])
+
+
+def moves_of_one_list(size: int) -> bytes:
+    items = value(INT_LIST, Table(f0=Scalars("q", [1] * (size // 16))))
+    integer = value(2, Table(f0=("q", 1)))
+    move = instruction(MOVE, Table(f0=("i", 0), f1=("i", 1)))
+    return program([method("forward", [items, integer], [], [move] * (size // 60))])
+
+
+def frees_of_one_list(size: int) -> bytes:
+    items = value(TENSOR_LIST, Table(f0=Scalars("i", [1] * (size // 8))))
+    free = instruction(FREE, Table(f0=("i", 0)))
+    return program([method("forward", [items, tensor([1])], [], [free] * (size // 60))])
+
+
+def calls_of_one_list(size: int) -> bytes:
+    items = value(TENSOR_LIST, Table(f0=Scalars("i", [1] * (size // 16))))
+    call = instruction(KERNEL, Table(f0=("i", 0), f1=Scalars("i", [0, 1])))
+    return program([method("forward", [items, tensor([1])], [], [call] * (size // 60))])
+
+
+def values_that_are_one(size: int) -> bytes:
+    count = size // 6
+    return program([method("forward", [value(NULL, Table())] * count, [], [], f6=filler(size // 3))])
+
+
+def methods_and_segments(size: int) -> bytes:
+    methods = [method(f"m{i}", [tensor([1], 1)], [0], []) for i in range(size // 600)]
+    segments = Tables([Table(f0=("Q", 0), f1=("Q", 64)) for _ in range(size // 80)])
+    constants = Table(f0=("I", 0), f1=Scalars("Q", [0, 0]))
+    return program(methods, bytes(64), f4=segments, f5=constants)
+
+
+def constants_that_overlap(size: int) -> bytes:
+    count = size // 250
+    values: list[Node] = [tensor([size // 2], i + 1, BYTE) for i in range(count)]
+    offsets = Scalars("Q", [0, *range(count)])
+    segments = Tables([Table(f1=("Q", size // 2 + count))])
+    data = bytes(size // 2 + count)
+    return program([method("forward", values, [], [])], data, f4=segments, f5=Table(f1=offsets))
+
+
+def segments_that_are_one(size: int) -> bytes:
+    segments = Tables([Table(f1=("Q", size // 2)) for _ in range(size // 80)])
+    return program([method("forward", [tensor([1])], [0], [])], bytes(size // 2), f4=segments)
+
+
+def delegates_that_are_one(size: int) -> bytes:
+    data = Scalars("B", bytes(size // 2))
+    delegates = Tables([Table(f0=data) for _ in range(size // 80)])
+    return program([method("forward", [tensor([1])], [0], [])], f3=delegates)
+
+
+def bundle(suites: list[Node], inside: bytes = b"") -> bytes:
+    inside = inside or program([method("forward", [tensor([1])], [0], [])])
+    return bytes(flatbuffer(Table(f0=("I", 2), f1=Tables(suites), f2=Scalars("B", inside)), "BP08"))
+
+
+def suites_of_no_method(size: int) -> bytes:
+    methods = [method(f"m{i:09}", [tensor([1])], [0], []) for i in range(size // 800)]
+    suites = [Table(f0=String(f"s{i:09}"), f1=Tables([])) for i in range(size // 100)]
+    return bundle(suites, program(methods))
+
+
+def cases_that_share_a_tensor(size: int) -> bytes:
+    data = Scalars("B", bytes(size // 2))
+    inputs = [value(1, Table(f0=("b", BYTE), f1=Scalars("i", [size // 2]), f2=data, f3=Scalars("B", b"\0")))
+              for _ in range(size // 250)]  # fmt: skip
+    case = Table(f0=Tables(inputs), f1=Tables([]))
+    return bundle([Table(f0=String("forward"), f1=Tables([case]))])
+
+
+def keys_of_one_segment(size: int) -> bytes:
+    keys = [Table(f0=String(f"key{i}"), f1=("I", 0), f2=Table(
+        f0=("b", BYTE), f1=Scalars("i", [size // 2]), f2=Scalars("B", b"\0"))) for i in range(size // 300)]  # fmt: skip
+    root = Table(f1=Tables([Table(f1=("Q", size // 2))]), f2=Tables(keys))
+    out = flatbuffer(root, "FT01", 48)
+    end = len(out)
+    base = end + -end % 128
+    struct.pack_into("<4sIQQQQ", out, 8, b"FH01", 40, 48, end - 48, base, size // 2)
+    return bytes(out) + bytes(base - end) + bytes(size // 2)
+
+
+def nested_keys(size: int) -> bytes:
+    half = size // 4
+    return b'{"0": ' + b"[" * half + b"[" + b"{}," * (size // 6) + b"0]" + b"]" * half + b"}"
+
+
+def header_of_tensors(size: int) -> bytes:
+    rows = {f"t{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(size // 60)}
+    header = json.dumps(rows).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+def write_program_with_a_hole(path: Path, hole: int) -> None:
+    """A program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
+    segments = Tables([Table(f1=("Q", 64))])
+    whole = program([method("forward", [tensor([1])], [0], [])], bytes(64), f4=segments)
+    base, size = struct.unpack_from("<QQ", whole, 24)
+    with path.open("wb") as file:
+        file.write(whole[:24] + struct.pack("<QQ", base + hole, size) + whole[40:base])
+        file.seek(base + hole)
+        file.write(whole[base:])
+
+
+KINDS: dict[str, Callable[[int], bytes]] = {
+    "inputs_that_are_one_tensor.pte": inputs_that_are_one_tensor,
+    "inputs_as_often_as_allowed.pte": inputs_as_often_as_allowed,
+    "moves_as_often_as_allowed.pte": moves_as_often_as_allowed,
+    "inputs_of_many_dimensions.pte": inputs_of_many_dimensions,
+    "moves_of_one_list.pte": moves_of_one_list,
+    "frees_of_one_list.pte": frees_of_one_list,
+    "calls_of_one_list.pte": calls_of_one_list,
+    "values_that_are_one.pte": values_that_are_one,
+    "methods_and_segments.pte": methods_and_segments,
+    "constants_that_overlap.pte": constants_that_overlap,
+    "segments_that_are_one.pte": segments_that_are_one,
+    "delegates_that_are_one.pte": delegates_that_are_one,
+    "suites_of_no_method.bpte": suites_of_no_method,
+    "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,
+    "keys_of_one_segment.ptd": keys_of_one_segment,
+    "nested_keys.json": nested_keys,
+    "header_of_tensors.safetensors": header_of_tensors,
+}
+
+
+def main() -> None:
+    folder, size = Path(sys.argv[1]), int(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in KINDS.items():
+        (folder / name).write_bytes(make(size))
+
+
+if __name__ == "__main__":
+    main()

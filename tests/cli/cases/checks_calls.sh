@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Of another operator, which takes other arguments, and of one that ExecuTorch has no kernel for.
+sed 's/aten::relu/aten::gelu/' model.pte >other.pte
+try etstream verify other.pte
+sed 's/aten::relu/mine::relu/' model.pte >mine.pte
+try etstream verify mine.pte
+try etstream verify mine.pte --json

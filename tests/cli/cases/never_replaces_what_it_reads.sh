@@ -1,0 +1,49 @@
+# No output is a file that the command has read, whatever it read it for.
+kept() { # FILE...: whether they are as they were
+  sha256sum --quiet -c sums && echo "all as before"
+}
+cp "$GOLDEN/../../schema/program.fbs" s.fbs
+cp "$GOLDEN/../../schema/scalar_type.fbs" .
+etstream decompile --exact s.fbs model.pte -o program.json --leave-out 100
+cp "$GOLDEN/every_dtype/tensors.safetensors" w.safetensors
+cp model.pte w.bin
+sed '/"segments"/,/}/ s/"size": \([0-9]*\)/"size": \1, "data": {"file": "w.bin", "offset": 0, "size": \1}/' program.json \
+  >described.json
+echo '{"0": "zero"}' >k.json
+echo '{"*": "new.*"}' >r.json
+sha256sum s.fbs scalar_type.fbs model.pte program.json described.json w.bin w.safetensors k.json r.json >sums
+
+try etstream pte model.pte -o out.pte --keys k.json --constants-to k.json
+try etstream pte model.pte -o k.json --keys k.json --constants-to weights.ptd
+try etstream pte model.pte --schema s.fbs -o s.fbs
+try etstream pte model.pte --schema s.fbs -o scalar_type.fbs
+try etstream pte program.json --segments-from model.pte -o model.pte
+try etstream pte described.json -o w.bin
+try etstream pte described.json -o ./described.json
+try etstream ptd w.safetensors --map r.json -o r.json
+try etstream decompile s.fbs model.pte -o scalar_type.fbs
+try etstream decompile --exact s.fbs model.pte -o scalar_type.fbs
+try etstream compile --exact s.fbs program.json -o scalar_type.fbs
+kept
+
+# Two inputs do not go to one place.
+mkdir a b o
+cp model.pte a/m.pte
+cp model.pte b/m.pte
+try etstream decompile s.fbs a/m.pte b/m.pte -o o/
+try etstream decompile --exact s.fbs a/m.pte b/m.pte -o o/
+ls -A o
+
+# Two outputs are both there, or neither is.
+try etstream pte model.pte -o /dev/full --constants-to w.ptd
+echo old >w.ptd
+try etstream pte model.pte -o /dev/full --constants-to w.ptd
+cat w.ptd
+mkdir out.pte
+try etstream pte model.pte -o out.pte --constants-to w.ptd
+cat w.ptd
+
+# A schema's includes are files, and nobody waits for a pipe.
+mkfifo pipe.fbs
+echo 'include "pipe.fbs"; table T { a: int; } root_type T;' >waits.fbs
+try timeout 10 etstream decompile waits.fbs model.pte -o -

@@ -1,0 +1,30 @@
+# fat packs files under names, lists them and gives them back; verify looks into those that it knows.
+printf 'only its backend knows' >blob
+try etstream fat pack portable=model.pte npu=blob again=model.pte -o model.fat
+try etstream fat list model.fat
+try etstream fat list model.fat --json
+try etstream fat extract model.fat portable -o out.pte && cmp out.pte model.pte && echo "the same program"
+etstream fat extract model.fat npu -o - && echo
+try etstream verify model.fat
+try etstream inspect model.fat
+# Each where it can be mapped, and each for itself.
+try etstream fat pack portable=model.pte npu=blob --align 16384 -o aligned.fat
+try etstream fat list aligned.fat
+try etstream diff model.fat aligned.fat
+try etstream fat pack portable=model.pte again=model.pte --no-dedup -o twice.fat
+try etstream fat pack portable=model.pte npu=blob --dry-run
+# A payload that is damaged, and what does not work, and leaves nothing.
+head -c 20000 model.pte >short.pte
+etstream fat pack short=short.pte -o short.fat >/dev/null
+try etstream verify short.fat
+try etstream fat extract model.fat vulkan -o other
+try etstream fat list model.pte
+try etstream fat pack model.pte -o other
+try etstream fat pack =model.pte -o other
+try etstream fat pack a=model.pte a=blob -o other
+try etstream fat pack a=model.pte -o model.pte
+try etstream fat pack a=model.pte
+try etstream fat pack a=missing -o other
+try etstream fat
+try etstream ptd model.fat -o other
+ls -A | grep -v npy

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the arguments of operators are, for `etstream verify`.
+
+    build/peer/bin/python tests/mutants/operator_signatures.py > src/pte/operator_signatures.cpp
+
+has every operator that ExecuTorch's wheel has a kernel for: portable, optimized, quantized, for language models, and
+the runtime's own. The schemas are those of torch and of ExecuTorch.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import executorch
+import executorch.extension.llm.custom_ops.custom_ops
+import executorch.kernels.quantized  # noqa: F401
+import torch
+import yaml
+from executorch.extension.pybindings import _C, data_loader  # noqa: F401
+
+_PACKAGE = Path(next(iter(executorch.__path__)))
+
+# A letter an argument, a small one where it may be none (None): see operator_signatures.h.
+_LETTERS = {
+    "Tensor": "T",
+    "Tensor[]": "L",
+    "Tensor?[]": "O",
+    "int": "I",
+    "SymInt": "I",
+    "ScalarType": "I",
+    "MemoryFormat": "I",
+    "FilePlan": "I",
+    "float": "D",
+    "bool": "B",
+    "Scalar": "S",
+    "str": "N",
+    "int[]": "A",
+    "SymInt[]": "A",
+    "float[]": "F",
+    "bool[]": "G",
+}
+# Of the runtime itself (kernels/prim_ops of ExecuTorch), without a schema or with one that says less: the last argument
+# becomes what they give.
+_OWN = {
+    "aten::sym_size.int": "MI*",
+    "aten::sym_numel": "M*",
+    "executorch_prim::et_copy_index.tensor": ">TTI",
+    "executorch_prim::et_view.default": "MAV",
+    "executorch_prim::floordiv.int": "SS*",
+    "executorch_prim::mod.int": "SS*",
+    "executorch_prim::sym_ite.Scalar": "SSS*",
+    **{f"executorch_prim::{name}.Scalar": "S*" for name in "ceil neg round sym_float sym_int sym_not trunc".split()},
+    **{
+        f"executorch_prim::{name}.Scalar": "SS*"
+        for name in "add sub mul truediv floordiv mod eq ge gt le lt sym_max sym_min".split()
+    },
+}
+
+_HEAD = """\
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Made by tests/mutants/operator_signatures.py of ExecuTorch {version}: {count} operators.
+#include "pte/operator_signatures.h"
+
+namespace etstream {{
+
+const std::string_view kOperatorSignatures =
+    R"(
+"""
+_TAIL = """\
+)";
+
+}  // namespace etstream
+"""
+
+
+def _schemas() -> dict[str, str]:
+    """Those in ExecuTorch's lists of kernels, by the operator's name."""
+    out = {}
+    for file in _PACKAGE.glob("kernels/*/*.yaml"):
+        for entry in yaml.safe_load(file.read_text()):
+            if "func" in entry:
+                name = entry["func"].partition("(")[0]
+                out[name if "::" in name else f"aten::{name}"] = entry["func"]
+    return out
+
+
+def _schema_of(name: str, listed: dict[str, str]) -> str:
+    base, _, overload = name.partition(".")
+    namespace, _, operator = base.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    found = getattr(packet, overload or "default", None)
+    return listed[name] if found is None else str(found._schema)
+
+
+def signature(schema: str) -> str:
+    """The arguments' letters, those that are written behind ">", and what the operator returns."""
+    letters = ""
+    arguments = re.sub(r".*?\((.*)\) -> .*", r"\1", schema)
+    for argument in re.split(r", (?![^\[(]*[\])])", arguments):
+        if argument in ("", "*"):
+            continue
+        kind = argument.rpartition(" ")[0]
+        is_written = "!" in kind
+        kind = re.sub(r"\(\w+!?\)|(?<=\[)\d+(?=\])", "", kind)
+        letters += ">" if is_written else ""
+        is_optional = kind.endswith("?")
+        letter = _LETTERS[kind.removesuffix("?")]
+        letters += letter.lower() if is_optional else letter
+    return letters + "*"
+
+
+def signatures() -> dict[str, str]:
+    listed = _schemas()
+    names = sorted(_C._get_operator_names())
+    return {name: _OWN.get(name) or signature(_schema_of(name, listed)) for name in names}
+
+
+def source() -> str:
+    found = signatures()
+    lines = "".join(f"{name} {letters}\n" for name, letters in found.items())
+    version = re.findall(r'__version__ = "([\d.]+)', (_PACKAGE / "version.py").read_text())[0]
+    return _HEAD.format(version=version, count=len(found)) + lines + _TAIL
+
+
+if __name__ == "__main__":
+    print(source(), end="")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ExecuTorch's runtime makes of a program that it may crash on, each time in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import executorch
+import torch
+from executorch.extension.pybindings import _C, data_loader  # noqa: F401
+
+_SECONDS = 10
+_ROOM = 2**31  # of addresses, beyond what this process has
+_MOST_SAID = 4000
+
+Inputs = dict[str, tuple[Any, ...]]  # by method
+Task = tuple[bytes, Inputs]
+
+
+@dataclass(frozen=True)
+class End:
+    """`kind` is "ran", "refused", "crashed" or "no end"; `why` the signal, and what ExecuTorch said before."""
+
+    kind: str
+    why: str = ""
+
+
+def load_libraries() -> None:
+    """With kernels for quantized tensors and for language models."""
+    package = Path(next(iter(executorch.__path__)))
+    for library in ("kernels/quantized/libquantized_ops_aot_lib.so", "extension/llm/custom_ops/libcustom_ops_aot_lib.so"):
+        torch.ops.load_library(package / library)
+
+
+def _carry_out(program: bytes, inputs: Inputs) -> None:
+    loaded = _C._load_program_from_buffer(program)
+    for index in range(loaded.num_methods()):
+        name = loaded.get_method_name(index)
+        method = loaded.load_method(name)
+        if name in inputs:
+            method.call(inputs[name])
+            method.call(inputs[name])
+
+
+def _limit(room: int) -> None:
+    with open("/proc/self/statm") as statm:
+        pages = int(statm.read().split()[0])
+    limit = pages * resource.getpagesize() + room
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _child(programs: Sequence[Task], said: int, results: int) -> None:
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    _limit(_ROOM)
+    for program, inputs in programs:
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+        try:
+            _carry_out(program, inputs)
+            os.write(results, b"+")
+        except BaseException:  # whichever it is, ExecuTorch has refused
+            os.write(results, b"-")
+    os._exit(0)
+
+
+def _run_in_child(programs: Sequence[Task], said: Any) -> tuple[list[End], int]:
+    """How those up to the first that ends its process have ended, and that process's status."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(programs, said.fileno(), write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as results:
+        ends = [End("ran" if result == ord("+") else "refused") for result in results.read()]
+    _, status = os.waitpid(child, 0)
+    return ends, status
+
+
+def run(program: bytes, inputs: Inputs) -> End:
+    with tempfile.TemporaryFile() as said:
+        ends, status = _run_in_child([(program, inputs)], said)
+        if ends:
+            return ends[0]
+        ended_by = signal.Signals(os.WTERMSIG(status))
+        if ended_by == signal.SIGALRM:
+            return End("no end")
+        return End("crashed", f"{ended_by.name} {_reason(said)}")
+
+
+def run_all(programs: Sequence[Task]) -> list[End]:
+    """Several in one process as long as it lives. One that ends it is run alone, so that it is known to be the cause."""
+    out: list[End] = []
+    while len(out) < len(programs):
+        with tempfile.TemporaryFile() as said:
+            ends, _ = _run_in_child(programs[len(out) :], said)
+        out += ends
+        if len(out) < len(programs):
+            out.append(run(*programs[len(out)]))
+    return out
+
+
+def _reason(said: Any) -> str:
+    """The last that was said, without times and numbers."""
+    said.seek(0, os.SEEK_END)
+    said.seek(max(0, said.tell() - _MOST_SAID))
+    lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+    fatal = [line for line in lines if "In function" in line or "assert" in line or "terminate" in line]
+    last = (fatal or [""])[-1]
+    return re.sub(r"\d+", "N", re.sub(r"^.*?\] ", "", last))[:160]

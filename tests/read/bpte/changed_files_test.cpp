@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is no file, and files that change while they are read.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "etstream/bundled_program_file.h"
+#include "etstream/case_files.h"
+#include "etstream/diff.h"
+#include "etstream/duplicates.h"
+#include "etstream/inspect.h"
+#include "file_bytes.h"
+#include "test_errors.h"
+
+namespace etstream::changed_files_test {
+namespace {
+
+ByteSource opened(const std::string& path) {
+  auto file = ByteSource::file(path);
+  REQUIRE_MESSAGE(file, file.error().message);
+  return std::move(file).value();
+}
+
+/// Writes `content` to `path`, with a time of change that differs from before whatever the clock's steps.
+void change_file(const std::string& path, const std::string& content) {
+  const auto before = std::filesystem::last_write_time(path);
+  put_file(path, content);
+  std::filesystem::last_write_time(path, before + std::chrono::seconds(5));
+}
+
+/// Has the descriptors of other files pushed out of those kept open.
+void open_many_others(const TemporaryFolder& folder) {
+  for (int i = 0; i < 70; ++i) {
+    const std::string path = folder / ("other-" + std::to_string(i));
+    put_file(path, "x");
+    CHECK(text_of(opened(path)) == "x");
+  }
+}
+
+constexpr auto* kChanged = ": was changed or replaced while it was read; run again once it is complete";
+
+TEST_CASE(
+    "a path that is no file to read is refused with its name, and a FIFO does not make the caller wait") {
+  const TemporaryFolder folder;
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  CHECK(error_of(ByteSource::file(folder / "fifo")) ==
+        exactly("kInvalidArgument: cannot read '" + folder / "fifo" +
+                "': it is not a regular file, and an input's size must be known before it is read"));
+  CHECK(error_of(ByteSource::file(folder.path())) ==
+        exactly("kInvalidArgument: cannot read '" + folder.path() +
+                "': it is a folder, and an input's size must be known before it is read"));
+  CHECK(code_of(ByteSource::file(folder / "missing.pte")) == "kNotFound");
+  CHECK(error_of(ByteSource::file(folder / "missing.pte")) == containing(folder / "missing.pte"));
+}
+
+TEST_CASE("a file that is shortened after it was opened is noticed at the read") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.bpte";
+  put_file(path, real_bundle());
+  const ByteSource file = opened(path);
+  std::filesystem::resize_file(path, 100);
+  const std::string expected = path +
+                               ": has nothing at offset 100, expected 6336 bytes as when it was opened: it "
+                               "was shortened while it was read";
+  CHECK(error_of(BundledProgramFile::open(file)) == exactly("kCorrupt: " + expected));
+  CHECK(error_of(inspect(file)) == exactly("kCorrupt: " + expected));
+  CHECK(code_of(verify(file)) == "kCorrupt");
+}
+
+TEST_CASE("a file that is shortened between its metadata and its payload is noticed at the payload") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.bpte";
+  put_file(path, real_bundle());
+  const auto bundle = BundledProgramFile::open(opened(path));
+  REQUIRE(bundle);
+  std::filesystem::resize_file(path, 5000);
+  const auto read = bundle->test_case(bundle->suites()[0], 0);
+  REQUIRE(read);  // its metadata is in memory
+  const auto& data = std::get<Tensor>(read->inputs[0]).data;
+  std::vector<std::byte> bytes(data.size());
+  CHECK(error_of(data.read_at(0, bytes)) ==
+        containing("kCorrupt: " + path + ": has nothing at offset 6192, expected 6336 bytes"));
+  CHECK(code_of(write_test_cases(*bundle, folder / "cases")) == "kCorrupt");
+  CHECK(folder.names() == std::vector<std::string>{"model.bpte"});
+}
+
+TEST_CASE("a file of the same size but of another time is noticed by verify and extract") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.bpte";
+  put_file(path, real_bundle());
+  const ByteSource file = opened(path);
+  const auto bundle = BundledProgramFile::open(file);
+  REQUIRE(bundle);
+  change_file(path, real_bundle());
+  CHECK(error_of(verify(file)) == exactly("kCorrupt: " + path + kChanged));
+  CHECK(error_of(write_test_cases(*bundle, folder / "cases")) == exactly("kCorrupt: " + path + kChanged));
+  CHECK(folder.names() == std::vector<std::string>{"model.bpte"});
+}
+
+TEST_CASE("a file that is changed, with its time put back, is noticed by all that read it to the end") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.bpte";
+  put_file(path, real_bundle());
+  const ByteSource file = opened(path);
+  const auto before = std::filesystem::last_write_time(path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // more than a step of the file system's clock
+  put_file(path, real_bundle());
+  std::filesystem::last_write_time(path, before);
+  const std::string expected = "kCorrupt: " + path + kChanged;
+  CHECK(error_of(verify(file)) == exactly(expected));
+  CHECK(error_of(find_duplicates(file)) == exactly(expected));
+  CHECK(error_of(inspect(file)) == exactly(expected));
+  CHECK(error_of(diff(file, file)) == exactly(expected));
+}
+
+TEST_CASE("a file that is replaced is noticed when it has to be opened again") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.bpte";
+  put_file(path, real_bundle());
+  const ByteSource file = opened(path);
+  put_file(folder / "new", real_bundle());
+  std::filesystem::rename(folder / "new", path);
+  CHECK(verify(file));  // the old one, which is still open
+  open_many_others(folder);
+  CHECK(error_of(verify(file)) == exactly("kCorrupt: " + path + kChanged));
+  CHECK(error_of(BundledProgramFile::open(file)) == exactly("kCorrupt: " + path + kChanged));
+  std::filesystem::remove(path);
+  open_many_others(folder);
+  CHECK(code_of(verify(file)) == "kNotFound");
+}
+
+}  // namespace
+}  // namespace etstream::changed_files_test

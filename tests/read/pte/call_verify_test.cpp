@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program of one call, with one thing wrong in it: ProgramFile::verify finds it.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "base/text.h"
+#include "etstream/program.h"
+#include "file_bytes.h"
+#include "program_generated.h"
+#include "pte/kernel_rules.h"
+#include "pte/operator_signatures.h"
+#include "test_errors.h"
+
+namespace etstream::call_verify_test {
+namespace {
+
+using namespace program;  // NOLINT: the generated types are what this file is about
+
+enum Index : std::int32_t { kInput, kOther, kAlpha, kOutput, kList, kNone, kText };
+
+template <class Held>
+Held& add_value(ExecutionPlanT& plan, Held held) {
+  plan.values.push_back(std::make_unique<EValueT>());
+  plan.values.back()->val.Set(std::move(held));
+  return *static_cast<Held*>(plan.values.back()->val.value);
+}
+
+void add_tensor(ExecutionPlanT& plan) {
+  TensorT tensor;
+  tensor.scalar_type = scalar_type::ScalarType_FLOAT;
+  tensor.sizes = {2};
+  tensor.dim_order = {0};
+  add_value(plan, std::move(tensor));
+}
+
+template <class Call>
+void add_call(ExecutionPlanT& plan, Call call) {
+  plan.chains[0]->instructions.push_back(std::make_unique<InstructionT>());
+  plan.chains[0]->instructions.back()->instr_args.Set(std::move(call));
+}
+
+void call(ExecutionPlanT& plan, const std::string& name, const std::string& overload,
+          std::vector<std::int32_t> args) {
+  KernelCallT kernel;
+  kernel.op_index = static_cast<std::int32_t>(plan.operators.size());
+  kernel.args = std::move(args);
+  plan.operators.push_back(std::make_unique<OperatorT>());
+  plan.operators.back()->name = name;
+  plan.operators.back()->overload = overload;
+  add_call(plan, std::move(kernel));
+}
+
+/// out = input + 1 * other, with a list, a null and a string that nothing uses.
+ProgramT sound_object() {
+  ProgramT object;
+  object.constant_segment = std::make_unique<SubsegmentOffsetsT>();
+  object.constant_segment->offsets = {0};
+  object.execution_plan.push_back(std::make_unique<ExecutionPlanT>());
+  ExecutionPlanT& plan = *object.execution_plan[0];
+  plan.name = "forward";
+  plan.inputs = {kInput, kOther};
+  plan.outputs = {kOutput};
+  plan.chains.push_back(std::make_unique<ChainT>());
+  add_tensor(plan);
+  add_tensor(plan);
+  add_value(plan, IntT()).int_val = 1;
+  add_tensor(plan);
+  add_value(plan, IntListT()).items = {kAlpha};
+  add_value(plan, NullT());
+  add_value(plan, StringT()).string_val = "text";
+  call(plan, "aten::add", "out", {kInput, kOther, kAlpha, kOutput, kOutput});
+  return object;
+}
+
+std::string packed(const ProgramT& object) {
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, Program::Pack(builder, &object));
+  return finished(builder);
+}
+
+using Spoil = std::function<void(ExecutionPlanT&)>;
+
+Findings findings_after(const Spoil& spoil) {
+  ProgramT object = sound_object();
+  spoil(*object.execution_plan[0]);
+  return findings_of(packed(object));
+}
+
+void check_found(const std::string& expected, const Spoil& spoil) {
+  CAPTURE(expected);
+  const Findings findings = findings_after(spoil);
+  CAPTURE(lines_of(findings.errors));
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(findings.errors[0].starts_with("bad: offset "));
+  CHECK(findings.errors[0].find(expected) != std::string::npos);
+}
+
+void check_sound(const Spoil& spoil) {
+  const Findings findings = findings_after(spoil);
+  CHECK(lines_of(findings.errors).empty());
+}
+
+KernelCallT& kernel(ExecutionPlanT& plan) {
+  return *plan.chains[0]->instructions[0]->instr_args.AsKernelCall();
+}
+
+TEST_CASE("the unspoilt call has nothing to find") {
+  check_sound([](ExecutionPlanT&) {});
+}
+
+TEST_CASE("an argument of another kind than the operator's schema has is found") {
+  const auto argument = [](std::size_t number, std::int32_t value) {
+    return [=](ExecutionPlanT& plan) { kernel(plan).args[number] = value; };
+  };
+  check_found("expected a tensor as argument 0 of aten::add.out, found an integer", argument(0, kAlpha));
+  check_found("expected a number as argument 2 of aten::add.out, found a string", argument(2, kText));
+  check_found("expected a tensor as argument 3 of aten::add.out, found null", argument(3, kNone));
+  check_found("expected a tensor as argument 1 of aten::add.out, found a list of integers",
+              argument(1, kList));
+}
+
+TEST_CASE("null is taken where an argument is optional") {
+  check_sound([](ExecutionPlanT& plan) {
+    call(plan, "aten::clamp", "out", {kInput, kNone, kAlpha, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("a call of more or fewer arguments than the operator has is found") {
+  check_found("expected 5 arguments of aten::add.out, with what it gives, found 4",
+              [](ExecutionPlanT& plan) { kernel(plan).args.pop_back(); });
+  check_found("expected 5 arguments of aten::add.out, with what it gives, found 6",
+              [](ExecutionPlanT& plan) { kernel(plan).args.push_back(kOutput); });
+}
+
+TEST_CASE("an operator without a name, with a long one or one that is not text is found where it is called") {
+  const auto named = [](std::string name) {
+    return [=](ExecutionPlanT& plan) { plan.operators[0]->name = name; };
+  };
+  check_found("expected the name of an operator that is called, found none", named(""));
+  check_found("expected the name of an operator of at most 99 bytes, found 104",
+              named(std::string(100, 'x')));
+  check_found("expected the name of an operator in UTF-8", named("aten::\xff"));
+  check_sound([](ExecutionPlanT& plan) { plan.operators.push_back(std::make_unique<OperatorT>()); });
+}
+
+TEST_CASE("an operator that ExecuTorch has no kernel for is its author's, and counted once") {
+  const Findings findings = findings_after([](ExecutionPlanT& plan) {
+    call(plan, "mine::op", "out", {kText, kNone});
+    add_call(plan, KernelCallT(*plan.chains[0]->instructions.back()->instr_args.AsKernelCall()));
+  });
+  CHECK(lines_of(findings.errors).empty());
+  CHECK(findings.unknown_operators == 1);
+  CHECK(findings_after([](ExecutionPlanT&) {}).unknown_operators == 0);
+}
+
+TEST_CASE("an item of a list of integers that is none is found where an operator takes the list") {
+  const auto spoil = [](ExecutionPlanT& plan) { plan.values[kList]->val.AsIntList()->items = {kText}; };
+  check_sound(spoil);
+  check_found("expected IntList.items of integers, found a string", [&](ExecutionPlanT& plan) {
+    spoil(plan);
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("a number that a call of the runtime's own writes may take the place of another") {
+  const auto add = [](std::int32_t to) {
+    return [=](ExecutionPlanT& plan) {
+      plan.values[kAlpha]->val.Set(BoolT());
+      call(plan, "executorch_prim::add", "Scalar", {kAlpha, kAlpha, to});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  check_sound(add(kAlpha));
+  check_found("expected a number as argument 2 of executorch_prim::add.Scalar, found a string",
+              [&](ExecutionPlanT& plan) {
+                add(kAlpha)(plan);
+                call(plan, "executorch_prim::add", "Scalar", {kAlpha, kAlpha, kText});
+              });
+}
+
+TEST_CASE("what is moved to a value may be of any kind") {
+  check_sound([](ExecutionPlanT& plan) {
+    MoveCallT move;
+    move.move_from = kInput;
+    move.move_to = kText;
+    add_call(plan, move);
+    kernel(plan).args[0] = kText;
+  });
+}
+
+TEST_CASE("an item of a list of tensors that is none, or comes behind the list, is found") {
+  const auto list = [](std::int32_t item) {
+    return [=](ExecutionPlanT& plan) { add_value(plan, TensorListT()).items = {item}; };
+  };
+  check_found("expected TensorList.items of tensors, found an integer", list(kAlpha));
+  check_found("expected TensorList.items of values before 7, the list's own, found 7", list(7));
+  check_sound(list(kInput));
+  check_sound([](ExecutionPlanT& plan) {
+    add_value(plan, OptionalTensorListT()).items = {-1, kNone, kInput};
+  });
+}
+
+TEST_CASE("a tensor that an operator takes and nothing gives memory is found") {
+  check_found("expected a tensor with memory as argument 1 of aten::add.out, found value 1, which nothing",
+              [](ExecutionPlanT& plan) { plan.inputs.pop_back(); });
+  check_sound([](ExecutionPlanT& plan) {
+    plan.inputs.pop_back();
+    plan.values[kOther]->val.AsTensor()->sizes = {0};
+  });
+  check_sound([](ExecutionPlanT& plan) {
+    plan.inputs.pop_back();
+    call(plan, "executorch_prim::et_view", "default", {kInput, kList, kOther});
+  });
+}
+
+TEST_CASE("a jump on what is no condition, and memory that is freed of what is no tensor, are found") {
+  JumpFalseCallT jump;
+  jump.cond_value_index = kText;
+  check_found("found a string", [&](ExecutionPlanT& plan) { add_call(plan, jump); });
+  FreeCallT freed;
+  freed.value_index = kAlpha;
+  check_found("found an integer", [&](ExecutionPlanT& plan) { add_call(plan, freed); });
+}
+
+TEST_CASE("signatures are found by their whole names") {
+  CHECK(find_signature("aten::add.out") == "TTS>T*");
+  CHECK(find_signature("aten::add.ou") == std::nullopt);
+  CHECK(find_signature("aten::add.out2") == std::nullopt);
+  CHECK(find_signature("") == std::nullopt);
+  CHECK(find_signature("zzz") == std::nullopt);
+  CHECK(find_signature("executorch_prim::sym_size") == std::nullopt);
+}
+
+KernelArgument tensor_argument(ScalarType dtype, std::vector<std::int32_t> sizes) {
+  const std::size_t rank = sizes.size();
+  return {KernelArgument::Tensor{dtype, std::move(sizes), rank, {}}, std::nullopt};
+}
+
+KernelArgument integer_argument(std::int64_t integer) { return {std::nullopt, integer}; }
+
+TEST_CASE("dtypes, sizes and numbers that a kernel ends the process over are found") {
+  constexpr std::string_view kName = "quantized_decomposed::quantize_per_tensor.out";
+  const std::vector<KernelArgument> sound = {tensor_argument(ScalarType::kFloat32, {2, 3}),
+                                             {},
+                                             integer_argument(0),
+                                             integer_argument(-128),
+                                             integer_argument(127),
+                                             integer_argument(1),
+                                             tensor_argument(ScalarType::kInt8, {2, 3}),
+                                             {}};
+  const auto expected_after = [&](std::size_t number, const KernelArgument& argument) {
+    auto arguments = sound;
+    arguments[number] = argument;
+    const auto broken = find_broken_rule(kName, "", arguments);
+    return exactly(broken ? broken->expected : "nothing");
+  };
+  CHECK(has_kernel_rules(kName, ""));
+  CHECK(expected_after(2, integer_argument(7)) == "nothing");
+  CHECK(expected_after(0, tensor_argument(ScalarType::kInt32, {2, 3})) ==
+        "a tensor of a dtype that the kernel takes as argument 0");
+  CHECK(expected_after(5, integer_argument(0)) ==
+        "a tensor of the dtype that argument 5 says, 0, as argument 6");
+  CHECK(expected_after(6, tensor_argument(ScalarType::kInt8, {3, 2})) ==
+        "a tensor of the same sizes as argument 6 as argument 0");
+  CHECK(expected_after(3, integer_argument(-129)) == "at least -128 as argument 3");
+  CHECK(expected_after(4, integer_argument(128)) == "at most 127 as argument 4");
+  // What is not known before the call is left alone.
+  CHECK(expected_after(5, {}) == "nothing");
+  CHECK(expected_after(0, {}) == "nothing");
+}
+
+TEST_CASE("scales for more or fewer channels than a tensor has are found") {
+  constexpr std::string_view kName = "quantized_decomposed::dequantize_per_channel.out";
+  std::vector<KernelArgument> arguments = {tensor_argument(ScalarType::kInt8, {2, 3}),
+                                           tensor_argument(ScalarType::kFloat64, {2}),
+                                           {},
+                                           integer_argument(0),
+                                           integer_argument(-127),
+                                           integer_argument(127),
+                                           integer_argument(1),
+                                           {},
+                                           tensor_argument(ScalarType::kFloat32, {2, 3}),
+                                           {}};
+  CHECK_FALSE(find_broken_rule(kName, "", arguments));
+  arguments[3] = integer_argument(-1);
+  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) == "3 elements in argument 1");
+  arguments[3] = integer_argument(2);
+  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) ==
+        "a dimension below 2 as argument 3");
+}
+
+TEST_CASE("zero points that a kernel does not take, and a dimension that a tensor lacks, are found") {
+  constexpr std::string_view kName = "quantized_decomposed::dequantize_per_channel.out";
+  std::vector<KernelArgument> arguments(10);
+  arguments[2] = tensor_argument(ScalarType::kInt64, {2});
+  arguments[2].tensor->constants = {-127, 127};
+  arguments[4] = integer_argument(-127);
+  arguments[5] = integer_argument(127);
+  CHECK_FALSE(find_broken_rule(kName, "", arguments));
+  arguments[2].tensor->constants[1] = 128;
+  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) ==
+        "elements from -127 to 127 in argument 2");
+  arguments = {tensor_argument(ScalarType::kFloat32, {1, 2}), integer_argument(-2), {}};
+  CHECK_FALSE(find_broken_rule("aten::sym_size.int", "", arguments));
+  arguments[1] = integer_argument(2);
+  CHECK(exactly(find_broken_rule("aten::sym_size.int", "", arguments).value().expected) ==
+        "a dimension below 2 as argument 1");
+}
+
+TEST_CASE("tensors that no common dtype is found for are found") {
+  std::vector<KernelArgument> arguments = {
+      tensor_argument(ScalarType::kFloat32, {1}), tensor_argument(ScalarType::kUInt64, {1}), {}};
+  CHECK(find_broken_rule("aten::mul.out", "TT>T*", arguments));
+  CHECK_FALSE(find_broken_rule("aten::fill.Tensor_out", "TT>T*", arguments));
+  arguments[1].tensor->dtype = ScalarType::kBFloat16;
+  CHECK_FALSE(find_broken_rule("aten::mul.out", "TT>T*", arguments));
+}
+
+}  // namespace
+}  // namespace etstream::call_verify_test

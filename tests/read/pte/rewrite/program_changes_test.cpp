@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Programs with other content: what ExecuTorch's own models do not show, and what is wrong with them.
+#include "etstream/program_changes.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "file_bytes.h"
+#include "program_generated.h"
+#include "test_errors.h"
+
+namespace etstream::program_changes_test {
+namespace {
+
+using program::ProgramT;
+
+/// The real program with its constants in the flatbuffer, as older writers have them, and changed, packed by
+/// FlatBuffers' own builder.
+std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  const auto opened = ProgramFile::open(file_of(real));
+  REQUIRE(opened);
+  const SegmentInfo segment = opened->segments().value().at(0);
+  const auto& offsets = object.constant_segment->offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::uint64_t end = i + 1 < offsets.size() ? offsets[i + 1] : segment.size;
+    const std::string bytes = real.substr(segment.offset + offsets[i], end - offsets[i]);
+    object.constant_buffer.push_back(std::make_unique<program::BufferT>());
+    object.constant_buffer.back()->storage.assign(bytes.begin(), bytes.end());
+  }
+  object.constant_segment.reset();
+  object.segments.clear();
+  if (change) change(object);
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  return finished(builder);
+}
+
+Result<ProgramPlan> planned(const std::string& file, const ProgramChanges& changes) {
+  const auto opened = ProgramFile::open(file_of(file));
+  REQUIRE_MESSAGE(opened, opened.error().message);
+  return plan(*opened, changes);
+}
+
+program::TensorT& first_constant(ProgramT& object) {
+  for (const auto& value : object.execution_plan[0]->values) {
+    auto* tensor = value->val.AsTensor();
+    if (tensor && tensor->data_buffer_idx > 0 && !tensor->allocation_info) return *tensor;
+  }
+  FAIL("no constant");
+  std::abort();
+}
+
+TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segment as ExecuTorch writes it") {
+  const std::string older = older_program();
+  const Findings findings = findings_of(older);
+  CHECK(findings.ok());
+  REQUIRE(findings.warnings.size() == 1);
+  CHECK(exactly(findings.warnings[0]) ==
+        containing(
+            "expected constants in a segment, if only a placeholder, found 5 constants in the "
+            "flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the program; writing it "
+            "again with extract_constants moves them"));
+  const auto opened = ProgramFile::open(file_of(older));
+  REQUIRE(opened);
+  const auto extracted = plan(*opened, {.extract_constants = true});
+  REQUIRE_MESSAGE(extracted, extracted.error().message);
+  const std::string newer = written(*extracted);
+  CHECK(lines_of(findings_of(newer).warnings).empty());
+  const auto constants = [](const std::string& file) {
+    const SegmentInfo segment = ProgramFile::open(file_of(file))->segments().value().at(0);
+    CHECK(segment.use == "constants");
+    return file.substr(segment.offset, segment.size);
+  };
+  CHECK((constants(newer) == constants(real_program())));
+
+  // What has them in a segment stays as it is.
+  const auto real = ProgramFile::open(file_of(real_program()));
+  REQUIRE(real);
+  CHECK((written(plan(*real, {.extract_constants = true}).value()) == real_program()));
+}
+
+TEST_CASE("constants both in the flatbuffer and in a segment are found, as ExecuTorch refuses them") {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.constant_buffer.push_back(std::make_unique<program::BufferT>());
+  object.segments.at(0)->size = 0;
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  const Findings findings = findings_of(finished(builder));
+  const auto is_it = [](const std::string& error) {
+    return error.find(
+               "in a segment or in the flatbuffer, or ExecuTorch does not load them, found some in both") !=
+           std::string::npos;
+  };
+  CHECK(std::count_if(findings.errors.begin(), findings.errors.end(), is_it) == 1);
+}
+
+TEST_CASE("what a program was laid out with is told from its bytes, or by those who know") {
+  const auto opened = ProgramFile::open(file_of(real_program()));
+  REQUIRE(opened);
+  const ProgramChanges changes{.drop_stack_traces = true};
+  const auto first_segment = [](const Result<ProgramPlan>& planned) {
+    REQUIRE(planned);
+    return ProgramFile::open(file_of(written(planned->program)))->segments().value().at(0).offset;
+  };
+  const std::uint64_t told = first_segment(plan(*opened, changes));
+  CHECK(told % 128 == 0);
+  CHECK(first_segment(plan(*opened, changes, {}, ProgramPlanOptions())) == told);
+  const ProgramPlanOptions packed{.segment_alignment = 8};
+  CHECK(first_segment(plan(*opened, changes, {}, packed)) < told);
+}
+
+TEST_CASE("constants in the flatbuffer move out as those in a segment do, and come back into one") {
+  const auto older = planned(older_program(), {.constants_out = ConstantsOut()});
+  const auto newer = planned(real_program(), {.constants_out = ConstantsOut()});
+  REQUIRE_MESSAGE(older, older.error().message);
+  REQUIRE(newer);
+  CHECK((written(plan(*older->tensor_data).value()) == written(plan(*newer->tensor_data).value())));
+
+  const auto weights = TensorDataFile::open(source_of(plan(*older->tensor_data).value()).value());
+  REQUIRE(weights);
+  const auto back = planned(written(older->program), {.constants_in = {&*weights}});
+  REQUIRE_MESSAGE(back, back.error().message);
+  const std::string again = written(back->program);
+  CHECK(findings_of(again).errors.empty());
+  CHECK(ProgramFile::open(file_of(again))->segments().value().at(0).use == "constants");
+  const auto out_again = planned(again, {.constants_out = ConstantsOut()});
+  REQUIRE(out_again);
+  CHECK((written(plan(*out_again->tensor_data).value()) == written(plan(*older->tensor_data).value())));
+}
+
+TEST_CASE("without changes a program stays as it is") {
+  const auto same = planned(older_program(), {});
+  REQUIRE(same);
+  CHECK((written(same->program) == older_program()));
+  CHECK_FALSE(same->tensor_data);
+}
+
+TEST_CASE("a constant that is nowhere, or not as long as its tensor, is found") {
+  const auto out = [](const std::function<void(program::TensorT&)>& change) {
+    const std::string bad = older_program([&](ProgramT& object) { change(first_constant(object)); });
+    return planned(bad, {.constants_out = ConstantsOut()});
+  };
+  CHECK(error_of(out([](auto& tensor) { tensor.data_buffer_idx = 999; })) ==
+        containing("expected a constant below"));
+  const auto shorter = out([](auto& tensor) { tensor.sizes = {2, 1, 1, 1}; });
+  REQUIRE(shorter);
+  CHECK(error_of(plan(*shorter->tensor_data)) ==
+        containing("expected the 8 bytes of float32 [2, 1, 1, 1], found"));
+}
+
+TEST_CASE("two constants can't have one key, and constants can't move both ways") {
+  ConstantsOut keys;
+  for (int i = 1; i < 10; ++i) keys.keys[std::to_string(i)] = "same";
+  CHECK(error_of(planned(real_program(), {.constants_out = keys})) ==
+        "kInvalidArgument: bad: key 'same' would be that of two tensors with other data");
+
+  const auto out = planned(real_program(), {.constants_out = ConstantsOut()});
+  const auto weights = TensorDataFile::open(source_of(plan(*out->tensor_data).value()).value());
+  REQUIRE(weights);
+  CHECK(error_of(planned(real_program(), {.constants_out = ConstantsOut(), .constants_in = {&*weights}})) ==
+        "kInvalidArgument: constants can't be moved out and in at once");
+  // The same file twice has every key twice.
+  CHECK(error_of(planned(written(out->program), {.constants_in = {&*weights, &*weights}})) ==
+        containing("is there twice, or in"));
+}
+
+TEST_CASE("an external tensor that the file has another shape of is not taken in") {
+  const auto out = planned(real_program(), {.constants_out = ConstantsOut()});
+  REQUIRE(out);
+  TensorData other = *out->tensor_data;
+  other.entries[0].layout->sizes.insert(other.entries[0].layout->sizes.begin(), 1);
+  other.entries[0].layout->dim_order = {};
+  for (std::size_t i = 0; i < other.entries[0].layout->sizes.size(); ++i) {
+    other.entries[0].layout->dim_order.push_back(static_cast<std::uint8_t>(i));
+  }
+  const auto weights = TensorDataFile::open(source_of(plan(other).value()).value());
+  REQUIRE(weights);
+  CHECK(error_of(planned(written(out->program), {.constants_in = {&*weights}})) ==
+        containing("as the program's tensor is, found float32 [1, "));
+}
+
+TEST_CASE("a method that is not there can't be dropped, nor the last one") {
+  CHECK(error_of(planned(real_program(), {.drop_methods = {"backward"}})) ==
+        "kNotFound: bad: has no method 'backward', it has 'forward'");
+  CHECK(error_of(planned(real_program(), {.drop_methods = {"forward"}})) ==
+        "kInvalidArgument: bad: no method would be left of 'forward'");
+}
+
+}  // namespace
+}  // namespace etstream::program_changes_test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Programs laid out again: what ExecuTorch's own models do not show, and what is wrong with them.
+#include "etstream/program_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "file_bytes.h"
+#include "program_generated.h"
+#include "test_errors.h"
+
+namespace etstream::program_plan_test {
+namespace {
+
+using program::BackendDelegateDataReferenceT;
+using program::BackendDelegateInlineDataT;
+using program::BackendDelegateT;
+using program::DataLocation_INLINE;
+using program::DataLocation_SEGMENT;
+using program::ProgramT;
+
+constexpr std::size_t kSegmentDataSize = 32;  // where the extended header has it
+
+/// A delegate whose data is that entry of the flatbuffer's.
+void add_delegate(ProgramT& object, std::uint32_t index) {
+  auto delegate = std::make_unique<BackendDelegateT>();
+  delegate->id = "Test";
+  delegate->processed = std::make_unique<BackendDelegateDataReferenceT>();
+  delegate->processed->location = DataLocation_INLINE;
+  delegate->processed->index = index;
+  object.execution_plan[0]->delegates.push_back(std::move(delegate));
+}
+
+/// The real program with delegates' data in the flatbuffer, an entry each, packed by FlatBuffers' own
+/// builder.
+std::string with_inline_delegates(const std::vector<std::string>& data) {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.constant_segment.reset();
+  object.segments.clear();
+  for (const std::string& bytes : data) {
+    add_delegate(object, static_cast<std::uint32_t>(object.backend_delegate_data.size()));
+    auto entry = std::make_unique<BackendDelegateInlineDataT>();
+    entry->data.assign(bytes.begin(), bytes.end());
+    object.backend_delegate_data.push_back(std::move(entry));
+  }
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  return finished(builder);
+}
+
+Result<FilePlan> planned(const ByteSource& file, const ProgramPlanOptions& options) {
+  const auto opened = ProgramFile::open(file);
+  REQUIRE_MESSAGE(opened, opened.error().message);
+  return plan(*opened, options);
+}
+
+std::string laid_out(const std::string& file, const ProgramPlanOptions& options) {
+  const auto plan = planned(file_of(file), options);
+  REQUIRE_MESSAGE(plan, plan.error().message);
+  return written(*plan);
+}
+
+/// The data of each delegate, wherever it is: "segment N: ..." or "entry N: ...".
+std::vector<std::string> delegates_of(const std::string& file) {
+  const auto& root = *program::GetProgram(file.data());
+  const auto opened = ProgramFile::open(file_of(file));
+  REQUIRE(opened);
+  std::vector<std::string> out;
+  for (const auto* delegate : *root.execution_plan()->Get(0)->delegates()) {
+    const std::uint32_t index = delegate->processed()->index();
+    const std::string number = std::to_string(index) + ": ";
+    if (delegate->processed()->location() == DataLocation_SEGMENT) {
+      const auto segment = opened->segments().value().at(index);
+      out.push_back("segment " + number + file.substr(segment.offset, segment.size));
+    } else {
+      const auto* data = root.backend_delegate_data()->Get(index)->data();
+      out.push_back("entry " + number + std::string(data->begin(), data->end()));
+    }
+  }
+  return out;
+}
+
+TEST_CASE("without options a program of any writer stays as it is") {
+  for (const std::string& file : {real_program(), with_inline_delegates({"one", "", "two"})}) {
+    CHECK((laid_out(file, {}) == file));
+  }
+}
+
+TEST_CASE("the options that a program has already give the same bytes") {
+  CHECK((laid_out(real_program(), {.segment_alignment = 128}) == real_program()));
+}
+
+TEST_CASE("equal data of delegates goes into one segment, and data of no bytes stays in the flatbuffer") {
+  const std::string file = with_inline_delegates({"same", "", "other", "same", ""});
+  const std::string moved = laid_out(file, {.segment_alignment = 64, .delegates = DelegateData::kInSegments});
+  CHECK(delegates_of(moved) == std::vector<std::string>{"segment 0: same", "entry 0: ", "segment 1: other",
+                                                        "segment 0: same", "entry 1: "});
+  const auto opened = ProgramFile::open(file_of(moved));
+  REQUIRE(opened);
+  const auto segments = opened->segments().value();
+  for (const SegmentInfo& segment : segments) CHECK(segment.offset % 64 == 0);
+
+  const std::string back = laid_out(moved, {.delegates = DelegateData::kInline});
+  CHECK(delegates_of(back) == std::vector<std::string>{"entry 0: same", "entry 1: ", "entry 2: other",
+                                                       "entry 0: same", "entry 3: "});
+  CHECK(ProgramFile::open(file_of(back))->extended_header_size() == 0);
+}
+
+TEST_CASE("an alignment that is none is refused") {
+  const auto file = file_of(real_program());
+  CHECK(error_of(planned(file, {.segment_alignment = 48})) ==
+        "kInvalidArgument: segment alignment 48: expected a power of two from 1 to 1073741824");
+  CHECK(error_of(planned(file, {.segment_alignment = 0})) ==
+        "kInvalidArgument: segment alignment 0: expected a power of two from 1 to 1073741824");
+  CHECK(error_of(planned(file, {.delegate_alignment = 131072})) ==
+        "kInvalidArgument: delegate alignment 131072: expected a power of two from 1 to 65536");
+}
+
+TEST_CASE("a delegate whose data is nowhere is found") {
+  // In a segment, until it says that it is in the flatbuffer, which has none.
+  std::string bad = laid_out(with_inline_delegates({"one"}), {.delegates = DelegateData::kInSegments});
+  const auto& delegate = *program::GetProgram(bad.data())->execution_plan()->Get(0)->delegates()->Get(0);
+  const std::size_t at = position_of(bad, delegate.processed());
+  using Reference = program::BackendDelegateDataReference;
+  put_at<std::int8_t>(bad, field_of(bad, at, Reference::VT_LOCATION), DataLocation_INLINE);
+  for (const DelegateData to : {DelegateData::kInline, DelegateData::kInSegments}) {
+    CHECK(error_of(planned(file_of(bad), {.delegates = to})) ==
+          exactly("kCorrupt: bad: offset " + std::to_string(at) +
+                  ": expected an index below 0 of a delegate's data in the flatbuffer, found 0"));
+  }
+}
+
+TEST_CASE("the data of delegates is not put into a flatbuffer that it does not fit in") {
+  const std::uint64_t size = 123457;  // which no other number in the file is
+  std::string file =
+      laid_out(with_inline_delegates({std::string(size, 'd')}), {.delegates = DelegateData::kInSegments});
+  const std::uint64_t large = std::uint64_t{3} << 30;
+  const std::string pattern(reinterpret_cast<const char*>(&size), sizeof(size));
+  int places = 0;
+  for (auto at = file.find(pattern, kSegmentDataSize); at != std::string::npos;
+       at = file.find(pattern, at + 1)) {
+    put_at(file, at, large);
+    ++places;
+  }
+  REQUIRE(places == 2);  // in the extended header and the segment's table
+  const auto grown = ByteSource::concatenation({file_of(file), ByteSource::zeros(large - size)});
+  REQUIRE(grown);
+  const auto refused = planned(*grown, {.delegates = DelegateData::kInline});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kTooLarge);
+  CHECK(refused.error().message.find("have the data of delegates in segments") != std::string::npos);
+  CHECK(planned(*grown, {.segment_alignment = 4096})->size > large);
+}
+
+TEST_CASE("what_an_older_release_has_no_field_for_is_refused_by_name") {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.constant_segment.reset();
+  object.segments.clear();
+  object.execution_plan[0]->non_const_buffer_device.push_back(
+      std::make_unique<program::NonConstBufferDeviceT>());
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  const ByteSource file = file_of(finished(builder));
+  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_3})) == "no error");
+  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_2})) ==
+        exactly("kInvalidArgument: the program has a value for ExecutionPlan.non_const_buffer_device, which "
+                "ExecuTorch 1.2 does not know"));
+}
+
+}  // namespace
+}  // namespace etstream::program_plan_test

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/fat_container.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "etstream/fat_container_file.h"
+#include "etstream/verify.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream::fat_container_test {
+namespace {
+
+ByteSource source(std::string_view bytes) {
+  return ByteSource::owned(
+      std::vector<std::byte>(reinterpret_cast<const std::byte*>(bytes.data()),
+                             reinterpret_cast<const std::byte*>(bytes.data()) + bytes.size()));
+}
+
+FatContainer three_payloads() {
+  FatContainer container;
+  container.payloads = {{"portable", source("abc")}, {"xnnpack", source("defgh")}, {"again", source("abc")}};
+  return container;
+}
+
+std::string bytes_of(const FatContainer& container) {
+  const auto planned = plan(container);
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  const auto file = source_of(*planned);
+  REQUIRE(file);
+  return text_of(*file);
+}
+
+/// As ExecuTorch's native backend packs it, field by field.
+std::string entry(std::string name, std::uint64_t offset, std::uint64_t size) {
+  name.resize(32);
+  name.append(reinterpret_cast<const char*>(&offset), sizeof(offset));
+  return name.append(reinterpret_cast<const char*>(&size), sizeof(size));
+}
+
+const std::string kHeaderOfThree("NFAT\1\0\0\0\3\0\0\0", 12);
+
+FatContainerFile opened(const std::string& bytes) {
+  auto file = FatContainerFile::open(source(bytes));
+  REQUIRE_MESSAGE(file, file.error().message);
+  return std::move(file).value();
+}
+
+TEST_CASE("the bytes are a table and the payloads one after another") {
+  FatContainer container = three_payloads();
+  container.share_equal = false;
+  CHECK(bytes_of(container) == kHeaderOfThree + entry("portable", 0, 3) + entry("xnnpack", 3, 5) +
+                                   entry("again", 8, 3) + "abcdefghabc");
+}
+
+TEST_CASE("payloads of equal bytes are stored once") {
+  CHECK(bytes_of(three_payloads()) == kHeaderOfThree + entry("portable", 0, 3) + entry("xnnpack", 3, 5) +
+                                          entry("again", 0, 3) + "abcdefgh");
+}
+
+TEST_CASE("payloads begin where their alignment asks, and are found there") {
+  FatContainer container = three_payloads();
+  container.alignment = 4096;
+  container.payloads.push_back({"empty", ByteSource()});
+  const FatContainerFile file = opened(bytes_of(container));
+  REQUIRE(file.payloads().size() == 4);
+  CHECK(file.payloads()[0].offset == 4096);
+  CHECK(file.payloads()[1].offset == 8192);
+  CHECK(file.payloads()[2].offset == 4096);
+  CHECK(file.payloads()[3].data.size() == 0);
+  REQUIRE(file.find("xnnpack") != nullptr);
+  CHECK(text_of(file.find("xnnpack")->data) == "defgh");
+  CHECK(file.find("vulkan") == nullptr);
+  Findings findings;
+  REQUIRE(file.verify(findings));
+  CHECK(findings.errors.empty());
+  CHECK(findings.warnings.empty());
+}
+
+TEST_CASE("a container of nothing is one") { CHECK(opened(bytes_of(FatContainer())).payloads().empty()); }
+
+TEST_CASE("what no reader would take is refused") {
+  const auto refused = [](auto change) {
+    FatContainer container = three_payloads();
+    change(container);
+    return error_of(plan(container));
+  };
+  CHECK(refused([](auto& c) { c.payloads[2].name = "xnnpack"; }) ==
+        "kInvalidArgument: payload 'xnnpack' comes twice");
+  const char* const kName = "expected a name of 1 to 32 characters of ASCII";
+  for (const std::string& name :
+       {std::string(), std::string(33, 'x'), std::string("\xc3\xa9"), std::string("a\0", 2)}) {
+    CHECK(refused([&](auto& c) { c.payloads[0].name = name; }) == containing(kName));
+  }
+  CHECK(refused([](auto& c) { c.payloads[0].name = std::string(32, 'x'); }) == "no error");
+  CHECK(refused([](auto& c) { c.alignment = 24; }) ==
+        "kInvalidArgument: alignment 24: expected a power of two from 1 to 1073741824");
+  CHECK(refused([](auto& c) {
+          c.payloads.resize(65537, {"x", ByteSource()});
+        }) == "kTooLarge: a fat container holds at most 65536 payloads, found 65537");
+}
+
+/// A file of `bytes` with an integer at `offset`.
+template <class Integer>
+std::string with(std::string bytes, std::size_t offset, Integer value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof(value));
+  return bytes;
+}
+
+TEST_CASE("damaged tables are errors that say where") {
+  const std::string good = bytes_of(three_payloads());
+  const auto error = [](const std::string& bytes) { return error_of(FatContainerFile::open(source(bytes))); };
+  CHECK(error(good.substr(0, 11)) == containing("offset 0: expected a header of 12 bytes, found 11"));
+  CHECK(error("NFAT" + good) == containing("offset 4: expected version 1"));
+  CHECK(error("XFAT" + good.substr(4)) == containing("offset 0: expected the identifier of a fat container"));
+  CHECK(error(with(good, 4, std::uint32_t{2})) == containing("kUnsupported"));
+  CHECK(error(with(good, 8, std::uint32_t{4})) == containing("offset 8: expected a number of payloads"));
+  CHECK(error(with(good, 8, ~std::uint32_t{0})) == containing("offset 8: expected a number of payloads"));
+  CHECK(
+      error(good.substr(0, good.size() - 1)) ==
+      containing("offset 92: expected payload 'xnnpack' inside the file's 7 bytes behind the table, found 5 "
+                 "bytes from 3 on"));
+  CHECK(error(with(good, 44, ~std::uint64_t{0})) == containing("offset 44: expected payload 'portable'"));
+  CHECK(error(with(good, 52, ~std::uint64_t{0} - 1)) == containing("offset 44: expected payload 'portable'"));
+}
+
+TEST_CASE("tables of more payloads than a reader takes are too large") {
+  std::string bytes("NFAT\1\0\0\0\1\0\1\0", 12);
+  bytes.resize(12 + 48 * 65537);
+  CHECK(error_of(FatContainerFile::open(source(bytes))) ==
+        containing("kTooLarge: memory: offset 8: expected at most 65536 payloads, found 65537"));
+}
+
+Findings findings_of(const std::string& bytes) {
+  const auto findings = verify(source(bytes));
+  REQUIRE_MESSAGE(findings, findings.error().message);
+  return *findings;
+}
+
+TEST_CASE("verify tells of names, of what lies around payloads, and of payloads that lie in each other") {
+  const std::string good = bytes_of(three_payloads());
+  CHECK(findings_of(good).ok());
+  CHECK(findings_of(good).warnings.empty());
+  const auto first_error = [](const std::string& bytes) { return exactly(findings_of(bytes).errors.at(0)); };
+  const auto first_warning = [](const std::string& bytes) {
+    return exactly(findings_of(bytes).warnings.at(0));
+  };
+  CHECK(first_error(with(good, 12, std::uint64_t{0})) == containing("offset 12: expected a name of 1 to 32"));
+  std::string twice = good;
+  twice.replace(108, 9, std::string("xnnpack\0\0", 9));
+  CHECK(first_error(twice) == containing("offset 108: expected each name once, found 'xnnpack'"));
+  CHECK(first_warning(good + "x") == containing("offset 164: expected zero, in the padding around payloads"));
+  CHECK(first_warning(with(good, 92, std::uint64_t{2})) ==
+        containing("offset 158: expected payload 'xnnpack' behind the one before it, which ends at 159"));
+}
+
+TEST_CASE("verify checks the payloads that it knows, each once") {
+  FatContainer container;
+  const ByteSource damaged = source(std::string("\x08\0\0\0ET12", 8) + std::string(8, '\0'));
+  container.payloads = {{"program", damaged}, {"same", damaged}, {"blob", source("no file at all")}};
+  const Findings findings = findings_of(bytes_of(container));
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(exactly(findings.errors[0]) == containing("payload 'program': "));
+}
+
+}  // namespace
+}  // namespace etstream::fat_container_test

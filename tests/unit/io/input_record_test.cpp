@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Outputs that are inputs: by their paths, and in place.
+#include "etstream/input_record.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "etstream/sink.h"
+#include "etstream/write.h"
+#include "test_errors.h"
+#include "test_files.h"
+
+namespace etstream::input_record_test {
+namespace {
+
+TEST_CASE("an output is refused that is a file which was opened, whatever its name") {
+  const TemporaryFolder folder;
+  put_file(folder / "input", "x");
+  put_file(folder / "before", "x");
+  put_file(folder / "later", "x");
+  std::filesystem::create_symlink("input", folder / "link");
+  REQUIRE(ByteSource::file(folder / "before"));
+  InputRecord record;
+  REQUIRE(ByteSource::file(folder / "link"));
+  const std::string named = "' is the input '" + folder / "link" + "'; give the output another name";
+  CHECK(error_of(record.check_output(folder / "input")) ==
+        exactly("kInvalidArgument: the output '" + folder / "input" + named));
+  CHECK(error_of(record.check_output(folder / "./link")) == containing(named));
+  CHECK(record.check_output(folder / "before"));
+  CHECK(record.check_output(folder / "missing"));
+  CHECK(record.check_output(folder / "later"));
+  record.add(folder / "later");
+  CHECK(code_of(record.check_output(folder / "later")) == "kInvalidArgument");
+}
+
+TEST_CASE("an input may be replaced by a new file on purpose, and is not written in place for all that") {
+  const TemporaryFolder folder;
+  put_file(folder / "input", "x");
+  const auto file = identity_of(folder / "input");
+  REQUIRE(file);
+  const InputRecord record(file);
+  REQUIRE(ByteSource::file(folder / "input"));
+  CHECK(record.check_output(folder / "input"));
+  CHECK(code_of(record.check_output_in_place(*file, "descriptor 3")) == "kInvalidArgument");
+}
+
+TEST_CASE("the newest record notes what is opened, and the one before it does afterwards") {
+  const TemporaryFolder folder;
+  put_file(folder / "a", "x");
+  put_file(folder / "b", "x");
+  const InputRecord outer;
+  {
+    const InputRecord inner;
+    REQUIRE(ByteSource::file(folder / "a"));
+    CHECK(code_of(inner.check_output(folder / "a")) == "kInvalidArgument");
+  }
+  CHECK(outer.check_output(folder / "a"));
+  REQUIRE(ByteSource::file(folder / "b"));
+  CHECK(code_of(outer.check_output(folder / "b")) == "kInvalidArgument");
+  CHECK(InputRecord::current() == &outer);
+}
+
+TEST_CASE("nothing is written in place to a file that a plan has its bytes from") {
+  const TemporaryFolder folder;
+  const std::string content = "what is read";
+  put_file(folder / "input", content);
+  auto file = ByteSource::file(folder / "input");
+  REQUIRE(file);
+  auto parts = ByteSource::concatenation({ByteSource::zeros(3), *file});
+  REQUIRE(parts);
+  const FilePlan plan = plan_copy(*parts, "copy");
+  for (const bool by_path : {false, true}) {
+    const int descriptor = ::open((folder / "input").c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(descriptor >= 0);
+    std::unique_ptr<Sink> sink;
+    if (by_path) {
+      auto opened = open_file_sink("/dev/fd/" + std::to_string(descriptor));
+      REQUIRE(opened);
+      sink = std::move(opened).value();
+    } else {
+      sink = open_descriptor_sink(descriptor, "a descriptor");
+    }
+    CHECK(error_of(write(plan, *sink)) ==
+          exactly("kInvalidArgument: the output is the input '" + parts->name() +
+                  "', which would be read while it is written; give the "
+                  "output another name"));
+    ::close(descriptor);
+    CHECK(content_of(folder / "input") == content);
+  }
+  const auto replaced = open_file_sink(folder / "input");
+  REQUIRE(replaced);
+  REQUIRE(write(plan, **replaced));
+  CHECK(content_of(folder / "input") == std::string(3, '\0') + content);
+}
+
+}  // namespace
+}  // namespace etstream::input_record_test
