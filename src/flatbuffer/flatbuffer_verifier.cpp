@@ -10,7 +10,6 @@
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/walk_budget.h"
-#include "io/find_nonzero.h"
 
 namespace etstream {
 namespace {
@@ -143,12 +142,7 @@ class Gaps {
  private:
   [[nodiscard]] Result<std::optional<std::string>> nonzero_in(std::uint64_t begin, std::uint64_t end) const {
     if (begin >= end) return std::optional<std::string>();
-    if (end - begin <= sizeof(std::uint64_t)) {
-      // The usual padding, next to what was read just now.
-      ETSTREAM_ASSIGN(const std::uint64_t bits, view_.read_bits(begin, static_cast<unsigned>(end - begin)));
-      if (bits == 0) return std::optional<std::string>();
-    }
-    ETSTREAM_ASSIGN(const auto found, find_nonzero(view_.file(), begin, end));
+    ETSTREAM_ASSIGN(const auto found, view_.find_nonzero(begin, end));
     if (!found) return std::optional<std::string>();
     return std::optional(
         view_.corrupt(found->offset, "zero, in the padding between objects", std::to_string(found->value))

@@ -20,6 +20,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
+#include "io/find_nonzero.h"
 #include "io/paged_reader.h"
 
 namespace etstream {
@@ -112,6 +113,10 @@ class FlatbufferView {
 
   [[nodiscard]] Result<std::uint64_t> read_bits(std::uint64_t position, unsigned width) const;
   [[nodiscard]] Result<void> read(std::uint64_t position, std::span<std::byte> out) const;
+  /// The first byte in [begin, end), which is inside the file, that is not zero.
+  [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(std::uint64_t begin, std::uint64_t end) const {
+    return etstream::find_nonzero(*reader_, begin, end);
+  }
   /// "FILE: offset POSITION: expected EXPECTED, found FOUND".
   [[nodiscard]] Error corrupt(std::uint64_t position, std::string_view expected,
                               std::string_view found) const;

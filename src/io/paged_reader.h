@@ -19,6 +19,8 @@ namespace etstream {
 /// Holds at most 512 KiB. May be used by several threads at once.
 class PagedReader {
  public:
+  static constexpr std::size_t kPageSize = 4096;
+
   /// `name` is what messages call the source.
   PagedReader(ByteSource source, std::string name);
 
@@ -28,7 +30,6 @@ class PagedReader {
   [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
 
  private:
-  static constexpr std::size_t kPageSize = 4096;
   static constexpr std::size_t kPages = 128;
   static constexpr std::size_t kWays = 4;  // places that a page may be in
   static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};

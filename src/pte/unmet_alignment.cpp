@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
-#include "io/find_nonzero.h"
 #include "pte/delegate_references.h"
 
 namespace etstream {
@@ -16,10 +15,10 @@ namespace {
 constexpr std::uint64_t kMostHeaderAlignment = 65536;
 
 /// What the header is padded to. Behind it the flatbuffer goes on at once, but for padding to less than that.
-Result<std::uint64_t> header_alignment(const ByteSource& flatbuffer) {
+Result<std::uint64_t> header_alignment(const FlatbufferView& flatbuffer) {
   const std::uint64_t begin = ExtendedHeader::kPosition + ExtendedHeader::kSize;
-  const std::uint64_t end = std::min(flatbuffer.size(), begin + 2 * kMostHeaderAlignment);
-  ETSTREAM_ASSIGN(const auto first, find_nonzero(flatbuffer, begin, end));
+  const std::uint64_t end = std::min(flatbuffer.file().size(), begin + 2 * kMostHeaderAlignment);
+  ETSTREAM_ASSIGN(const auto first, flatbuffer.find_nonzero(begin, end));
   return std::min(kMostHeaderAlignment,
                   std::bit_floor((first ? first->offset : end) - ExtendedHeader::kPosition));
 }
@@ -51,7 +50,7 @@ Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& progr
 
 Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& findings) {
   if (program.header().length != ExtendedHeader::kSize) return {};
-  ETSTREAM_ASSIGN(const std::uint64_t alignment, header_alignment(program.view().file()));
+  ETSTREAM_ASSIGN(const std::uint64_t alignment, header_alignment(program.view()));
   if (alignment <= ExtendedHeader::kSize) return {};
   ETSTREAM_ASSIGN(const bool is_for_inline_data, has_aligned_inline_data(program, alignment));
   if (is_for_inline_data) return {};

@@ -52,14 +52,14 @@ Reads reads_of(const std::string& bytes) {
 
 TEST_CASE("a program is opened once: its identifier, its header, its tables and the padding are read") {
   const Reads reads = reads_of(real_program());
-  CHECK(reads.number <= 5);
-  CHECK(reads.bytes < 5100);
+  CHECK(reads.number <= 4);
+  CHECK(reads.bytes < 2700);
 }
 
 TEST_CASE("a bundle and the program in it are opened once each") {
   const Reads reads = reads_of(real_bundle());
-  CHECK(reads.number <= 14);
-  CHECK(reads.bytes < 14400);
+  CHECK(reads.number <= 8);
+  CHECK(reads.bytes < 10500);
 }
 
 TEST_CASE("files that are checked together are read no more often than alone, but for what they share") {
