@@ -53,6 +53,52 @@ std::vector<std::uint64_t> sizes_of_several(const std::vector<ByteSource>& sourc
   return out;
 }
 
+using Samples = std::span<const Sample>;
+
+/// Sets for each of `samples` that has the bytes of the first the first's index, and returns the others. Each
+/// is read once, as far as it is equal.
+Result<std::vector<Sample>> take_equal_to_first(const std::vector<ByteSource>& sources, Samples samples,
+                                                std::vector<std::uint32_t>& first) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+  const ByteSource& one = sources[samples.front().index];
+  std::vector<Sample> equal(samples.begin() + 1, samples.end());
+  std::vector<Sample> others;
+  std::vector<std::byte> expected(std::min(kPiece, one.size()));
+  std::vector<std::byte> found(expected.size());
+  for (std::uint64_t at = 0; at < one.size() && !equal.empty(); at += expected.size()) {
+    expected.resize(std::min<std::uint64_t>(expected.size(), one.size() - at));
+    found.resize(expected.size());
+    ETSTREAM_TRY(one.read_at(at, expected));
+    one.drop_pages(at, expected.size());
+    std::vector<Sample> still;
+    for (const Sample& sample : equal) {
+      ETSTREAM_TRY(sources[sample.index].read_at(at, found));
+      sources[sample.index].drop_pages(at, found.size());
+      (found == expected ? still : others).push_back(sample);
+    }
+    equal = std::move(still);
+  }
+  for (const Sample& sample : equal) first[sample.index] = samples.front().index;
+  return others;
+}
+
+/// The same for samples of one size and one hash of their ends, of whatever number of contents.
+Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
+                        std::vector<std::uint32_t>& first) {
+  if (samples.size() < 2) return {};
+  ETSTREAM_ASSIGN(std::vector<Sample> others, take_equal_to_first(sources, samples, first));
+  if (others.size() < 2) return {};
+  std::sort(others.begin(), others.end(), before);
+  Deduplicator group;
+  std::vector<std::uint32_t> firsts;  // by number in the group
+  for (const Sample& sample : others) {
+    ETSTREAM_ASSIGN(const auto number, group.add(sources[sample.index]));
+    if (number.second) firsts.push_back(sample.index);
+    first[sample.index] = firsts[number.first];
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& source) {
@@ -82,13 +128,7 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
     const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
       return sample.size != begin->size || sample.hash != begin->hash;
     });
-    Deduplicator group;
-    std::vector<std::uint32_t> firsts;  // by number in the group
-    for (auto sample = begin; end - begin > 1 && sample != end; ++sample) {
-      ETSTREAM_ASSIGN(const auto number, group.add(sources[sample->index]));
-      if (number.second) firsts.push_back(sample->index);
-      first[sample->index] = firsts[number.first];
-    }
+    ETSTREAM_TRY(find_equal(sources, Samples(begin, end), first));
     begin = end;
   }
   return first;

@@ -27,8 +27,9 @@ class Deduplicator {
 };
 
 /// For each of `sources` the index of the first that has equal bytes: its own if none before it has. Empty
-/// ones are equal. A source whose size no other has is not read; of the others both ends are read, and all of
-/// those whose ends are equal. Errors: those of reading.
+/// ones are equal. A source whose size no other has is not read; of the others both ends are read, and those
+/// whose ends are equal are read once side by side. What differs from the first of them in between is read
+/// once or twice more. Errors: those of reading.
 [[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream
