@@ -92,8 +92,15 @@ class RequestReader {
 
 }  // namespace
 
-Result<DataRequests> read_data_requests(const ProgramFile& program) {
-  return RequestReader(program.model()).run();
+Result<DataRequests> read_data_requests(const pte::Program& program) { return RequestReader(program).run(); }
+
+std::vector<std::string> external_keys(const DataRequests& requests) {
+  std::set<std::string> keys;
+  for (const TensorRequest& request : requests.tensors) keys.insert(request.key);
+  for (const DelegateRequest& request : requests.delegates) {
+    if (!requests.named_data.contains(request.key)) keys.insert(request.key);
+  }
+  return {keys.begin(), keys.end()};
 }
 
 }  // namespace etstream

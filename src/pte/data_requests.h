@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 
@@ -43,6 +43,9 @@ struct DataRequests {
 
 /// Those of all methods. Data of delegates is read once, XNNPACK's as far as its metadata goes, others' not
 /// at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1 MiB; kIo.
-[[nodiscard]] Result<DataRequests> read_data_requests(const ProgramFile& program);
+[[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
+
+/// The keys that the program asks for and does not have, in order, each once.
+[[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);
 
 }  // namespace etstream

@@ -17,7 +17,5 @@ namespace etstream {
 /// See verify(ProgramFile, ...). `requests` are the program's.
 [[nodiscard]] Result<Findings> verify(const ProgramFile& program, const DataRequests& requests,
                                       const std::vector<const TensorDataFile*>& weights);
-/// See external_keys(ProgramFile).
-[[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);
 
 }  // namespace etstream

@@ -236,25 +236,16 @@ Result<Findings> verify(const ProgramFile& program, const DataRequests& requests
   return PairVerifier(program, requests, weights).run();
 }
 
-std::vector<std::string> external_keys(const DataRequests& requests) {
-  std::set<std::string> keys;
-  for (const TensorRequest& request : requests.tensors) keys.insert(request.key);
-  for (const DelegateRequest& request : requests.delegates) {
-    if (!requests.named_data.contains(request.key)) keys.insert(request.key);
-  }
-  return {keys.begin(), keys.end()};
-}
-
 Result<Findings> verify(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights) {
   return without_exceptions([&]() -> Result<Findings> {
-    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program));
+    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program.model()));
     return verify(program, requests, weights);
   });
 }
 
 Result<std::vector<std::string>> external_keys(const ProgramFile& program) {
   return without_exceptions([&]() -> Result<std::vector<std::string>> {
-    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program));
+    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program.model()));
     return external_keys(requests);
   });
 }

@@ -154,7 +154,7 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
     ETSTREAM_ASSIGN(const std::vector<Checked> checked_weights, open_and_verify_weights(weights, findings));
     const ProgramFile* program = checked.program();
     if (!program) return findings;
-    auto requests = read_data_requests(*program);
+    auto requests = read_data_requests(program->model());
     if (findings.ok() && !weights.empty()) {
       if (!requests) return std::move(requests).error();
       ETSTREAM_ASSIGN(Findings more, verify_together(*program, *requests, checked_weights));

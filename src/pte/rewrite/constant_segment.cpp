@@ -81,6 +81,24 @@ Result<void> split_mutable_data(EditableProgram& editable) {
   return {};
 }
 
+void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
+                   const std::set<std::uint32_t>& gone,
+                   const std::function<bool(const ProgramTensor&)>& uses) {
+  std::vector<std::uint32_t> numbers;
+  std::vector<ByteSource> kept;
+  for (std::uint32_t i = 0; i < subsegments.pieces->size(); ++i) {
+    numbers.push_back(static_cast<std::uint32_t>(kept.size()));
+    if (!gone.contains(i)) kept.push_back((*subsegments.pieces)[i]);
+  }
+  for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
+    ProgramTensor& tensor = editable.tensors[i];
+    if (!uses(tensor) || tensor.buffer >= numbers.size() || numbers[tensor.buffer] == tensor.buffer) continue;
+    tensor.buffer = numbers[tensor.buffer];
+    editable.changed_tensors.insert(i);
+  }
+  subsegments.pieces = std::move(kept);
+}
+
 Result<void> join(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
                   std::uint32_t alignment) {
   std::vector<ByteSource> parts;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 
 #include "etstream/result.h"
 #include "pte/rewrite/editable_program.h"
@@ -18,6 +20,12 @@ namespace etstream {
 /// Splits the initial state of mutable tensors, which has no padding, into pieces. Errors: kCorrupt for a
 /// piece that is not inside.
 [[nodiscard]] Result<void> split_mutable_data(EditableProgram& editable);
+
+/// Takes the pieces `gone` from `subsegments`, which are split, and has the program's tensors follow that
+/// `uses` says to use them. None of them uses one that is gone.
+void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
+                   const std::set<std::uint32_t>& gone,
+                   const std::function<bool(const ProgramTensor&)>& uses);
 
 /// Lays the pieces out in their segment as ExecuTorch does: each padded to a multiple of `alignment`, a power
 /// of two, but for the last. Error: kTooLarge over 2^64 - 1 bytes.

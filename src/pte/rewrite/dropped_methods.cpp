@@ -11,6 +11,7 @@
 #include "io/find_keys.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/delegate_data.h"
+#include "pte/rewrite/named_data.h"
 
 namespace etstream {
 namespace {
@@ -40,31 +41,17 @@ Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
   return found;
 }
 
-/// Takes from `pieces` those that `gone` tensors use and none of the program's does, of the tensors that
-/// `uses` them, and has the others' tensors follow.
-void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
-                   const std::vector<ProgramTensor>& gone, const TensorTest& uses) {
-  std::set<std::uint32_t> used;
+/// The pieces that `gone` tensors use and none of the program's does, of the tensors that `uses` them.
+std::set<std::uint32_t> unused_pieces(const EditableProgram& editable, const std::vector<ProgramTensor>& gone,
+                                      const TensorTest& uses) {
   std::set<std::uint32_t> unused;
-  for (const ProgramTensor& tensor : editable.tensors) {
-    if (uses(tensor)) used.insert(tensor.buffer);
-  }
   for (const ProgramTensor& tensor : gone) {
-    if (uses(tensor) && !used.contains(tensor.buffer)) unused.insert(tensor.buffer);
+    if (uses(tensor)) unused.insert(tensor.buffer);
   }
-  std::vector<std::uint32_t> numbers;
-  std::vector<ByteSource> kept;
-  for (std::uint32_t i = 0; i < subsegments.pieces->size(); ++i) {
-    numbers.push_back(static_cast<std::uint32_t>(kept.size()));
-    if (!unused.contains(i)) kept.push_back((*subsegments.pieces)[i]);
+  for (const ProgramTensor& tensor : editable.tensors) {
+    if (uses(tensor)) unused.erase(tensor.buffer);
   }
-  for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
-    ProgramTensor& tensor = editable.tensors[i];
-    if (!uses(tensor) || tensor.buffer >= numbers.size() || numbers[tensor.buffer] == tensor.buffer) continue;
-    tensor.buffer = numbers[tensor.buffer];
-    editable.changed_tensors.insert(i);
-  }
-  subsegments.pieces = std::move(kept);
+  return unused;
 }
 
 /// Only a placeholder is left of it, which ExecuTorch does not write.
@@ -80,12 +67,13 @@ Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<Pro
   const auto has_state = [](const ProgramTensor& tensor) { return tensor.has_initial_state(); };
   if (any(is_constant)) {
     ETSTREAM_TRY(split_constants(editable));
-    remove_pieces(editable, *editable.constants, gone, is_constant);
+    remove_pieces(editable, *editable.constants, unused_pieces(editable, gone, is_constant), is_constant);
   }
   // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
   if (any(has_state) && editable.mutable_data.size() == 1 && editable.mutable_data.front().segment) {
     ETSTREAM_TRY(split_mutable_data(editable));
-    remove_pieces(editable, editable.mutable_data.front(), gone, has_state);
+    remove_pieces(editable, editable.mutable_data.front(), unused_pieces(editable, gone, has_state),
+                  has_state);
     if (editable.mutable_data.front().pieces->size() <= 1) remove_mutable_data(editable);
   }
   return {};
@@ -107,7 +95,7 @@ Result<std::set<std::string>> keys_in(const EditableProgram& editable,
 }
 
 /// Backends ask for named data by keys that their delegates' data holds.
-Result<void> remove_named_data(EditableProgram& editable, const std::vector<DelegateReference>& gone) {
+Result<void> remove_unused_named_data(EditableProgram& editable, const std::vector<DelegateReference>& gone) {
   std::set<std::string> keys;
   for (const EditableProgram::NamedData& named : editable.named_data) keys.insert(named.key);
   if (keys.empty()) return {};
@@ -116,17 +104,7 @@ Result<void> remove_named_data(EditableProgram& editable, const std::vector<Dele
   for (const std::string& key : used) unused.erase(key);
   for (const ProgramTensor& tensor : editable.tensors) unused.erase(tensor.name);
   if (unused.empty()) return {};
-  std::set<std::uint32_t> kept_segments;
-  std::set<std::uint32_t> gone_segments;
-  for (const EditableProgram::NamedData& named : editable.named_data) {
-    (unused.contains(named.key) ? gone_segments : kept_segments).insert(named.segment);
-  }
-  std::erase_if(editable.named_data, [&](const auto& named) { return unused.contains(named.key); });
-  std::erase_if(editable.order, [&](std::uint32_t i) {
-    return gone_segments.contains(i) && !kept_segments.contains(i) &&
-           editable.segments[i].label == "named data";
-  });
-  editable.has_same_named_data = false;
+  remove_named_data(editable, unused);
   return {};
 }
 
@@ -156,7 +134,7 @@ Result<void> drop_methods(EditableProgram& editable, const std::vector<std::stri
   const std::vector<ProgramTensor> gone_tensors = take_out(editable.tensors);
   const std::vector<DelegateReference> gone_delegates = take_out(editable.delegates);
   ETSTREAM_TRY(remove_tensor_data(editable, gone_tensors));
-  ETSTREAM_TRY(remove_named_data(editable, gone_delegates));
+  ETSTREAM_TRY(remove_unused_named_data(editable, gone_delegates));
   remove_delegate_data(editable, gone_delegates);
   return {};
 }

@@ -4,27 +4,24 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
-#include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/tensor_layout.h"
-#include "io/read_pieces.h"
+#include "io/find_keys.h"
+#include "io/payload_budget.h"
+#include "layout/same_bytes.h"
+#include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
+#include "pte/rewrite/external_data.h"
+#include "pte/rewrite/named_data.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::string_view kNamedData = "named data";
-
-Result<std::string> sha256_of(const ByteSource& source) {
-  Sha256 hasher;
-  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { hasher.update(bytes); }));
-  return hasher.hex();
-}
 
 /// Whether `name` begins with the SHA-256 of `source`, which is read only if it can.
 Result<bool> begins_with_sha256(const std::string& name, const ByteSource& source) {
@@ -39,46 +36,39 @@ Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTen
   return table.layout();
 }
 
-/// What follows a key that tensors of several layouts share.
-std::string key_suffix(const TensorLayout& layout) {
-  return text(":{}{}", name_of(layout.scalar_type), list_text(layout.sizes));
-}
-
 /// Takes a program's constants out, one tensor after another.
 class ConstantMover {
  public:
   ConstantMover(EditableProgram& editable, const ConstantsOut& options)
-      : editable_(editable), options_(options) {}
+      : editable_(editable), options_(options), budget_(editable.program.file()) {}
 
   Result<TensorData> run() {
-    if (editable_.constants || !editable_.inline_constants.empty()) ETSTREAM_TRY(move_tensors());
-    ETSTREAM_TRY(move_named_data());
+    if (editable_.constants || !editable_.inline_constants.empty()) ETSTREAM_TRY(add_tensors());
+    ETSTREAM_TRY(add_named_data());
     // ExecuTorch's Module refuses a file without keys.
-    if (out_.entries.empty()) {
+    if (out_.data().entries.empty()) {
       return make_error(ErrorCode::kInvalidArgument, "{}: has no constants and no named data to move out",
                         editable_.program.name());
     }
-    return std::move(out_);
+    make_external(editable_, uses_);
+    return std::move(out_).take();
   }
 
  private:
-  Result<void> move_tensors() {
+  Result<void> add_tensors() {
     ETSTREAM_TRY(split_constants(editable_));
-    std::vector<ByteSource>& pieces = *editable_.constants->pieces;
+    const std::vector<ByteSource>& pieces = *editable_.constants->pieces;
     for (std::size_t i = 0; i < editable_.tensors.size(); ++i) {
-      ProgramTensor& tensor = editable_.tensors[i];
+      const ProgramTensor& tensor = editable_.tensors[i];
       if (!tensor.is_constant()) continue;
       if (tensor.buffer >= pieces.size()) {
         return editable_.program.view().corrupt(tensor.position, text("a constant below {}", pieces.size()),
                                                 std::to_string(tensor.buffer));
       }
-      ETSTREAM_ASSIGN(TensorLayout layout, layout_of(editable_, tensor));
+      ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable_, tensor));
       ETSTREAM_ASSIGN(const std::string key, key_of(tensor));
-      ETSTREAM_TRY(add(key, tensor, std::move(layout)));
-      tensor.is_external = true;
-      editable_.changed_tensors.insert(i);
+      ETSTREAM_TRY(add_tensor(i, key, layout));
     }
-    pieces.resize(std::min<std::size_t>(pieces.size(), 1));
     return {};
   }
 
@@ -98,55 +88,59 @@ class ConstantMover {
 
   /// Names the tensor by the key, and by the key and its layout where another tensor of the same data but of
   /// another layout has the key: ExecuTorch takes a layout from the file.
-  Result<void> add(const std::string& key, ProgramTensor& tensor, TensorLayout layout) {
-    const auto [number, is_new] =
-        numbers_.try_emplace(tensor.buffer, static_cast<std::uint32_t>(out_.buffers.size()));
-    if (is_new) out_.buffers.push_back({(*editable_.constants->pieces)[tensor.buffer]});
-    // As ExecuTorch's emitter has it.
-    tensor.buffer = number->second;
-    for (const std::string& name : {key, key + key_suffix(layout)}) {
-      tensor.name = name;
-      const auto [there, added] = entries_.try_emplace(name, out_.entries.size());
-      if (added) {
-        out_.entries.push_back({name, number->second, std::move(layout)});
-        return {};
-      }
-      const auto& entry = out_.entries[there->second];
-      if (entry.buffer != number->second) break;
-      if (entry.layout == layout) return {};
+  Result<void> add_tensor(std::size_t index, const std::string& key, const TensorLayout& layout) {
+    const std::uint32_t constant = editable_.tensors[index].buffer;
+    const auto [number, is_new] = numbers_.try_emplace(constant, 0);
+    if (is_new) number->second = out_.add_buffer((*editable_.constants->pieces)[constant]);
+    const std::uint32_t buffer = number->second;
+    std::string name = key;
+    if (!out_.add(name, buffer, layout) && out_.find(key) == buffer) name += key_suffix(layout);
+    if (out_.add(name, buffer, layout)) {
+      uses_.tensors.push_back({index, std::move(name), buffer});
+      return {};
     }
     return make_error(ErrorCode::kInvalidArgument, "{}: key {} would be that of two tensors with other data",
                       editable_.program.name(), quote(key));
   }
 
-  Result<void> move_named_data() {
-    if (editable_.named_data.empty()) return {};
+  Result<void> add_named_data() {
     std::map<std::uint32_t, std::uint32_t> buffers;  // by segment
     for (const EditableProgram::NamedData& named : editable_.named_data) {
-      const auto [buffer, is_new] =
-          buffers.try_emplace(named.segment, static_cast<std::uint32_t>(out_.buffers.size()));
-      if (is_new) out_.buffers.push_back({editable_.segments[named.segment].source});
-      if (!entries_.try_emplace(named.key, out_.entries.size()).second) {
+      const ByteSource& data = editable_.segments[named.segment].source;
+      auto buffer = buffers.find(named.segment);
+      if (buffer == buffers.end()) {
+        ETSTREAM_ASSIGN(const std::uint32_t number, buffer_for(named.key, data));
+        buffer = buffers.emplace(named.segment, number).first;
+      }
+      if (!out_.add(named.key, buffer->second, std::nullopt)) {
         return make_error(ErrorCode::kInvalidArgument,
                           "{}: key {} would be that of a tensor and of named data", editable_.program.name(),
                           quote(named.key));
       }
-      out_.entries.push_back({named.key, buffer->second});
+      uses_.named_data.insert(named.key);
     }
-    std::erase_if(editable_.order, [&](std::uint32_t i) {
-      return buffers.contains(i) && editable_.segments[i].label == kNamedData;
-    });
-    editable_.named_data.clear();
-    editable_.has_same_named_data = false;
     return {};
+  }
+
+  /// That of a tensor which has the key, where it has the same bytes: those of one weight are a constant for
+  /// operators and named data for XNNPACK, both named by their SHA-256.
+  Result<std::uint32_t> buffer_for(const std::string& key, const ByteSource& data) {
+    const auto there = out_.find(key);
+    if (there) {
+      ETSTREAM_TRY(budget_.spend(data.size()));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(out_.data().buffers[*there].data, data));
+      if (same) return *there;
+    }
+    return out_.add_buffer(data);
   }
 
   EditableProgram& editable_;
   const ConstantsOut& options_;
-  TensorData out_;
+  PayloadBudget budget_;
+  ExternalData out_;
+  ExternalUses uses_;
   std::map<std::uint32_t, std::string> hashes_;     // of constants
   std::map<std::uint32_t, std::uint32_t> numbers_;  // of buffers, by constant
-  std::map<std::string, std::size_t> entries_;      // by key
 };
 
 using EntriesByKey = std::map<std::string, NamedTensorData>;
@@ -194,23 +188,26 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   return {};
 }
 
-}  // namespace
-
-Result<TensorData> move_constants_out(EditableProgram& editable, const ConstantsOut& options) {
-  return ConstantMover(editable, options).run();
+/// The keys, of those that give tensors their data, by which a delegate of the program asks for data too.
+Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
+                                                const EntriesByKey& entries) {
+  ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(editable.program));
+  std::set<std::string> out;
+  std::set<std::string> unknown;
+  for (const DelegateRequest& request : requests.delegates) out.insert(request.key);
+  for (const auto& [key, entry] : entries) {
+    if (entry.layout && !out.contains(key)) unknown.insert(key);
+  }
+  for (const ByteSource& data : requests.others) ETSTREAM_TRY(find_keys(data, unknown, out));
+  return out;
 }
 
-Result<void> move_constants_in(EditableProgram& editable, const std::vector<const TensorDataFile*>& files) {
-  ETSTREAM_ASSIGN(const EntriesByKey entries, read_entries(files));
-  std::map<std::string, std::uint32_t> numbers;  // of constants, by where their bytes are
-  for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
-    if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
-      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));
-    }
-  }
+/// What is no tensor's, and what is a tensor's that a delegate asks for too.
+Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
+  ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(editable, entries));
   std::map<std::string, std::uint32_t> segments;  // by where their bytes are
   for (const auto& [key, entry] : entries) {
-    if (entry.layout) continue;
+    if (entry.layout && !asked_for.contains(key)) continue;
     const auto [segment, is_new] = segments.try_emplace(text("{} {}", entry.data.name(), entry.offset),
                                                         static_cast<std::uint32_t>(editable.segments.size()));
     if (is_new) {
@@ -221,6 +218,24 @@ Result<void> move_constants_in(EditableProgram& editable, const std::vector<cons
     editable.has_same_named_data = false;
   }
   return {};
+}
+
+}  // namespace
+
+Result<TensorData> move_constants_out(EditableProgram& editable, const ConstantsOut& options) {
+  return ConstantMover(editable, options).run();
+}
+
+Result<void> move_constants_in(EditableProgram& editable, const std::vector<const TensorDataFile*>& files) {
+  if (files.empty()) return {};
+  ETSTREAM_ASSIGN(const EntriesByKey entries, read_entries(files));
+  std::map<std::string, std::uint32_t> numbers;  // of constants, by where their bytes are
+  for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
+    if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
+      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));
+    }
+  }
+  return move_named_data_in(editable, entries);
 }
 
 }  // namespace etstream
