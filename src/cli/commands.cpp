@@ -23,6 +23,7 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
 #if defined(ETSTREAM_HEAP_LIBRARY)
   add_run_command(*app, run);
 #endif
+  add_share_command(*app, run);
   add_verify_command(*app, run);
   return app;
 }

@@ -41,9 +41,11 @@ BLOCKS = {
     "docs/python.md: import etstream": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.memory import Phases": PYTHON_BLOCKS,
+    "docs/weights.md: etstream share portable.pte ": "takes exported models; tests/peer/test_share.py runs it",
     "docs/weights.md: etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights;"
     " tests/peer/test_ready_made_rules.py runs it on small ones",
 }

@@ -19,6 +19,16 @@ from pathlib import Path
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict, "any": object}
 ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| .*\|")
 
+
+
+def named(name: str) -> list[str]:
+    """Commands that write a program of which one constant has a name, as NAME.json says."""
+    return [
+        f"pte model.pte --constants-to {name}.ptd --keys {name}.json -o thin.pte --json",
+        f"pte thin.pte --constants-from {name}.ptd -o {name}.pte --json",
+    ]
+
+
 # Each is run in a folder with the examples and some golden files; what a command writes is there for those after it.
 COMMANDS = {
     "What was written": [
@@ -27,6 +37,8 @@ COMMANDS = {
         "pte model.pte --constants-to weights.ptd -o small.pte --json",
         "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
+        *named("first"),
+        *named("second"),
     ],
     "A plan": [
         "bundle model.pte --cases cases.json --dry-run --json",
@@ -41,6 +53,10 @@ COMMANDS = {
         "inspect delegated.pte --json",
         "inspect named.ptd --json",
         "inspect model.gguf --json",
+    ],
+    "share": [
+        "share first.pte second.pte --weights shared.ptd --fat shared.fat --least-size 1 --json",
+        "share first.pte second.pte --dry-run --json",
     ],
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
@@ -94,6 +110,8 @@ def main() -> int:
         shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")
+        (folder / "first.json").write_text('{"1": "weight"}')
+        (folder / "second.json").write_text('{"2": "weight"}')
         for heading, commands in COMMANDS.items():
             table, seen = dict(tables.get(heading, {})), set()
             if heading == "A plan":

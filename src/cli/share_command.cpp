@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream share A.pte B.pte... --weights OUT.ptd --out-dir DIR [--fat OUT.fat]
+#include <cinttypes>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "jobs/weight_sharing.h"
+#include "report/json_report.h"
+#include "report/sharing_report.h"
+
+namespace etstream::cli {
+namespace {
+
+struct ShareArguments {
+  std::vector<std::string> files;
+  std::string weights;
+  std::filesystem::path folder;
+  std::string container;
+  std::uint64_t least_size = kDefaultLeastShared;
+  bool dry_run = false;
+  bool no_sync = false;
+  bool json = false;
+};
+
+Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
+  std::vector<SharingInput> inputs;
+  for (const std::string& path : arguments.files) {
+    ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(path));
+    inputs.push_back({std::filesystem::path(path).stem().string(), std::move(program)});
+  }
+  return inputs;
+}
+
+/// Weights first, as programs that need them are not there before they are.
+Result<void> write_files(const SharingPlan& planned, const ShareArguments& arguments) {
+  if (!planned.files.weights) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "the programs have no weights in common that could be shared; --dry-run tells what they have"};
+  }
+  std::vector<Output> outputs = {{&*planned.files.weights, arguments.weights}};
+  for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
+    const std::filesystem::path name = std::filesystem::path(arguments.files[i]).filename();
+    outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
+  }
+  if (planned.container) outputs.push_back({&*planned.container, arguments.container});
+  std::error_code ignored;
+  const bool is_new =
+      !arguments.folder.empty() && std::filesystem::create_directory(arguments.folder, ignored);
+  Result<void> written = write_outputs(outputs, !arguments.no_sync);
+  if (!written && is_new) std::filesystem::remove(arguments.folder, ignored);
+  return written;
+}
+
+void print_report(const SharingPlan& planned, const std::vector<SharingInput>& inputs, bool json) {
+  std::vector<SharingProgram> before;
+  for (const SharingInput& input : inputs) before.push_back({input.name, input.program.size()});
+  if (!json) {
+    print_sharing(before, planned.files);
+    if (!planned.container) return;
+    say("\nthe fat container: %" PRIu64 " bytes\n", planned.container->size);
+    return;
+  }
+  nlohmann::ordered_json report = sharing_to_json(before, planned.files);
+  if (planned.container) report["fat"] = {{"size", planned.container->size}};
+  print_json(report);
+}
+
+Result<void> share_command(const ShareArguments& arguments) {
+  ETSTREAM_ASSIGN(const auto inputs, open_inputs(arguments));
+  const SharingOptions options{.least_size = arguments.least_size,
+                               .into_container = !arguments.container.empty()};
+  ETSTREAM_ASSIGN(const SharingPlan planned, plan_sharing(inputs, options));
+  if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, arguments));
+  print_report(planned, inputs, arguments.json);
+  return {};
+}
+
+}  // namespace
+
+void add_share_command(CLI::App& app, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("share", "Move the weights that programs have in common into one tensor data file");
+  auto arguments = std::make_shared<ShareArguments>();
+  command->add_option("FILE", arguments->files, "Programs (.pte) of one model, two or more")
+      ->required()
+      ->expected(2, -1);
+  command->add_option("--weights", arguments->weights, "Where what they have in common goes")
+      ->type_name("OUT.ptd");
+  command
+      ->add_option(
+          "--out-dir", arguments->folder,
+          "The folder where the programs go, under the names that they have; made if it is not there")
+      ->type_name(kFolder);
+  command
+      ->add_option("--fat", arguments->container,
+                   "Pack them into a fat container too, each under its file's name without the ending")
+      ->type_name("OUT.fat");
+  command
+      ->add_option("--least-size", arguments->least_size,
+                   "Leave data of fewer than N bytes where it is; 512 by default")
+      ->type_name(kNumber);
+  command->add_flag("--dry-run", arguments->dry_run, "Write nothing: report what would be shared");
+  command->add_flag("--no-sync", arguments->no_sync, "Leave the files to the page cache, as cp does");
+  command->add_flag("--json", arguments->json, "Report as JSON on standard output");
+  command->callback([arguments, &run] {
+    if (!arguments->dry_run && arguments->weights.empty()) throw CLI::RequiredError("--weights");
+    for (const std::string& path : {arguments->weights, arguments->container}) {
+      if (is_standard_output(path)) {
+        throw CLI::ValidationError("--weights and --fat", "are files: the report goes to standard output");
+      }
+    }
+    if (!arguments->dry_run && arguments->folder.empty() && arguments->container.empty()) {
+      throw CLI::RequiredError("--out-dir or --fat");
+    }
+    run = [arguments] { return share_command(*arguments); };
+  });
+}
+
+}  // namespace etstream::cli

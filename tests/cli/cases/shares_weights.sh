@@ -1,0 +1,39 @@
+# share moves what programs have in common into one file of tensor data, and says what it does.
+mkdir in
+cp model.pte in/portable.pte
+etstream pte model.pte --segment-alignment 4096 -o in/aligned.pte >/dev/null
+etstream pte model.pte --constants-to in/own.ptd -o in/thin.pte >/dev/null
+ls in
+try etstream share in/portable.pte in/aligned.pte --dry-run
+try etstream share in/portable.pte in/aligned.pte --dry-run --json
+try etstream share in/portable.pte in/aligned.pte --weights shared.ptd --out-dir out --fat all.fat
+ls out
+try etstream verify out/portable.pte shared.ptd
+try etstream verify out/aligned.pte shared.ptd
+try etstream fat list all.fat
+# With all of them there, and back.
+try etstream share in/portable.pte in/aligned.pte --weights all.ptd --out-dir all --fat only.fat --least-size 1 --no-sync | tail -n 8
+etstream pte all/portable.pte --constants-from all.ptd -o back.pte >/dev/null
+cmp back.pte in/portable.pte && echo "as it was"
+# What shares nothing stays as it is, and its own weights fit it beside the shared ones.
+try etstream share in/portable.pte in/aligned.pte in/thin.pte --weights three.ptd --out-dir three | grep -A 9 'after'
+cmp in/thin.pte three/thin.pte && echo "as it was"
+
+echo "--- what is refused, and leaves nothing"
+try etstream share in/portable.pte --weights new.ptd --out-dir new
+try etstream share in/portable.pte in/aligned.pte --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd
+try etstream share in/portable.pte in/aligned.pte --weights - --out-dir new
+try etstream share in/portable.pte in/thin.pte --weights new.ptd --out-dir new
+try etstream share in/portable.pte in/own.ptd --weights new.ptd --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd --out-dir in
+try etstream share in/portable.pte in/aligned.pte --weights in/aligned.pte --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new/aligned.pte --out-dir new
+try etstream share in/portable.pte model.pte in/portable.pte --weights new.ptd --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd --out-dir no/new
+try etstream share in/portable.pte in/aligned.pte --weights no/new.ptd --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd --out-dir new --least-size 0
+head -c 20000 model.pte >in/short.pte
+try etstream share in/portable.pte in/short.pte --weights new.ptd --out-dir new
+try etstream share in/portable.pte missing.pte --weights new.ptd --out-dir new
+ls -A | grep -v npy
