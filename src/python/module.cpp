@@ -15,6 +15,7 @@
 #include "python/program_files.h"
 #include "python/programs.h"
 #include "python/reports.h"
+#include "python/shared_weights.h"
 #include "python/sources.h"
 #include "python/writer_versions.h"
 
@@ -31,6 +32,7 @@ NB_MODULE(_core, module) {
   bind_program_files(module);
   bind_checkpoints(module);
   bind_fat_containers(module);
+  bind_shared_weights(module);
   bind_flatbuffer_texts(module);
   bind_reports(module);
   bind_test_cases(module);

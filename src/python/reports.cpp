@@ -22,7 +22,6 @@ namespace {
 
 /// As json.loads() has it.
 nb::object parsed(const std::string& json) { return nb::module_::import_("json").attr("loads")(json); }
-nb::object object_of(const nlohmann::ordered_json& report) { return parsed(json_text(report)); }
 
 Findings verify_files(nb::handle file, const nb::handle& weights) {
   const ByteSource source = source_of(file);
@@ -56,6 +55,8 @@ nb::object differences(nb::handle a, nb::handle b, bool ignore_layout) {
 }
 
 }  // namespace
+
+nb::object object_of(const nlohmann::ordered_json& report) { return parsed(json_text(report)); }
 
 void bind_reports(nb::module_& module) {
   nb::class_<Findings>(

@@ -102,6 +102,8 @@ def files_in_python() -> None:
     assert names["names"] == ["linear.weight"]
     names = run("docs/python.md", "etstream.write_fat_container(", {"etstream": etstream})
     assert etstream.verify("model.fat") and len(names["fat"]) == 2
+    names = run("docs/python.md", "etstream.rewrite_program(", {"etstream": etstream})
+    assert etstream.verify("shared.fat") and names["plan"].weights
     bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
     assert bundle["result"], bundle["result"]
 

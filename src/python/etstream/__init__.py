@@ -41,6 +41,7 @@ from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import diff, graph, inspect, verify
+from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
 from etstream._weights import plan_tensor_data, write_tensor_data
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "ProgramFile",
     "ProgramPlan",
     "Segment",
+    "SharedWeightsPlan",
     "Source",
     "Tensor",
     "TestCase",
@@ -78,9 +80,11 @@ __all__ = [
     "plan_bundle",
     "plan_fat_container",
     "plan_program",
+    "plan_shared_weights",
     "plan_tensor_data",
     "read_test_cases",
     "rewrite_program",
+    "share_weights",
     "verify",
     "write_fat_container",
     "write_tensor_data",

@@ -140,8 +140,8 @@ def rewrite_program(
 
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
-    if constants_to is not None and _are_one_file(constants_to, output):
-        raise InvalidArgumentError(f"two outputs are to be {os.fspath(output)!r}; give each a name of its own")
+    if constants_to is not None:
+        require_apart([constants_to, output])
     with _core.Inputs(program):
         plan = plan_program(
             program,
@@ -233,7 +233,13 @@ def _names(argument: str, given: Iterable[str]) -> list[str]:
     return list(given)
 
 
-def _are_one_file(a: Any, b: Any) -> bool:
-    if not (isinstance(a, (str, os.PathLike)) and isinstance(b, (str, os.PathLike))):
-        return a is b
-    return os.path.realpath(a) == os.path.realpath(b)
+def require_apart(outputs: Iterable[Any]) -> None:
+    """Raises InvalidArgumentError where two of the outputs are one file."""
+    seen = set()
+    for output in outputs:
+        is_path = isinstance(output, (str, os.PathLike))
+        place = os.path.realpath(output) if is_path else id(output)
+        if place in seen:
+            name = os.fspath(output) if is_path else output
+            raise InvalidArgumentError(f"two outputs are to be {name!r}; give each a name of its own")
+        seen.add(place)

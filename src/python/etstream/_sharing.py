@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights that programs have in common, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from etstream import _core
+from etstream._errors import InvalidArgumentError
+from etstream._programs import require_apart
+from etstream._progress import Progress
+
+LEAST_SHARED = 512
+
+
+class SharedWeightsPlan(NamedTuple):
+    """The plans of programs that get their weights from one file, and of that file."""
+
+    programs: dict[str, _core.FilePlan]
+    """In the order given; of one that shares nothing a copy."""
+    weights: _core.FilePlan | None
+    """The tensor data; None where the programs have nothing in common."""
+    container: _core.FilePlan | None
+    """A fat container of the programs, where it was asked for."""
+    report: dict[str, Any]
+    """What is shared by whom and what stays where, as `etstream share --json` reports it."""
+
+
+def plan_shared_weights(
+    programs: Mapping[str, Any], *, least_size: int = LEAST_SHARED, container: bool = False
+) -> SharedWeightsPlan:
+    """The plan of programs without the weights that they have in common, and of one .ptd file with these.
+
+    Each program runs with the .ptd file as it did without. Constants and named data of equal bytes move. What only
+    one program has stays in it, and so does what a delegate consists of.
+
+    Args:
+        programs: sources, .pte files, by names that the report and the container call them.
+        least_size: of what is moved, in bytes.
+        container: also plan a fat container of the programs as they become.
+
+    Raises:
+        CorruptError: a program is damaged.
+        InvalidArgumentError: fewer than two programs; a name that a container can't have.
+    """
+    planned, weights, packed, report = _core.plan_shared_weights(list(programs.items()), least_size, container)
+    return SharedWeightsPlan(dict(zip(programs, planned)), weights, packed, report)
+
+
+def share_weights(
+    programs: Mapping[str, Any] | Iterable[str | os.PathLike[str]],
+    weights: Any,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    fat: Any = None,
+    least_size: int = LEAST_SHARED,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> SharedWeightsPlan:
+    """Moves the weights that programs have in common into one .ptd file: plans it as plan_shared_weights() does.
+
+    Args:
+        programs: sources by name, or paths, whose files' names without the ending are the names.
+        weights: where the .ptd file goes, an output as of FilePlan.write().
+        folder: where the programs go, as NAME.pte. It has to be there.
+        fat: an output too: a fat container of the programs.
+
+    All files appear together, or none does, and none of them may be an input. Returns the plan.
+
+    Raises:
+        InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths of
+            one name; and what plan_shared_weights() raises.
+    """
+    if folder is None and fat is None:
+        raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
+    with _core.Inputs():
+        plan = plan_shared_weights(_by_name(programs), least_size=least_size, container=fat is not None)
+        if plan.weights is None:
+            raise InvalidArgumentError("the programs have no weights in common that could be shared")
+        files: list[tuple[_core.FilePlan, object]] = [(plan.weights, weights)]
+        if folder is not None:
+            files += [(each, os.path.join(folder, f"{name}.pte")) for name, each in plan.programs.items()]
+        if plan.container is not None:
+            files.append((plan.container, fat))
+        require_apart(output for _, output in files)
+        _core.write_plans(files, sync=sync, progress=progress)
+    return plan
+
+
+def _by_name(programs: Mapping[str, Any] | Iterable[str | os.PathLike[str]]) -> dict[str, Any]:
+    if isinstance(programs, Mapping):
+        return dict(programs)
+    out: dict[str, Any] = {}
+    for path in programs:
+        name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+        if name in out:
+            raise InvalidArgumentError(f"two programs are called {name!r}; give them names of their own, in a dict")
+        out[name] = path
+    return out

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weights that programs have in common go to one file, with the programs, or nothing does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import etstream
+
+
+@pytest.fixture
+def programs(program: Path, tmp_path: Path) -> list[Path]:
+    """Two of the same weights."""
+    plain, aligned = tmp_path / "plain.pte", tmp_path / "aligned.pte"
+    plain.write_bytes(program.read_bytes())
+    etstream.rewrite_program(program, aligned, segment_alignment=4096)
+    return [plain, aligned]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_programs_weights_and_a_container_are_written_together(programs: list[Path], tmp_path: Path) -> None:
+    thin, weights, fat = tmp_path / "thin", tmp_path / "shared.ptd", tmp_path / "model.fat"
+    thin.mkdir()
+    plan = etstream.share_weights(programs, weights, folder=thin, fat=fat, least_size=1)
+    assert names_in(thin) == ["aligned.pte", "plain.pte"]
+    for name, planned in plan.programs.items():
+        assert (thin / f"{name}.pte").read_bytes() == bytes(planned)
+        assert etstream.verify(thin / f"{name}.pte", weights)
+        assert bytes(etstream.FatContainerFile(fat)[name]) == bytes(planned)
+    assert plan.weights is not None and plan.container is not None
+    assert (weights.stat().st_size, fat.stat().st_size) == (plan.weights.size, plan.container.size)
+    assert plan.report["size_after"] == sum(each.size for each in plan.programs.values()) + plan.weights.size
+    etstream.rewrite_program(thin / "plain.pte", tmp_path / "back.pte", constants_from=[weights])
+    assert (tmp_path / "back.pte").read_bytes() == programs[0].read_bytes()
+
+
+def test_the_plan_and_its_report_tell_what_is_shared_without_writing(programs: list[Path], tmp_path: Path) -> None:
+    before = names_in(tmp_path)
+    plan = etstream.plan_shared_weights({"a": programs[0].read_bytes(), "b": programs[1]})
+    assert plan.container is None
+    assert [each["programs"] for each in plan.report["shared"]] == [["a", "b"]]
+    assert {each["reason"] for each in plan.report["kept"]} == {"small"}
+    assert names_in(tmp_path) == before
+
+
+def test_programs_that_share_nothing_stay_as_they_are(programs: list[Path], tmp_path: Path) -> None:
+    plan = etstream.plan_shared_weights({"a": programs[0], "b": programs[1]}, least_size=1 << 20)
+    assert plan.weights is None
+    assert bytes(plan.programs["a"]) == programs[0].read_bytes()
+    with pytest.raises(etstream.InvalidArgumentError, match="no weights in common"):
+        etstream.share_weights(programs, tmp_path / "w.ptd", folder=tmp_path, least_size=1 << 20)
+
+
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path], tmp_path: Path) -> None:
+    before = names_in(tmp_path)
+    new = tmp_path / "new.ptd"
+    with pytest.raises(etstream.InvalidArgumentError, match="give a folder"):
+        etstream.share_weights(programs, new)
+    with pytest.raises(etstream.InvalidArgumentError, match="two programs or more, found 1"):
+        etstream.share_weights(programs[:1], new, fat=tmp_path / "new.fat")
+    with pytest.raises(etstream.InvalidArgumentError, match="is the input"):
+        etstream.share_weights(programs, new, folder=tmp_path)
+    with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
+        etstream.share_weights(programs, new, fat=new)
+    with pytest.raises(etstream.InvalidArgumentError, match="two programs are called 'plain'"):
+        etstream.share_weights([programs[0], programs[0]], new, fat=tmp_path / "new.fat")
+    with pytest.raises(etstream.InvalidArgumentError, match="expected a name of 1 to 32 characters"):
+        etstream.share_weights({"é": programs[0], "b": programs[1]}, new, fat=tmp_path / "new.fat")
+    with pytest.raises(etstream.CorruptError, match="offset"):
+        etstream.plan_shared_weights({"a": programs[0].read_bytes()[:5000], "b": programs[1]})
+    assert names_in(tmp_path) == before
