@@ -16,7 +16,7 @@ namespace etstream {
 namespace {
 
 /// A person reads no more of a list; --json has all.
-constexpr std::size_t kMostRows = 10;
+constexpr std::size_t kMostSharedRows = 10;
 
 struct Sum {
   std::uint64_t count = 0;
@@ -92,13 +92,13 @@ void print_kept(const std::vector<SharingProgram>& before, const SharedWeightsPl
 
 void print_renamed(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
   if (!plan.renamed.empty()) say("\nrenamed, as the name stands for other data too:\n");
-  for (std::size_t i = 0; i < std::min(kMostRows, plan.renamed.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostSharedRows, plan.renamed.size()); ++i) {
     const RenamedKey& renamed = plan.renamed[i];
     say("  %s: %s is %s\n", printable(before[renamed.program].name).c_str(), quote(renamed.name).c_str(),
         quote(renamed.key).c_str());
   }
-  if (plan.renamed.size() > kMostRows) {
-    say("  ... and %s\n", counted(plan.renamed.size() - kMostRows, "more key").c_str());
+  if (plan.renamed.size() > kMostSharedRows) {
+    say("  ... and %s\n", counted(plan.renamed.size() - kMostSharedRows, "more key").c_str());
   }
 }
 
