@@ -155,3 +155,14 @@ def test_saving_256_mib_takes_at_most_16_mib(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(arm, "generate_etrecord", lambda *_: None)
     arm.main()
     assert filecmp.cmp(ours, theirs, shallow=False)
+
+
+def test_the_example_has_a_program_for_tosa_too(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", SCRIPTS.parents[1] / "examples" / "fat_model.py", tmp_path],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "tosa does not run here" in run.stdout
+    assert list(etstream.FatContainerFile(tmp_path / "model.fat")) == ["tosa", "xnnpack", "portable"]

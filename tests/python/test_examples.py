@@ -29,3 +29,18 @@ def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) 
         assert int(above[phase]) <= 128, run.stdout
     assert etstream.verify(tmp_path / "llama.bpte")
     assert [path.name for path in tmp_path.iterdir()] == ["llama.bpte"]
+
+
+def test_a_model_for_several_backends_has_its_weights_once_and_runs(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLES / "fat_model.py", tmp_path],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert "xnnpack and portable ran" in run.stdout
+    # A program that has all its weights takes 5.3 MB.
+    assert (tmp_path / "model.ptd").stat().st_size < 5.4e6
+    assert (tmp_path / "model.fat").stat().st_size < 20_000
+    assert etstream.verify(tmp_path / "model.fat")

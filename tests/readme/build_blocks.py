@@ -44,6 +44,7 @@ BLOCKS = {
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
+    "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,
     "docs/python.md: from etstream.memory import Phases": PYTHON_BLOCKS,
     "docs/weights.md: etstream share portable.pte ": "takes exported models; tests/peer/test_share.py runs it",
     "docs/weights.md: etstream ptd model.safetensors.index.json ": "takes a checkpoint of billions of weights;"

@@ -116,6 +116,8 @@ def adaptors() -> None:
     Path("model.bpte").unlink()
     run("docs/python.md", "with adaptors.install():", {"adaptors": names["adaptors"], **model_names()})
     assert etstream.verify("model.bpte")
+    names = run("docs/python.md", "from etstream.executorch import load_fat", model_names())
+    assert names["program"].name == "xnnpack" and etstream.verify("model.fat")
     run("docs/python.md", "from etstream.memory import Phases", model_names())
 
 

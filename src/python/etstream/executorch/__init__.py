@@ -14,6 +14,7 @@ _internals.expect_installed()
 from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._bundles import load_bundled_program  # noqa: E402
 from etstream.executorch._cords import LazyData  # noqa: E402
+from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
 from etstream.executorch._install import install, uninstall  # noqa: E402
 from etstream.executorch._low_memory import low_memory_export  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
@@ -23,28 +24,44 @@ from etstream.executorch._programs import (  # noqa: E402
     save_program,
     save_tensor_data,
 )
+from etstream.executorch._recipes import Recipe, register_recipe, registered_recipes  # noqa: E402
 from etstream.executorch._runtime import (  # noqa: E402
     Bundle,
     BundleResult,
     CaseResult,
     open_bundle,
 )
+from etstream.executorch._specialize import (  # noqa: E402
+    RecipeError,
+    Specialized,
+    specialize,
+    specialized_preprocess,
+)
 
 __all__ = [
     "Bundle",
     "BundleResult",
     "CaseResult",
+    "FatProgram",
     "LazyData",
+    "Recipe",
+    "RecipeError",
+    "Specialized",
     "install",
     "load_bundled_program",
+    "load_fat",
     "low_memory_export",
     "open_bundle",
     "plan_bundled_program",
     "plan_pte_file",
     "plan_tensor_data",
     "program_source",
+    "register_recipe",
+    "registered_recipes",
     "save_bundled_program",
     "save_program",
     "save_tensor_data",
+    "specialize",
+    "specialized_preprocess",
     "uninstall",
 ]

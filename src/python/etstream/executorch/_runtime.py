@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -69,12 +68,7 @@ class Bundle:
     def __enter__(self) -> Bundle:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -184,8 +178,8 @@ class Bundle:
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
-            weights = None if self._weights is None else _bytes_of(self._weights)
-            self._loaded = _bytes_of(self._file.program), weights
+            weights = None if self._weights is None else loadable_bytes(self._weights)
+            self._loaded = loadable_bytes(self._file.program), weights
         return self._loaded
 
     def _suites_by_method(self) -> dict[str, tuple[int, int]]:
@@ -230,7 +224,7 @@ class _CopiedBytes:
 _Bytes = _core.FileBytes | _CopiedBytes
 
 
-def _bytes_of(source: _core.Source) -> _Bytes:
+def loadable_bytes(source: _core.Source) -> _Bytes:
     """All of `source` as bytes, which take no memory where they can be mapped."""
     try:
         return _core.FileBytes(source)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One exported program lowered by several recipes: a fat container of programs that share their weights."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import torch
+from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
+from etstream._errors import InvalidArgumentError
+from etstream._progress import Progress
+from etstream.executorch._internals import needed
+from etstream.executorch._low_memory import low_memory_export
+from etstream.executorch._programs import program_source
+from etstream.executorch._recipes import Recipe, chosen_recipes
+
+if TYPE_CHECKING:
+    from executorch.exir.backend.backend_details import PreprocessResult
+    from torch.export import ExportedProgram
+
+_PAGE = 4096
+_Recipes = Iterable[str] | Mapping[str, str | Recipe]
+
+
+class RecipeError(RuntimeError):
+    """A recipe failed. What it raised is the `__cause__`."""
+
+    recipe: str
+    """The name of its payload."""
+
+    def __init__(self, recipe: str, reason: str) -> None:
+        super().__init__(f"recipe {recipe!r}: {reason}")
+        self.recipe = recipe
+
+
+@dataclass(frozen=True)
+class Specialized:
+    """What specialize() wrote. Sizes are in bytes."""
+
+    container: str
+    """Its path."""
+    weights: str | None
+    """The path of the .ptd file; None where the programs have nothing in common."""
+    alone: dict[str, int]
+    """The size that each program has with its own weights, by the payload's name, in the container's order."""
+    payloads: dict[str, int]
+    """The size that each has in the container."""
+    weights_size: int
+    container_size: int
+
+    def __str__(self) -> str:
+        width = max(map(len, [*self.alone, "weights"]))
+        lines = [f"{'':{width}} {'alone':>14} {'shared':>14}"]
+        lines += [f"{name:{width}} {self.alone[name]:14,} {self.payloads[name]:14,}" for name in self.alone]
+        lines.append(f"{'weights':{width}} {'':14} {self.weights_size:14,}")
+        total = self.container_size + self.weights_size
+        lines.append(f"{'total':{width}} {sum(self.alone.values()):14,} {total:14,}")
+        return "\n".join(lines)
+
+
+def specialize(
+    exported_program: ExportedProgram,
+    output: str | os.PathLike[str],
+    *,
+    recipes: _Recipes = ("xnnpack",),
+    fallback: str | None = "portable",
+    weights: str | os.PathLike[str] | None = None,
+    align: int = _PAGE,
+    spill: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> Specialized:
+    """Lowers a program by several recipes, and writes a fat container of what they make, with one copy of the weights.
+
+        specialize(torch.export.export(model, inputs), "model.fat", recipes=["xnnpack"])
+        with load_fat("model.fat") as program:
+            program.run(inputs)
+
+    Recipes run one after another, each on a copy of the program that has the same tensors, with low_memory_export(),
+    and what one has made lies on the disk before the next begins. Where one fails, nothing is written.
+
+    Args:
+        exported_program: of torch.export's, or in the edge dialect. Recipes may not write to its tensors.
+        output: where the container goes; replaced atomically, together with the weights.
+        recipes: names that register_recipe() knows, which name the payloads too; or recipes, or such names, by the
+            names of the payloads: 1 to 32 characters of ASCII. The order is that in which a reader prefers them.
+        fallback: the same for the payload that comes last, which runs everywhere; None for none.
+        weights: where the .ptd file goes that has what several programs share; by default beside the container, with
+            the suffix .ptd, where load_fat() finds it. It is left as it was where they share nothing.
+        align: of where payloads begin in the container, in bytes; a page's size lets each be mapped.
+        spill, limit: see low_memory_export(). What recipes make lies in the same folder meanwhile.
+        sync, progress: see etstream.FilePlan.write().
+
+    Raises:
+        RecipeError: a recipe failed, which it names; or it wrote to the tensors of the program.
+        NotFoundError: there is no recipe of that name.
+        InvalidArgumentError: a payload's name is none, there is no recipe, or both outputs are one file.
+    """
+    shared_path = Path(output).with_suffix(".ptd") if weights is None else Path(weights)
+    if os.path.abspath(shared_path) == os.path.abspath(output):
+        raise InvalidArgumentError(f"the container and its weights are both to be {os.fspath(output)!r}")
+    with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
+        files: list[tuple[_core.FilePlan, object]] = [(made.container, os.fspath(output))]
+        if made.weights is not None:
+            files.insert(0, (made.weights, os.fspath(shared_path)))
+        _core.write_plans(files, sync=sync, progress=progress)
+        return Specialized(
+            container=os.fspath(output),
+            weights=None if made.weights is None else os.fspath(shared_path),
+            alone=made.alone,
+            payloads=made.payloads,
+            weights_size=0 if made.weights is None else made.weights.size,
+            container_size=made.container.size,
+        )
+
+
+def specialized_preprocess(
+    exported_program: ExportedProgram,
+    *,
+    recipes: _Recipes = ("xnnpack",),
+    fallback: str | None = "portable",
+    align: int = 1,
+    external_tag: str | None = "weights",
+    spill: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+) -> PreprocessResult:
+    """The same as what a backend's preprocess() returns: the container as the processed bytes, and the shared weights
+    as named data, each with its tensor's layout.
+
+    Args:
+        exported_program: what preprocess() was given.
+        recipes, fallback, align, spill, limit: see specialize().
+        external_tag: the .ptd file that the weights go to, as of NamedDataStore.add_named_data(). With None they go to
+            the program itself, which has no layouts: what asks for a tensor, as portable programs do, does not get it
+            from there.
+
+    Raises: as specialize(). Takes memory for the shared weights, as ExecuTorch holds named data.
+    """
+    result, output_type, serializer, cord = needed(
+        "specialized_preprocess()",
+        "executorch.exir.backend.backend_details:PreprocessResult",
+        "executorch.exir._serialize._named_data_store:NamedDataStoreOutput",
+        "executorch.extension.flat_tensor.serialize.serialize:FlatTensorSerializer",
+        "executorch.exir._serialize._cord:Cord",
+    )
+    with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
+        store = output_type(buffers=[], pte_data={}, external_data={})
+        if made.weights is not None:
+            payload = serializer().deserialize(cord(bytes(made.weights)))
+            store.buffers = payload.buffers
+            if external_tag is None:
+                store.pte_data = payload.named_data
+            else:
+                store.external_data = {external_tag: payload.named_data}
+        return result(processed_bytes=bytes(made.container), data_store_output=store)
+
+
+@dataclass
+class _Made:
+    """Plans, which refer to what the recipes made."""
+
+    container: _core.FilePlan
+    weights: _core.FilePlan | None
+    alone: dict[str, int]
+    payloads: dict[str, int]
+
+
+@contextmanager
+def _specialized(
+    exported_program: ExportedProgram,
+    recipes: _Recipes,
+    fallback: str | None,
+    align: int,
+    spill: str | os.PathLike[str] | None,
+    limit: int | None,
+) -> Iterator[_Made]:
+    chosen = chosen_recipes(recipes, fallback)
+    plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # the names and the alignment, before the work
+    with ExitStack() as files:
+        programs = {}
+        with low_memory_export(spill=spill, limit=limit):
+            for name, recipe in chosen.items():
+                file = files.enter_context(tempfile.TemporaryFile(dir=spill or os.environ.get("TMPDIR", "/var/tmp")))
+                _run(name, recipe, exported_program, file)
+                programs[name] = _core.Source(file)
+        payloads, weights = programs, None
+        if len(programs) > 1:
+            shared = plan_shared_weights(programs)
+            payloads = {name: plan.source() for name, plan in shared.programs.items()}
+            weights = shared.weights
+        yield _Made(
+            container=plan_fat_container(payloads, align=align),
+            weights=weights,
+            alone={name: program.size for name, program in programs.items()},
+            payloads={name: payload.size for name, payload in payloads.items()},
+        )
+
+
+def _run(name: str, recipe: Recipe, exported_program: ExportedProgram, file: IO[bytes]) -> None:
+    """Writes what a recipe makes to `file`; nothing else of it is left in memory."""
+    tensors = _tensors_of(exported_program)
+    before = [tensor._version for tensor in tensors]
+    try:
+        _save(recipe(_copy_of(exported_program, tensors)), file)
+    except Exception as error:
+        raise RecipeError(name, f"{type(error).__name__}: {error}") from error
+    finally:
+        gc.collect()
+    if [tensor._version for tensor in tensors] != before:
+        raise RecipeError(name, "it has written to a tensor of the program that it was given, which others get too")
+
+
+def _save(made: Any, file: IO[bytes]) -> None:
+    data = getattr(made, "_tensor_data", None)
+    if data:
+        # The program's own again, so that it is shared with the others'.
+        plan = plan_program(program_source(made), constants_from=[_core.Source(cord) for cord in data.values()])
+        plan.program.write(file, sync=False)
+        return
+    source = program_source(made) if hasattr(made, "_pte_data") else _core.Source(made)
+    _core.FilePlan.copy(source).write(file, sync=False)
+
+
+def _tensors_of(exported_program: ExportedProgram) -> list[torch.Tensor]:
+    held = [*exported_program.state_dict.values(), *exported_program.constants.values()]
+    return [one for one in held if isinstance(one, torch.Tensor) and not one.is_inference()]
+
+
+def _copy_of(exported_program: ExportedProgram, tensors: list[torch.Tensor]) -> ExportedProgram:
+    """One whose graph is its own, and whose tensors are the same."""
+    return copy.deepcopy(exported_program, {id(tensor): tensor for tensor in tensors})
