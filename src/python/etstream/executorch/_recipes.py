@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from etstream._errors import InvalidArgumentError, NotFoundError
 from etstream.executorch._internals import needed
@@ -12,8 +12,12 @@ from etstream.executorch._internals import needed
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-Recipe = Callable[["ExportedProgram"], Any]
-"""Lowers a program. Gives an ExecutorchProgramManager, or a source of a .pte file: a path, a buffer, and so on."""
+
+class Recipe(Protocol):
+    """Lowers a program. Gives an ExecutorchProgramManager, or a source of a .pte file: a path, a buffer, and so on."""
+
+    def __call__(self, exported_program: ExportedProgram, /) -> Any: ...
+
 
 _TOSA_SPECIFICATION = "TOSA-1.0+FP"
 
