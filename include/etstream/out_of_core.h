@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/command_end.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
 
@@ -49,12 +50,6 @@ struct OutOfCoreUse {
   std::uint64_t paged_out = 0;
   /// Blocks that there was no room for.
   std::uint64_t refused = 0;
-};
-
-/// How a command ended: by itself, with an exit code, or by a signal.
-struct CommandEnd {
-  int exit_code = 0;
-  int signal = 0;
 };
 
 /// The calling process becomes the command. Returns only the reason why it can't: kInvalidArgument (the

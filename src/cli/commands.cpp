@@ -18,6 +18,9 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   add_extract_command(*app, run);
   add_fat_command(*app, run);
   add_inspect_command(*app, run);
+#if defined(ETSTREAM_HEAP_LIBRARY)
+  add_profile_command(*app, run);
+#endif
   add_ptd_command(*app, run);
   add_pte_command(*app, run);
 #if defined(ETSTREAM_HEAP_LIBRARY)

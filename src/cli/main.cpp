@@ -38,9 +38,9 @@ Result<void> close_standard_output() {
   return Error{ErrorCode::kIo, "cannot write standard output" + reason};
 }
 
-/// Takes what follows "--" from the command line of `etstream run`: it is another command's.
+/// Takes what follows "--" from the command line of a subcommand that runs another command: it is that one's.
 std::vector<std::string> take_command(std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front() != "run") return {};
+  if (arguments.empty() || (arguments.front() != "run" && arguments.front() != "profile")) return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   if (mark == arguments.end()) return {};
   std::vector<std::string> command(mark + 1, arguments.end());

@@ -2,8 +2,7 @@
 //
 // etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--report] -- COMMAND...
 //
-// Exit code: the command's; if it can't be run 127 where there is none, 126 where it is no program, otherwise
-// 125.
+// Exit code: the command's; exit_code_of() if it can't be run.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/other_command.h"
 #include "cli/terminal.h"
 #include "etstream/out_of_core.h"
 
@@ -47,12 +47,6 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   if (use.refused != 0) complain("  no room for %s\n", counted(use.refused, "block").c_str());
 }
 
-/// As env(1) and others that run a command have it.
-int exit_code_of(const Error& error) {
-  if (error.code == ErrorCode::kNotFound) return 127;
-  return error.code == ErrorCode::kIo ? 126 : 125;
-}
-
 Result<void> run_command(RunArguments arguments, Run& run) {
   arguments.options.library = heap_library();
   let_writes_end_as_before();
@@ -79,7 +73,7 @@ void add_run_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "run", "Run a command whose large blocks of memory lie in a file: an export larger than memory");
   auto arguments = std::make_shared<RunArguments>();
-  command->add_option("COMMAND", arguments->misplaced, "The command and its arguments, after --");
+  add_other_command(*command, arguments->misplaced);
   command
       ->add_option("--spill", arguments->options.spill_folder,
                    "Where the file goes, which has no name and ends with the command: a folder on a disk "
@@ -98,9 +92,7 @@ void add_run_command(CLI::App& app, Run& run) {
   command->add_flag("--report", arguments->report,
                     "Tell on standard error what it took of memory, in the end");
   command->callback([arguments, &run] {
-    if (run.command.empty() || !arguments->misplaced.empty()) {
-      throw CLI::ParseError("The command to run comes after --", CLI::ExitCodes::RequiredError);
-    }
+    require_other_command(run, arguments->misplaced);
     run = [arguments, &run] { return run_command(*arguments, run); };
   });
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/other_command.h"
+
+namespace etstream::cli {
+
+void add_other_command(CLI::App& command, std::vector<std::string>& misplaced) {
+  command.add_option("COMMAND", misplaced, "The command and its arguments, after --");
+}
+
+void require_other_command(const Run& run, const std::vector<std::string>& misplaced) {
+  if (run.command.empty() || !misplaced.empty()) {
+    throw CLI::ParseError("The command to run comes after --", CLI::ExitCodes::RequiredError);
+  }
+}
+
+int exit_code_of(const Error& error) {
+  if (error.code == ErrorCode::kNotFound) return 127;
+  return error.code == ErrorCode::kIo ? 126 : 125;
+}
+
+}  // namespace etstream::cli

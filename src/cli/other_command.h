@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What subcommands that run another command share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "etstream/result.h"
+
+namespace etstream::cli {
+
+/// The place in help texts of what follows "--". What comes there without the mark goes to `misplaced`.
+void add_other_command(CLI::App& command, std::vector<std::string>& misplaced);
+/// Throws CLI::ParseError unless there is a command behind "--", and nothing before it.
+void require_other_command(const Run& run, const std::vector<std::string>& misplaced);
+
+/// Of a command that can't be run, as env(1) and others that run one have it: 127 where there is none, 126
+/// where it is no program, otherwise 125.
+[[nodiscard]] int exit_code_of(const Error& error);
+
+}  // namespace etstream::cli

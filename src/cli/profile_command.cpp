@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream profile [--json F] [--html F] [--trace F] [--fail-above SIZE[@PHASE]] [--executorch] -- COMMAND...
+// etstream profile --compare A.json B.json
+//
+// Exit code: the command's; 3 where it took more than --fail-above; if it can't be run that of `etstream
+// run`.
+#include <cinttypes>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/other_command.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "etstream/profile.h"
+#include "report/json_report.h"
+#include "report/profile_report.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr int kTookTooMuch = 3;
+constexpr std::size_t kMostRows = 60;
+
+struct ProfileArguments {
+  std::vector<std::string> misplaced;
+  std::string json;
+  std::string html;
+  std::string trace;
+  std::string fail_above;
+  std::uint64_t limit = 0;
+  std::string limited_phase;
+  bool executorch = false;
+  std::vector<std::string> compare;
+};
+
+std::uint64_t added(const PhaseProfile& phase) {
+  return phase.peak.anonymous - std::min(phase.peak.anonymous, phase.anonymous_before);
+}
+
+void print_phases(const std::vector<PhaseProfile>& phases) {
+  if (phases.empty()) return;
+  complain("  %-36s %10s %10s %10s %9s\n", "phase", "anonymous", "added", "resident", "seconds");
+  for (std::size_t i = 0; i < phases.size() && i < kMostRows; ++i) {
+    const PhaseProfile& phase = phases[i];
+    const std::string name =
+        std::string(2 * std::size_t{phase.depth}, ' ') + phase.name + (phase.ended ? "" : " ...");
+    complain("  %-36s %10s %10s %10s %9.1f\n", name.c_str(), readable_size(phase.peak.anonymous).c_str(),
+             readable_size(added(phase)).c_str(), readable_size(phase.peak.resident).c_str(), phase.seconds);
+  }
+  if (phases.size() > kMostRows)
+    complain("  ... and %s\n", counted(phases.size() - kMostRows, "more phase").c_str());
+}
+
+void print_profile(const Profile& profile) {
+  complain(
+      "etstream profile: %.1f s, %.1f s of CPU, %s\n", profile.seconds, profile.cpu_seconds,
+      profile.processes.size() == 1 ? "1 process" : text("{} processes", profile.processes.size()).c_str());
+  complain("  at most: %s anonymous, %s resident", readable_size(profile.peak.anonymous).c_str(),
+           readable_size(profile.peak.resident).c_str());
+  if (profile.spilled != 0) complain(", %s spilled", readable_size(profile.spilled).c_str());
+  complain("; the page cache grew by %s\n", readable_size(profile.page_cache_growth).c_str());
+  print_phases(profile.phases);
+  for (const std::string& note : profile.notes) complain("  note: %s\n", note.c_str());
+}
+
+Result<void> write_reports(const Profile& profile, const ProfileArguments& arguments) {
+  std::deque<FilePlan> plans;
+  std::vector<Output> outputs;
+  const auto add = [&](const std::string& path, const std::string& content) {
+    if (path.empty()) return;
+    const std::span bytes = std::as_bytes(std::span(content));
+    plans.push_back(plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "profile"));
+    outputs.push_back({&plans.back(), path, true});
+  };
+  if (!arguments.json.empty()) add(arguments.json, json_text(profile_to_json(profile)) + "\n");
+  if (!arguments.html.empty()) add(arguments.html, profile_page(profile));
+  if (!arguments.trace.empty()) add(arguments.trace, json_text(profile_trace(profile)) + "\n");
+  return outputs.empty() ? Result<void>() : write_outputs(outputs, true);
+}
+
+/// Tells of it where the command took more than it may.
+Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments) {
+  if (arguments.fail_above.empty()) return false;
+  ETSTREAM_ASSIGN(const auto excess, find_excess(profile, arguments.limit, arguments.limited_phase));
+  if (!excess) return false;
+  complain("etstream profile: %s took %s of anonymous memory (%" PRIu64 " bytes), over the limit of %s\n",
+           excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)).c_str() : "the command",
+           readable_size(excess->anonymous).c_str(), excess->anonymous,
+           readable_size(arguments.limit).c_str());
+  return true;
+}
+
+Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
+  if (arguments.executorch) ::setenv("ETSTREAM_PROFILE_EXECUTORCH", "1", 1);
+  let_writes_end_as_before();
+  Profile profile;
+  const auto end = run_profiled(run.command, profile);
+  if (!end) {
+    run.failed = exit_code_of(end.error());
+    return end.error();
+  }
+  let_writes_fail();
+  print_profile(profile);
+  ETSTREAM_TRY(write_reports(profile, arguments));
+  if (end->signal != 0) die_of(end->signal);
+  run.done = end->exit_code;
+  if (end->exit_code != 0) return {};
+  ETSTREAM_ASSIGN(const bool failed, is_above(profile, arguments));
+  if (failed) run.done = kTookTooMuch;
+  return {};
+}
+
+std::string change(std::uint64_t a, std::uint64_t b) {
+  return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
+}
+
+void print_compared(const std::string& name, const PeakMemory* a, const PeakMemory* b, double seconds_a,
+                    double seconds_b) {
+  const auto figure = [](const PeakMemory* peak) {
+    return peak != nullptr ? readable_size(peak->anonymous) : "-";
+  };
+  say("%-36s %10s %10s %10s %9.1f %9.1f\n", name.c_str(), figure(a).c_str(), figure(b).c_str(),
+      a != nullptr && b != nullptr ? change(a->anonymous, b->anonymous).c_str() : "", seconds_a, seconds_b);
+}
+
+/// Phases of one name are compared in the order in which they began.
+Result<void> compare_command(const ProfileArguments& arguments) {
+  std::vector<Profile> read;
+  for (const std::string& path : arguments.compare) {
+    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(path));
+    ETSTREAM_ASSIGN(Profile profile, read_profile(json));
+    read.push_back(std::move(profile));
+  }
+  say("%-36s %10s %10s %10s %9s %9s\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
+  print_compared("all", &read[0].peak, &read[1].peak, read[0].seconds, read[1].seconds);
+  std::vector<bool> is_taken(read[1].phases.size());
+  for (const PhaseProfile& a : read[0].phases) {
+    std::size_t i = 0;
+    while (i < is_taken.size() && (is_taken[i] || read[1].phases[i].name != a.name)) ++i;
+    const PhaseProfile* const b = i < is_taken.size() ? &read[1].phases[i] : nullptr;
+    if (b != nullptr) is_taken[i] = true;
+    print_compared(a.name, &a.peak, b != nullptr ? &b->peak : nullptr, a.seconds,
+                   b != nullptr ? b->seconds : 0);
+  }
+  for (std::size_t i = 0; i < is_taken.size(); ++i) {
+    const PhaseProfile& b = read[1].phases[i];
+    if (!is_taken[i]) print_compared(b.name, nullptr, &b.peak, 0, b.seconds);
+  }
+  return {};
+}
+
+/// "1G@lower": the limit, and the phase that it is for.
+void read_limit(ProfileArguments& arguments) {
+  if (arguments.fail_above.empty()) return;
+  const std::size_t at = arguments.fail_above.find('@');
+  std::string size = arguments.fail_above.substr(0, at);
+  if (at != std::string::npos) arguments.limited_phase = arguments.fail_above.substr(at + 1);
+  const std::string wrong = CLI::AsSizeValue(false)(size);
+  if (!wrong.empty() || !CLI::detail::lexical_cast(size, arguments.limit) ||
+      (at != std::string::npos && arguments.limited_phase.empty())) {
+    throw CLI::ValidationError("--fail-above", text("expected SIZE or SIZE@PHASE, such as 1G@lower, found {}",
+                                                    quote(arguments.fail_above)));
+  }
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, Run& run) {
+  CLI::App* command = app.add_subcommand(
+      "profile", "Run a command and tell what it takes of memory: by phase, by process, and over time");
+  auto arguments = std::make_shared<ProfileArguments>();
+  add_other_command(*command, arguments->misplaced);
+  command->add_option("--json", arguments->json, "Write all that was measured")->type_name("OUT.json");
+  command->add_option("--html", arguments->html, "Write a page with the curve, the phases and the processes")
+      ->type_name("OUT.html");
+  command->add_option("--trace", arguments->trace, "Write a trace for Perfetto or chrome://tracing")
+      ->type_name("OUT.json");
+  command
+      ->add_option("--fail-above", arguments->fail_above,
+                   "Exit with 3 if more anonymous memory was taken than this, as in 1G, or in the phases of "
+                   "a name, as "
+                   "in 1G@lower")
+      ->type_name(kSize + std::string("[@PHASE]"));
+  command->add_flag(
+      "--executorch", arguments->executorch,
+      "In Python, have ExecuTorch's own steps as phases: export, lowering, each backend's preprocess, "
+      "emission, serialization");
+  auto* compare = command->add_option("--compare", arguments->compare, "Compare two profiles, run nothing")
+                      ->type_name("A.json B.json")
+                      ->expected(2);
+  command->callback([arguments, compare, &run] {
+    if (!compare->empty()) {
+      run = [arguments] { return compare_command(*arguments); };
+      return;
+    }
+    require_other_command(run, arguments->misplaced);
+    read_limit(*arguments);
+    run = [arguments, &run] { return profile_command(*arguments, run); };
+  });
+}
+
+}  // namespace etstream::cli

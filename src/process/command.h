@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Another program: to become it, or to run it and look at it meanwhile.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "etstream/command_end.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// Becomes the command, which is not empty. Returns only the reason why that can't be: kNotFound, or kIo.
+[[nodiscard]] Error become(const std::vector<std::string>& command);
+
+/// Runs the command, which is not empty, and waits for it, passing on the signals that are sent to this
+/// process; one thread only. Every 10 ms, and for the first time as soon as it runs, it calls `look` with the
+/// child's number. Errors: kNotFound, kIo, kOutOfMemory, where it can't be started.
+[[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
+                                             const std::function<void(int)>& look);
+
+}  // namespace etstream

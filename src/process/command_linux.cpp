@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "process/command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <system_error>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr long kLookEveryNanoseconds = 10'000'000;
+
+Error cannot_run(const std::vector<std::string>& command, int failed) {
+  return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+               text("cannot run {}: {}", quote(command.front()), std::generic_category().message(failed)),
+               failed};
+}
+
+/// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
+/// ignored.
+class SignalsHeld {
+ public:
+  SignalsHeld() : child_before_(::signal(SIGCHLD, SIG_DFL)) {
+    ::sigfillset(&all_);
+    ::sigprocmask(SIG_SETMASK, &all_, &before_);
+  }
+  ~SignalsHeld() { release(); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+  void release() const {
+    ::signal(SIGCHLD, child_before_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  /// The next one, or nothing if none comes for a while.
+  [[nodiscard]] std::optional<::siginfo_t> wait() const {
+    const ::timespec pause{.tv_sec = 0, .tv_nsec = kLookEveryNanoseconds};
+    ::siginfo_t found{};
+    if (::sigtimedwait(&all_, &found, &pause) < 0) return std::nullopt;
+    return found;
+  }
+
+ private:
+  void (*child_before_)(int);
+  ::sigset_t all_{};
+  ::sigset_t before_{};
+};
+
+/// How the child has ended, if it has. One that stops stops this process, until it goes on.
+std::optional<CommandEnd> end_of(::pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
+    if (WIFEXITED(status)) return CommandEnd{WEXITSTATUS(status), 0};
+    if (WIFSIGNALED(status)) return CommandEnd{0, WTERMSIG(status)};
+    // Whoever stops the command alone goes on with it alone.
+    if (WSTOPSIG(status) == SIGSTOP) continue;
+    ::raise(SIGSTOP);
+    ::kill(child, SIGCONT);
+  }
+  return std::nullopt;
+}
+
+/// Starts the command, which has the signals as they were; its process, or why it could not be started.
+Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld& signals) {
+  std::array<int, 2> failure{};
+  if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
+    return Error{ErrorCode::kOutOfMemory,
+                 text("cannot start a process: {}", std::generic_category().message(errno)), errno};
+  }
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    signals.release();
+    const int failed = become(command).system_code;
+    static_cast<void>(!::write(failure[1], &failed, sizeof(failed)));
+    ::_exit(1);
+  }
+  const int not_forked = errno;
+  ::close(failure[1]);
+  int failed = child < 0 ? not_forked : 0;
+  if (child > 0 && ::read(failure[0], &failed, sizeof(failed)) > 0) ::waitpid(child, nullptr, 0);
+  ::close(failure[0]);
+  if (failed == 0) return child;
+  if (child < 0) {
+    return Error{ErrorCode::kOutOfMemory,
+                 text("cannot start a process: {}", std::generic_category().message(failed)), failed};
+  }
+  return cannot_run(command, failed);
+}
+
+}  // namespace
+
+Error become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return cannot_run(command, errno);
+}
+
+Result<CommandEnd> run_watched(const std::vector<std::string>& command,
+                               const std::function<void(int)>& look) {
+  const SignalsHeld signals;
+  ETSTREAM_ASSIGN(const ::pid_t child, start(command, signals));
+  std::optional<CommandEnd> end;
+  while (!(end = end_of(child))) {
+    look(child);
+    const auto signal = signals.wait();
+    // Those of the terminal's reach the command by themselves.
+    if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) ::kill(child, signal->si_signo);
+  }
+  return *end;
+}
+
+}  // namespace etstream

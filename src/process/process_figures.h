@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a process takes, as /proc tells it. Of a process that is gone, or another user's, there is nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace etstream {
+
+/// In bytes.
+struct ProcessMemory {
+  std::uint64_t high_water = 0;  // of `resident`, since the process began or had it reset
+  std::uint64_t resident = 0;    // all that follows
+  std::uint64_t anonymous = 0;   // what no file backs
+  std::uint64_t file = 0;        // pages of files, mapped or shared
+};
+
+[[nodiscard]] std::optional<ProcessMemory> memory_of(int process);
+
+/// Since the process began.
+struct ProcessWork {
+  double cpu_seconds = 0;     // of all its threads
+  std::uint64_t read = 0;     // bytes that it asked for, from wherever they came; mapped files are not in it
+  std::uint64_t written = 0;  // bytes
+};
+
+/// `read` and `written` are 0 where the system doesn't tell them.
+[[nodiscard]] std::optional<ProcessWork> work_of(int process);
+
+/// Its program and arguments, with spaces between; empty for a process that is gone.
+[[nodiscard]] std::string command_line_of(int process);
+
+/// Those that its threads have started and that run, or wait to be asked how they ended.
+[[nodiscard]] std::vector<int> children_of(int process);
+
+/// Whether children_of() can tell.
+[[nodiscard]] bool can_tell_children();
+
+/// The page cache of the machine, in bytes; 0 where that can't be told.
+[[nodiscard]] std::uint64_t page_cache();
+
+}  // namespace etstream

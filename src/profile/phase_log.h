@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What processes tell of their phases: a line for each beginning and end, in a file that the environment
+// names.
+//
+//   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN RESET NAME
+//
+// B or E for begin or end; TIME in nanoseconds of CLOCK_MONOTONIC; MARK is VmHWM since the line before, and
+// it, RESIDENT, ANONYMOUS and FILE are in bytes; CPU in nanoseconds since the process began; READ and WRITTEN
+// in bytes since then; RESET is 1 if the mark was reset. src/python/etstream/profile.py writes the same
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace etstream {
+
+inline constexpr const char* kPhaseLogVariable = "ETSTREAM_PROFILE";
+
+struct PhaseEvent {
+  bool begins = false;
+  std::int32_t process = 0;
+  std::int64_t thread = 0;
+  std::uint64_t time = 0;
+  std::uint64_t high_water = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t anonymous = 0;
+  std::uint64_t file = 0;
+  std::uint64_t cpu = 0;
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+  bool was_reset = false;
+  std::string name;
+};
+
+[[nodiscard]] std::string line_of(const PhaseEvent& event);
+/// Lines that are none are passed over: the file is another program's.
+[[nodiscard]] std::vector<PhaseEvent> read_phase_log(std::string_view lines);
+
+}  // namespace etstream

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/phase_profiles.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace etstream {
+namespace {
+
+double seconds_between(std::uint64_t begin, std::uint64_t end) {
+  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+}
+
+void raise(PeakMemory& peak, const PeakMemory& other) {
+  peak.resident = std::max(peak.resident, other.resident);
+  peak.anonymous = std::max(peak.anonymous, other.anonymous);
+  peak.file = std::max(peak.file, other.file);
+}
+
+/// Of a time in which the mark was not reset. What it shows over what was seen is anonymous.
+PeakMemory peak_of(const MemorySample& seen, std::uint64_t high_water) {
+  PeakMemory peak{seen.resident, seen.anonymous, seen.file};
+  if (high_water <= seen.resident) return peak;
+  peak.anonymous += high_water - seen.resident;
+  peak.resident = high_water;
+  return peak;
+}
+
+MemorySample sample_of(const PhaseEvent& event) {
+  MemorySample sample;
+  sample.resident = event.resident;
+  sample.anonymous = event.anonymous;
+  sample.file = event.file;
+  return sample;
+}
+
+/// One process: its time is cut where its phases begin and end, and each piece counts for all phases that it
+/// lies in.
+class ProcessTimeline {
+ public:
+  ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
+      : process_(process), begin_(begin), profile_(profile) {}
+
+  void run(const std::vector<PhaseEvent>& events) {
+    const PhaseEvent* before = nullptr;
+    for (const PhaseEvent& event : events) {
+      end_piece(before, event.time, &event);
+      if (event.begins) {
+        open(event);
+      } else {
+        close(event);
+      }
+      if (!event.was_reset) can_reset_ = false;
+      before = &event;
+    }
+    const std::uint64_t end = std::max(process_.end, before != nullptr ? before->time : process_.begin);
+    end_piece(before, end, nullptr);
+    for (const Open& phase : open_) {
+      PhaseProfile& profile = profile_.phases[phase.index];
+      profile.seconds = seconds_between(begin_, end) - profile.start;
+      profile.cpu_seconds =
+          std::max(process_.work.cpu_seconds - static_cast<double>(phase.begin->cpu) / 1e9, 0.0);
+      profile.ended = false;
+    }
+    add_process(end);
+    if (!can_reset_) {
+      profile_.notes.push_back(
+          text("process {}: the kernel does not let high-water marks be reset (clear_refs); the "
+               "peaks of its phases are those that were seen every 10 ms",
+               process_.process));
+    }
+  }
+
+ private:
+  struct Open {
+    std::size_t index = 0;
+    const PhaseEvent* begin = nullptr;
+  };
+
+  /// The piece that ends at `end`, with an event that tells its mark, or with the process.
+  void end_piece(const PhaseEvent* before, std::uint64_t end, const PhaseEvent* event) {
+    const std::uint64_t begin = before != nullptr ? before->time : process_.begin;
+    MemorySample seen = process_.memory.most(begin, end);
+    const std::uint64_t looked_mark = seen.high_water;
+    if (before != nullptr) seen.raise(sample_of(*before));
+    if (event != nullptr) seen.raise(sample_of(*event));
+    const bool is_marked = before == nullptr || before->was_reset;
+    const std::uint64_t mark = event != nullptr ? event->high_water : looked_mark;
+    const PeakMemory peak = peak_of(seen, is_marked ? mark : 0);
+    raise(process_peak_, peak);
+    for (const Open& phase : open_) raise(profile_.phases[phase.index].peak, peak);
+  }
+
+  void open(const PhaseEvent& event) {
+    PhaseProfile phase;
+    phase.name = event.name;
+    phase.process = event.process;
+    phase.depth = static_cast<std::uint32_t>(std::count_if(
+        open_.begin(), open_.end(), [&](const Open& each) { return each.begin->thread == event.thread; }));
+    phase.start = seconds_between(begin_, event.time);
+    phase.anonymous_before = event.anonymous;
+    open_.push_back({profile_.phases.size(), &event});
+    profile_.phases.push_back(std::move(phase));
+  }
+
+  /// The phase of the thread that began last.
+  void close(const PhaseEvent& event) {
+    const auto last = std::find_if(open_.rbegin(), open_.rend(),
+                                   [&](const Open& each) { return each.begin->thread == event.thread; });
+    if (last == open_.rend()) return;
+    PhaseProfile& phase = profile_.phases[last->index];
+    const PhaseEvent& begin = *last->begin;
+    phase.seconds = seconds_between(begin.time, event.time);
+    phase.cpu_seconds = seconds_between(begin.cpu, event.cpu);
+    phase.read = event.read - std::min(event.read, begin.read);
+    phase.written = event.written - std::min(event.written, begin.written);
+    open_.erase(std::next(last).base());
+  }
+
+  void add_process(std::uint64_t end) {
+    ProcessProfile out;
+    out.process = process_.process;
+    out.parent = process_.parent;
+    out.command = process_.command;
+    out.start = seconds_between(begin_, process_.begin);
+    out.seconds = seconds_between(process_.begin, end);
+    out.cpu_seconds = process_.work.cpu_seconds;
+    out.read = process_.work.read;
+    out.written = process_.work.written;
+    out.peak = process_peak_;
+    raise(profile_.peak, out.peak);
+    profile_.processes.push_back(std::move(out));
+  }
+
+  const WatchedProcess& process_;
+  const std::uint64_t begin_;
+  Profile& profile_;
+  std::vector<Open> open_;
+  PeakMemory process_peak_;
+  bool can_reset_ = true;
+};
+
+}  // namespace
+
+void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
+                  std::uint64_t begin, Profile& profile) {
+  std::stable_sort(events.begin(), events.end(),
+                   [](const PhaseEvent& a, const PhaseEvent& b) { return a.time < b.time; });
+  std::map<std::int32_t, std::vector<PhaseEvent>> of_process;
+  for (PhaseEvent& event : events) of_process[event.process].push_back(std::move(event));
+  for (const WatchedProcess& process : processes) {
+    // A number may come again, for another process.
+    std::vector<PhaseEvent> own;
+    for (const PhaseEvent& event : of_process[process.process]) {
+      if (event.time <= process.end + 1'000'000'000U || process.runs) own.push_back(event);
+    }
+    ProcessTimeline(process, begin, profile).run(own);
+    of_process.erase(process.process);
+  }
+  std::stable_sort(profile.phases.begin(), profile.phases.end(),
+                   [](const PhaseProfile& a, const PhaseProfile& b) { return a.start < b.start; });
+  for (const auto& [process, lost] : of_process) {
+    if (lost.empty()) continue;
+    profile.notes.push_back(
+        text("process {} told of phases, and ended before it was seen; they are left out", process));
+  }
+}
+
+Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t limit,
+                                          const std::string& name) {
+  Excess most;
+  bool is_known = name.empty();
+  if (name.empty()) most.anonymous = profile.peak.anonymous;
+  for (const PhaseProfile& phase : profile.phases) {
+    if (!name.empty() && phase.name != name) continue;
+    is_known = true;
+    // The innermost of those that share a peak says most.
+    const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
+    if (phase.peak.anonymous > most.anonymous || (phase.peak.anonymous == most.anonymous && is_inner)) {
+      most = {&phase, phase.peak.anonymous};
+    }
+  }
+  if (!is_known) return make_error(ErrorCode::kNotFound, "there was no phase {}", quote(name));
+  if (most.anonymous <= limit) return std::optional<Excess>();
+  return std::optional(most);
+}
+
+}  // namespace etstream

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "profile/process_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace etstream {
+namespace {
+
+constexpr unsigned kFirstLooks = 50;
+constexpr unsigned kLookForNewEvery = 5;
+
+}  // namespace
+
+void ProcessWatch::find_children(int parent, std::uint64_t now) {
+  for (const int child : children_of(parent)) {
+    const auto known = std::find_if(processes_.begin(), processes_.end(), [&](const WatchedProcess& each) {
+      return each.runs && each.process == child;
+    });
+    if (known == processes_.end()) {
+      WatchedProcess found;
+      found.process = child;
+      found.parent = parent;
+      found.begin = found.end = now;
+      processes_.push_back(std::move(found));
+    }
+    find_children(child, now);
+  }
+}
+
+void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
+  const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
+  ++looks_;
+  if (is_thorough) find_children(root, now);
+  MemorySample total;
+  total.time = now;
+  total.spilled = spilled;
+  for (WatchedProcess& each : processes_) {
+    if (!each.runs) continue;
+    const auto memory = memory_of(each.process);
+    if (!memory) {
+      each.runs = false;
+      continue;
+    }
+    each.end = now;
+    if (is_thorough) {
+      if (std::string command = command_line_of(each.process); !command.empty())
+        each.command = std::move(command);
+      if (const auto work = work_of(each.process)) each.work = *work;
+    }
+    MemorySample sample;
+    sample.time = now;
+    sample.high_water = memory->high_water;
+    sample.resident = memory->resident;
+    sample.anonymous = memory->anonymous;
+    sample.file = memory->file;
+    each.memory.add(sample);
+    total.resident += memory->resident;
+    total.anonymous += memory->anonymous;
+    total.file += memory->file;
+  }
+  total_.add(total);
+}
+
+}  // namespace etstream

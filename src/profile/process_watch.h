@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The processes of a command, looked at again and again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "process/process_figures.h"
+#include "profile/memory_series.h"
+
+namespace etstream {
+
+struct WatchedProcess {
+  int process = 0;
+  int parent = 0;
+  std::string command;
+  std::uint64_t begin = 0;  // when it was seen first, in nanoseconds
+  std::uint64_t end = 0;    // and last
+  bool runs = true;
+  ProcessWork work;
+  MemorySeries memory;
+};
+
+class ProcessWatch {
+ public:
+  /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds. New
+  /// ones are looked for at every fifth time, and at each of the first ones.
+  void look(int root, std::uint64_t now, std::uint64_t spilled);
+
+  [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
+  /// Of all together.
+  [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
+
+ private:
+  void find_children(int parent, std::uint64_t now);
+
+  std::vector<WatchedProcess> processes_;
+  MemorySeries total_;
+  unsigned looks_ = 0;
+};
+
+}  // namespace etstream
