@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
+#include <system_error>
+
 namespace etstream::cli {
 
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced) {
@@ -11,6 +13,12 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
   if (run.command.empty() || !misplaced.empty()) {
     throw CLI::ParseError("The command to run comes after --", CLI::ExitCodes::RequiredError);
   }
+}
+
+std::filesystem::path installed_folder() {
+  std::error_code failed;
+  const std::filesystem::path command = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return (command.parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
 }
 
 int exit_code_of(const Error& error) {

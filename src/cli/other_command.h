@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace etstream::cli {
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced);
 /// Throws CLI::ParseError unless there is a command behind "--", and nothing before it.
 void require_other_command(const Run& run, const std::vector<std::string>& misplaced);
+
+/// The folder with what is loaded into other commands, in a place that is known from this command's.
+[[nodiscard]] std::filesystem::path installed_folder();
 
 /// Of a command that can't be run, as env(1) and others that run one have it: 127 where there is none, 126
 /// where it is no program, otherwise 125.

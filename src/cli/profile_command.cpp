@@ -8,6 +8,7 @@
 #include <cinttypes>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -100,8 +101,22 @@ Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments)
   return true;
 }
 
+/// Has Python import, before any other module, the one that tells of ExecuTorch's steps.
+Result<void> have_steps_told() {
+  const std::filesystem::path folder = installed_folder() / "python";
+  if (!std::filesystem::exists(folder / "sitecustomize.py")) {
+    return make_error(ErrorCode::kNotFound, "there is no {}, which tells of ExecuTorch's steps",
+                      quote((folder / "sitecustomize.py").string()));
+  }
+  const char* const before = std::getenv("PYTHONPATH");
+  const std::string path =
+      before != nullptr && *before != '\0' ? text("{}:{}", folder.string(), before) : folder.string();
+  ::setenv("PYTHONPATH", path.c_str(), 1);
+  return {};
+}
+
 Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
-  if (arguments.executorch) ::setenv("ETSTREAM_PROFILE_EXECUTORCH", "1", 1);
+  if (arguments.executorch) ETSTREAM_TRY(have_steps_told());
   let_writes_end_as_before();
   Profile profile;
   const auto end = run_profiled(run.command, profile);

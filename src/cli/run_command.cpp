@@ -3,7 +3,6 @@
 // etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--report] -- COMMAND...
 //
 // Exit code: the command's; exit_code_of() if it can't be run.
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,13 +23,6 @@ struct RunArguments {
   bool report = false;
 };
 
-/// Where the library lies that serves the blocks: in a place that is known from the command's.
-std::string heap_library() {
-  std::error_code failed;
-  const std::filesystem::path command = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return (command.parent_path() / ETSTREAM_HEAP_FOLDER / ETSTREAM_HEAP_LIBRARY).lexically_normal().string();
-}
-
 void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   complain("etstream run: %.1f s, %s\n", use.seconds,
            use.processes == 1 ? "1 process" : text("{} processes", use.processes).c_str());
@@ -48,7 +40,7 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
 }
 
 Result<void> run_command(RunArguments arguments, Run& run) {
-  arguments.options.library = heap_library();
+  arguments.options.library = (installed_folder() / ETSTREAM_HEAP_LIBRARY).string();
   let_writes_end_as_before();
   if (!arguments.report) {
     Error failed = become_out_of_core(run.command, arguments.options);

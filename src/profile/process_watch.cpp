@@ -28,6 +28,12 @@ void ProcessWatch::find_children(int parent, std::uint64_t now) {
   }
 }
 
+bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
+  return std::any_of(processes_.begin(), processes_.end(), [&](const WatchedProcess& each) {
+    return each.process == child.parent && each.command == child.command;
+  });
+}
+
 void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
   const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
   ++looks_;
@@ -55,6 +61,8 @@ void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
     sample.anonymous = memory->anonymous;
     sample.file = memory->file;
     each.memory.add(sample);
+    // Between fork and exec its memory is its parent's.
+    if (each.begin == now && is_copy_of_parent(each)) continue;
     total.resident += memory->resident;
     total.anonymous += memory->anonymous;
     total.file += memory->file;

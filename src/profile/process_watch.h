@@ -35,6 +35,7 @@ class ProcessWatch {
 
  private:
   void find_children(int parent, std::uint64_t now);
+  [[nodiscard]] bool is_copy_of_parent(const WatchedProcess& child) const;
 
   std::vector<WatchedProcess> processes_;
   MemorySeries total_;

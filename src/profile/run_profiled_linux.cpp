@@ -123,8 +123,8 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const std::uint64_t begin = now();
   const auto look = [&](int) {
     watch.look(self, now(), spilled_in(heaps));
-    profile.page_cache_growth =
-        std::max(profile.page_cache_growth, page_cache() - std::min(page_cache(), cache_before));
+    const std::uint64_t cache = page_cache();
+    profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));
   };
   ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, look));
   profile.seconds = static_cast<double>(now() - begin) / 1e9;
