@@ -2,10 +2,10 @@
 """Exports a Llama for XNNPACK, its weights quantized to four bits, and bundles it with a test case, in memory that does
 not grow with the weights.
 
-    python examples/export_llama.py [CHECKPOINT] [-o llama.bpte]
+    etstream profile -- python examples/export_llama.py [CHECKPOINT] [-o llama.bpte]
 
-CHECKPOINT is a folder as save_pretrained() writes it. Without one, a small Llama with random weights is made. Prints
-what was in memory at most, by phase, in MiB.
+CHECKPOINT is a folder as save_pretrained() writes it. Without one, a small Llama with random weights is made. `etstream
+profile` prints what was in memory at most, by phase; without it the script does the same.
 
 ExecuTorch's own script runs so as it is:
 
@@ -17,10 +17,9 @@ import argparse
 import os
 import tempfile
 
-from etstream.memory import Phases
+from etstream.profile import phase
 
-memory = Phases()
-with memory.phase("imports"):
+with phase("imports"):
     import torch
     from etstream.executorch import low_memory_export, open_bundle, save_bundled_program
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
@@ -57,21 +56,21 @@ def export(checkpoint: str, output: str) -> None:
     )
     # The file that holds large blocks of memory goes beside the output.
     with low_memory_export(os.path.dirname(os.path.abspath(output))), torch.no_grad():
-        with memory.phase("load"):
+        with phase("load"):
             model = Logits(LlamaForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval())
-        with memory.phase("quantize"):
+        with phase("quantize"):
             quantize_(model, eight_by_four_bits)
         tokens = torch.arange(8).reshape(1, 8)
-        with memory.phase("expected output"):
+        with phase("expected output"):
             suite = MethodTestSuite("forward", [MethodTestCase([tokens], [model(tokens)])])
-        with memory.phase("export"):
+        with phase("export"):
             graph = torch.export.export(model, (tokens,))
-        with memory.phase("lower"):
+        with phase("lower"):
             partitioners = [XnnpackDynamicallyQuantizedPartitioner(), XnnpackPartitioner()]
             edge = to_edge_transform_and_lower(graph, partitioner=partitioners)
-        with memory.phase("to_executorch"):
+        with phase("to_executorch"):
             program = edge.to_executorch()
-        with memory.phase("bundle"):
+        with phase("bundle"):
             save_bundled_program((program, [suite]), output, format="segmented")
 
 
@@ -81,13 +80,13 @@ def main() -> None:
     parser.add_argument("-o", "--output", default="llama.bpte")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        with memory.phase("make a Llama"):
+        with phase("make a Llama"):
             checkpoint = arguments.checkpoint or make_small_llama(folder)
         export(checkpoint, arguments.output)
-    with memory.phase("verify"):
+    with phase("verify"):
         # The runtime rounds the activations to eight bits elsewhere than torch does.
         result = open_bundle(arguments.output).verify("forward", 0, rtol=1e-2, atol=0.1)
-    print(result, memory, sep="\n\n")
+    print(result)
     raise SystemExit(0 if result else 1)
 
 

@@ -32,7 +32,7 @@ def compile_both(model: Path, target: str, folder: Path) -> bool:
     for way in WAYS:
         output = folder / f"{way}.bpte"
         arguments = ["-m", str(model), "-d", "--bundleio", "-t", target, *TARGETS[target], "-o", str(output)]
-        found[way] = phases.watched([sys.executable, str(WORKER), way, *arguments])
+        found[way] = phases.profiled([sys.executable, str(WORKER), way, *arguments])
     show_phases(f"Arm compiler: {target}, 4x Linear(4096)", found)
     same = filecmp.cmp(folder / "executorch.bpte", folder / "etstream.bpte", shallow=False)
     print(f"same bytes: {yes(same)}")

@@ -27,7 +27,7 @@ def export_both(model: str, folder: Path) -> bool:
     """Whether every target was reached."""
     outputs = {way: folder / f"{way}.bpte" for way in WAYS}
     found = {
-        way: phases.watched([sys.executable, str(WORKER), way, model, str(output)])
+        way: phases.profiled([sys.executable, str(WORKER), way, model, str(output)])
         for way, output in outputs.items()
     }
     same = filecmp.cmp(*outputs.values(), shallow=False)

@@ -145,7 +145,7 @@ def test_saving_256_mib_takes_at_most_16_mib(tmp_path: Path, monkeypatch: pytest
     ours, theirs = tmp_path / "ours.bpte", tmp_path / "theirs.bpte"
     arguments = ["-m", str(model), "-d", "--bundleio", "-t", "TOSA-1.0+FP", "-o"]
     worker = SCRIPTS / "arm_worker.py"
-    found = phases.watched([sys.executable, str(worker), "etstream", *arguments, str(ours)])
+    found = phases.profiled([sys.executable, str(worker), "etstream", *arguments, str(ours)])
     growth = {phase.name: phase.growth for phase in found}
     assert growth["save"] <= 16 * MIB
     assert growth["etrecord"] <= 16 * MIB

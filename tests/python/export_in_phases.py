@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exports a model of 160 MiB from safetensors, in a process of its own, and says what memory it took.
+"""Exports a model of 160 MiB from safetensors, in a process that says what phase it is in.
 
     python export_in_phases.py low|upstream FOLDER
 
-Prints JSON: by phase, the peaks of memory in bytes above those after the imports.
 Reads FOLDER/stack.safetensors, and writes FOLDER/portable.pte, FOLDER/xnnpack.pte and FOLDER/vulkan.pte.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 
-from etstream.memory import Phases
+from etstream.profile import phase
 
-memory = Phases()
-with memory.phase("imports"):
+with phase("imports"):
     import torch
     from etstream.executorch import low_memory_export
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
@@ -40,7 +37,7 @@ def main() -> None:
     model.load_state_dict(load_file(folder / "stack.safetensors"), assign=True)
     with low_memory_export(folder) if low else contextlib.nullcontext(), torch.no_grad():
         for target, partitioners in PARTITIONERS.items():
-            with memory.phase(target):
+            with phase(target):
                 graph = torch.export.export(model, inputs)
                 if partitioners:
                     edge = to_edge_transform_and_lower(graph, partitioner=[make() for make in partitioners])
@@ -50,9 +47,6 @@ def main() -> None:
                 with (folder / f"{target}.pte").open("wb") as file:
                     program.write_to_file(file)
                 del graph, edge, program
-    after_imports = memory["imports"].peak
-    found = {each.name: each.peak.above(after_imports) for each in memory.finished}
-    print(json.dumps({name: vars(peak) for name, peak in found.items()}))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import re
+import json
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import etstream
@@ -13,8 +14,9 @@ from conftest import EXAMPLES
 
 
 def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) -> None:
+    script = [sys.executable, "-W", "ignore", EXAMPLES / "export_llama.py", "-o", "llama.bpte"]
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", EXAMPLES / "export_llama.py", "-o", tmp_path / "llama.bpte"],
+        [Path(sysconfig.get_path("scripts"), "etstream"), "profile", "--json", tmp_path / "profile.json", "--", *script],
         check=True,
         capture_output=True,
         text=True,
@@ -22,13 +24,14 @@ def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) 
         cwd=tmp_path,
     )
     assert "forward, case 0: passed" in run.stdout
-    above = dict(re.findall(r"^(\w+) .* (\d+) +\d+$", run.stdout, flags=re.MULTILINE))
+    phases = json.loads((tmp_path / "profile.json").read_text())["phases"]
+    peaks = {phase["name"]: phase["peak"]["anonymous"] for phase in phases}
     # The weights are 316 MiB, and 50 in four bits; the embedding is not quantized.
     assert (tmp_path / "llama.bpte").stat().st_size > 70 << 20
     for phase in ("quantize", "export", "lower", "to_executorch", "bundle"):
-        assert int(above[phase]) <= 128, run.stdout
+        assert peaks[phase] - peaks["imports"] <= 128 << 20, run.stderr
     assert etstream.verify(tmp_path / "llama.bpte")
-    assert [path.name for path in tmp_path.iterdir()] == ["llama.bpte"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["llama.bpte", "profile.json"]
 
 
 def test_a_model_for_several_backends_has_its_weights_once_and_runs(tmp_path: Path) -> None:

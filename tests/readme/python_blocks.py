@@ -118,7 +118,7 @@ def adaptors() -> None:
     assert etstream.verify("model.bpte")
     names = run("docs/python.md", "from etstream.executorch import load_fat", model_names())
     assert names["program"].name == "xnnpack" and etstream.verify("model.fat")
-    run("docs/python.md", "from etstream.memory import Phases", model_names())
+    run("docs/python.md", "from etstream.profile import phase", model_names())
 
 
 def runtime() -> None:

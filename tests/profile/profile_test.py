@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etstream profile`, from outside.
+
+    ETSTREAM=PATH PHASES=PATH python3 profile_test.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+ETSTREAM = os.environ["ETSTREAM"]
+PHASES = os.environ["PHASES"]
+MIB = 1 << 20
+SPIKE = 256 * MIB
+LITTLE = 32 * MIB
+
+
+def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ETSTREAM, *words], capture_output=True, text=True, timeout=120, **more)
+
+
+class Profile(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def profile(self, *command: str, code: int = 0) -> dict[str, Any]:
+        done = run("profile", "--json", self.folder / "out.json", "--", *command)
+        self.assertEqual(done.returncode, code, done.stderr)
+        found: dict[str, Any] = json.loads((self.folder / "out.json").read_text())
+        return found
+
+    def peaks(self, what: str) -> tuple[dict[str, int], dict[str, Any]]:
+        found = self.profile(PHASES, what)
+        return {phase["name"]: phase["peak"]["anonymous"] for phase in found["phases"]}, found
+
+    def test_a_spike_shorter_than_any_look_is_in_its_phase_alone(self) -> None:
+        peaks, found = self.peaks("spike")
+        self.assertGreaterEqual(peaks["spike"], SPIKE)
+        self.assertLess(peaks["spike"], SPIKE + LITTLE)
+        self.assertLess(max(peaks["before"], peaks["after"]), LITTLE)
+        self.assertGreaterEqual(found["peak"]["anonymous"], SPIKE)
+        self.assertEqual(found["notes"], [])
+
+    def test_phases_lie_in_each_other(self) -> None:
+        peaks, found = self.peaks("nested")
+        self.assertEqual([phase["depth"] for phase in found["phases"]], [0, 1, 1])
+        self.assertGreaterEqual(min(peaks["outer"], peaks["inner <b> "]), SPIKE)
+        self.assertLess(peaks["quiet"], LITTLE)
+
+    def test_what_a_process_takes_as_it_ends_counts(self) -> None:
+        _, found = self.peaks("end")
+        self.assertGreaterEqual(found["peak"]["resident"], SPIKE)
+        self.assertGreaterEqual(found["peak"]["anonymous"], SPIKE)
+
+    def test_a_forked_child_has_phases_of_its_own(self) -> None:
+        peaks, found = self.peaks("child")
+        self.assertGreaterEqual(peaks["child"], SPIKE)
+        self.assertLess(peaks["parent"], LITTLE)
+        self.assertEqual(len(found["processes"]), 2)
+        parent, child = found["processes"]
+        self.assertEqual(child["parent"], parent["process"])
+
+    def test_children_are_seen_and_orphans_too(self) -> None:
+        script = "(sleep 0.3; head -c 50000000 /dev/zero > out) & sh -c 'sleep 0.1; : one'"
+        done = run("profile", "--json", "out.json", "--", "sh", "-c", script, cwd=self.folder)
+        self.assertEqual(done.returncode, 0)
+        commands = [each["command"] for each in json.loads((self.folder / "out.json").read_text())["processes"]]
+        self.assertTrue(any("sleep 0.1" in command for command in commands), commands)
+        self.assertTrue(any(command == "sleep 0.3" for command in commands), commands)
+
+    def test_work_is_counted(self) -> None:
+        found = self.profile("sh", "-c", f"head -c 100000000 /dev/zero > {self.folder}/out; sleep 0.2")
+        self.assertGreaterEqual(sum(each["written"] for each in found["processes"]), 50_000_000)
+        self.assertGreater(found["cpu_seconds"], 0)
+        self.assertGreaterEqual(found["seconds"], 0.2)
+
+    def test_the_exit_code_is_the_commands(self) -> None:
+        self.profile("sh", "-c", "exit 41", code=41)
+        killed = run("profile", "--", "sh", "-c", "kill -9 $$")
+        self.assertEqual(killed.returncode, -signal.SIGKILL)
+        self.assertEqual(run("profile", "--", "/no/such/program").returncode, 127)
+        self.assertEqual(run("profile", "--", str(self.folder)).returncode, 126)
+        self.assertEqual(run("profile").returncode, 2)
+        self.assertEqual(run("profile", "--fail-above", "much", "--", "true").returncode, 2)
+        self.assertEqual(run("profile", "--fail-above", "1G@", "--", "true").returncode, 2)
+
+    def test_more_than_the_limit_is_exit_code_3_and_named(self) -> None:
+        def code(limit: str, what: str = "spike") -> tuple[int, str]:
+            done = run("profile", "--fail-above", limit, "--", PHASES, what)
+            return done.returncode, done.stderr
+
+        status, said = code("200M")
+        self.assertEqual(status, 3)
+        self.assertIn("phase 'spike' took 256", said)
+        self.assertIn("over the limit of 200.0 MiB", said)
+        self.assertEqual(code("300M")[0], 0)
+        self.assertEqual(code("200M@after")[0], 0)
+        self.assertEqual(code("200M@spike")[0], 3)
+        self.assertIn("the command took", code("200M", "end")[1])
+        status, said = code("200M@no such")
+        self.assertEqual(status, 1)
+        self.assertIn("there was no phase 'no such'", said)
+        # A command that failed has failed, whatever it took.
+        self.assertEqual(run("profile", "--fail-above", "1K", "--", "sh", "-c", "exit 5").returncode, 5)
+
+    def test_what_lies_in_the_heap_is_told_apart(self) -> None:
+        script = "x = b'1' * (200 << 20); import time; time.sleep(0.2)"
+        command = [ETSTREAM, "run", "--spill", "/var/tmp", "--", sys.executable, "-c", script]
+        found = self.profile(*command)
+        self.assertGreaterEqual(found["spilled"], 200 * MIB)
+        self.assertLess(found["peak"]["anonymous"], 100 * MIB)
+        self.assertGreaterEqual(max(found["samples"]["spilled"]), 200 * MIB)
+
+    def test_two_profiles_are_compared_by_phase(self) -> None:
+        self.profile(PHASES, "spike")
+        (self.folder / "out.json").rename(self.folder / "a.json")
+        self.profile(PHASES, "nested")
+        done = run("profile", "--compare", "a.json", "out.json", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+        self.assertLessEqual({"all", "before", "spike", "after", "outer", "quiet"}, rows.keys())
+        self.assertIn(" - ", rows["spike"])
+        (self.folder / "a.json").write_text("[]")
+        self.assertEqual(run("profile", "--compare", "a.json", "out.json", cwd=self.folder).returncode, 1)
+
+    def test_a_trace_has_slices_and_counters(self) -> None:
+        done = run("profile", "--trace", self.folder / "trace.json", "--", PHASES, "nested")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        slices = {event["name"]: event for event in events if event["ph"] == "X"}
+        self.assertLessEqual({"outer", "quiet"}, slices.keys())
+        outer, quiet = slices["outer"], slices["quiet"]
+        self.assertLessEqual(outer["ts"], quiet["ts"])
+        self.assertGreaterEqual(outer["ts"] + outer["dur"], quiet["ts"])
+        self.assertTrue(any(event["ph"] == "C" for event in events))
+
+    def test_reports_appear_together_or_not_at_all(self) -> None:
+        reports = ["--json", self.folder / "out.json", "--html", self.folder / "no" / "out.html"]
+        done = run("profile", *reports, "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_browser_shows_the_page(self) -> None:
+        browser = shutil.which("chromium")
+        if browser is None:
+            print("*** SKIPPED: the page of a profile in a browser, as there is no chromium", file=sys.stderr)
+            return
+        page = self.folder / "out.html"
+        done = run("profile", "--html", page, "--", PHASES, "nested")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotRegex(page.read_text(), "(src|href)=|https?://(?!www.w3.org/2000/svg)")
+        shown = subprocess.run(
+            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=5000",
+             f"--user-data-dir={self.folder / 'browser'}", "--dump-dom", page.as_uri()],
+            capture_output=True, text=True, timeout=120)  # fmt: skip
+        self.assertNotIn("CONSOLE", shown.stderr)
+        self.assertIn('<tr class="most"><td>&nbsp;&nbsp;inner &lt;b&gt; </td>', shown.stdout)
+        self.assertGreaterEqual(shown.stdout.count("<rect"), 6)
+        self.assertRegex(shown.stdout, "<polygon points=\"[0-9]")
+
+
+if __name__ == "__main__":
+    unittest.main()
