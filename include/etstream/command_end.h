@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// How a command ended that was run.
+//
+//   const etstream::CommandEnd end{.exit_code = 3};
+//   if (end.exit_code != 0 || end.signal != 0) std::printf("it failed\n");
 #pragma once
 
 namespace etstream {
 
-/// How a command ended: by itself, with an exit code, or by a signal.
+/// By itself, with an exit code, or by a signal.
 struct CommandEnd {
   int exit_code = 0;
   int signal = 0;

@@ -2,10 +2,7 @@
 //
 // A phase of a program that `etstream profile` runs, or run_profiled().
 //
-//   {
-//     const etstream::ProfiledPhase phase("lower");
-//     lower(model);
-//   }
+//   const etstream::ProfiledPhase phase("lower");  // up to the end of its block
 #pragma once
 
 #include <string_view>

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict, "any": object}
+TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "any": object}
 ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| .*\|")
 
 
@@ -60,10 +60,17 @@ COMMANDS = {
     ],
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
+    "profile": ["profile --json - -- sh phase.sh"],
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json"],
 }
 # Those of programs with branches, which none of the files is.
 UNSEEN = {"calls[].destination"}
+
+# Tells of a phase as programs do.
+PHASE = """read seconds rest </proc/uptime
+echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
+sleep 0.2
+"""
 
 
 def read_tables(page: Path) -> dict[str, dict[str, tuple[bool, str]]]:
@@ -109,6 +116,7 @@ def main() -> int:
         shutil.copytree(root / "examples", folder)
         shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
+        (folder / "phase.sh").write_text(PHASE)
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")
         (folder / "first.json").write_text('{"1": "weight"}')
         (folder / "second.json").write_text('{"2": "weight"}')

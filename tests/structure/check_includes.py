@@ -31,13 +31,16 @@ MAY_INCLUDE = {
     "bpte/cases": "base io flatbuffer tensor bpte",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd",
     "weights/rename": "base io flatbuffer weights",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename",
+    "process": "base",
+    "heap": "base io process",
+    "profile": "base io flatbuffer heap process",
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
+    " profile",
     "jobs": "base io layout tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename report",
-    "heap": "base io",
     "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
-    " report jobs heap",
+    " report jobs heap profile",
     "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
-    " report jobs heap",
+    " report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {
@@ -45,7 +48,7 @@ OUTSIDE = {
     "python": "base/* jobs/* report/*_report.h",
     "executorch": "base/*",
 }
-HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_info": "container"}
+HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_info": "container", "command_end": "process"}
 
 # Single headers that a folder includes although the lists above forbid the rest of their folder, and why.
 EXCEPTIONS = {
