@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <system_error>
 
 #include "base/print.h"
 #include "base/text.h"
@@ -27,6 +28,27 @@ bool is_stream(const std::string& path) {
   return is_standard_output(path) ||
          (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
+
+/// A folder that is made unless it is there, and goes again if nobody keeps it.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path) {
+    std::error_code ignored;  // what is to be written there tells
+    is_new_ = !path.empty() && std::filesystem::create_directory(path_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    if (is_new_) std::filesystem::remove(path_, ignored);
+  }
+
+  void keep() noexcept { is_new_ = false; }
+
+ private:
+  const std::filesystem::path path_;
+  bool is_new_ = false;
+};
 
 Progress plain_progress() {
   return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
@@ -79,7 +101,7 @@ Progress interruptible_progress() {
   };
 }
 
-Result<void> write_outputs(const std::vector<Output>& outputs, bool sync) {
+Result<void> write_outputs(const std::vector<Output>& outputs, bool sync, const std::string& folder) {
   std::vector<std::string> paths;
   paths.reserve(outputs.size());
   for (const Output& output : outputs) paths.push_back(output.path);
@@ -98,13 +120,16 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync) {
   if (files.empty()) return {};
   // The progress outlives the sinks, which on an interrupt have temporary files to remove.
   const Progress progress = interruptible_progress();
+  NewFolder made(folder);
   std::vector<std::unique_ptr<Sink>> written;
   for (const Output* const output : files) {
     ETSTREAM_ASSIGN(auto sink, open_output(output->path, sync, output->is_text));
     written.push_back(std::move(sink));
     ETSTREAM_TRY(write_uncommitted(*output->plan, *written.back(), progress));
   }
-  return commit_together(written);
+  ETSTREAM_TRY(commit_together(written));
+  made.keep();
+  return {};
 }
 
 Result<void> write_output(const FilePlan& plan, const std::string& path, bool sync) {

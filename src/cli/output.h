@@ -31,8 +31,9 @@ struct Output {
 };
 
 /// The same for several files: all are there in the end, or none is. They come in this order, behind what
-/// goes to streams.
-[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync);
+/// goes to streams. `folder`, if it is not there, is made for them, and removed where they do not appear.
+[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
+                                         const std::string& folder = {});
 
 /// Error: kInvalidArgument where two of `paths` are one file.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);

@@ -6,7 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/print.h"
@@ -54,12 +53,7 @@ Result<void> write_files(const SharingPlan& planned, const ShareArguments& argum
     outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
   }
   if (planned.container) outputs.push_back({&*planned.container, arguments.container});
-  std::error_code ignored;
-  const bool is_new =
-      !arguments.folder.empty() && std::filesystem::create_directory(arguments.folder, ignored);
-  Result<void> written = write_outputs(outputs, !arguments.no_sync);
-  if (!written && is_new) std::filesystem::remove(arguments.folder, ignored);
-  return written;
+  return write_outputs(outputs, !arguments.no_sync, arguments.folder.string());
 }
 
 void print_report(const SharingPlan& planned, const std::vector<SharingInput>& inputs, bool json) {

@@ -24,9 +24,9 @@ cat out/result
 
 
 class FullDisk(CommandTestCase):
-    def on_disk(self, mount: str) -> subprocess.CompletedProcess:
+    def on_disk(self, mount: str, command: list[str] | None = None) -> subprocess.CompletedProcess:
         as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
-        script = ["sh", "-c", SCRIPT.format(mount=mount), "sh", etstream(), *BUNDLE, "out/result"]
+        script = ["sh", "-c", SCRIPT.format(mount=mount), "sh", etstream(), *(command or [*BUNDLE, "out/result"])]
         command = ["unshare", "--mount", *as_root, *script]
         return subprocess.run(command, cwd=self.place.top, capture_output=True, text=True, timeout=60, check=False)
 
@@ -46,6 +46,12 @@ class FullDisk(CommandTestCase):
         # ext2 can't reserve.
         make = "truncate -s 2M disk; mkfs.ext2 -q disk >&2; mount -o loop -t ext2 disk out"
         self.check(self.on_disk(make), "cannot write 'out/result': No space left on device")
+
+    def test_of_several_outputs_none_appears_when_the_disk_fills_with_the_last(self) -> None:
+        share = ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/result", "--fat", "out/model.fat"]
+        # Room for the old file and for the weights, in pages.
+        done = self.on_disk("mount -t tmpfs -o size=28k none out", share)
+        self.check(done, "cannot reserve space for 'out/model.fat': No space left on device")
 
     def test_a_limit_to_the_size_of_files_is_an_error_and_no_sudden_death(self) -> None:
         self.place.result.write_bytes(b"old")

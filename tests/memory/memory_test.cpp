@@ -30,6 +30,16 @@ std::string etstream_path;
 std::string control_path;
 std::string example_folder;
 
+/// Runs `command` and says what it took.
+PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool limited) {
+  const auto peak = measure(command, limited ? std::optional(kAddressSpace) : std::nullopt);
+  std::printf("%s %s, %llu MiB: exit code %d, peak %.2f MiB anonymous, %.2f MiB resident\n",
+              fs::path(command[0]).filename().c_str(), command[1].c_str(),
+              static_cast<unsigned long long>(size / kMiB), peak.exit_code,
+              static_cast<double>(peak.anonymous) / kMiB, static_cast<double>(peak.resident) / kMiB);
+  return peak;
+}
+
 /// A folder for large files that goes with the object.
 class LargeFiles {
  public:
@@ -57,26 +67,24 @@ class LargeFiles {
 
   /// The same with the hole as part of its one segment.
   [[nodiscard]] std::string model_with_sparse_segment(std::uint64_t size) const {
-    constexpr std::size_t kSegmentBase = 24;  // where the extended header has it
-    constexpr std::size_t kDataSize = 32;
     std::string model = sparse_model(size);
-    std::fstream file(model, std::ios::in | std::ios::out | std::ios::binary);
-    std::uint64_t base = 0;
-    file.seekg(kSegmentBase);
-    file.read(reinterpret_cast<char*>(&base), sizeof(base));
-    std::string head(base, '\0');
-    file.seekg(0);
-    file.read(head.data(), static_cast<std::streamsize>(head.size()));
-    const std::string old = head.substr(kDataSize, sizeof(size));
-    const std::uint64_t now = size - base;
-    std::size_t places = 0;
-    for (auto at = head.find(old, kDataSize); at != std::string::npos; at = head.find(old, at + 1)) {
-      ++places;
-      file.seekp(static_cast<std::streamoff>(at));
-      file.write(reinterpret_cast<const char*>(&now), sizeof(now));
-    }
-    REQUIRE(places == 2);  // in the header, and in the segment's table
+    stretch_segment(model, size);
     return model;
+  }
+
+  /// A program of this size, whose one segment is a hole that a delegate would ask for by name.
+  [[nodiscard]] std::string sparse_named_data(const std::string& name, std::uint64_t size) const {
+    std::ofstream(path("named.json")) << R"({"version":0,"execution_plan":[{"name":"forward",)"
+                                         R"("container_meta_type":{},"values":[{"val_type":"Int","val":{}}],)"
+                                         R"("inputs":[0],"outputs":[0],"chains":[{"instructions":[]}],)"
+                                         R"("operators":[],"delegates":[],"non_const_buffer_sizes":[0]}],)"
+                                         R"("segments":[{"data":[0,0,0,0,0,0,0]}],)"
+                                         R"("named_data":[{"key":"weight","segment_index":0}]})";
+    std::string program = path(name);
+    REQUIRE(run({etstream_path, "pte", path("named.json"), "-o", program}, 0, false).exit_code == 0);
+    fs::resize_file(program, size);
+    stretch_segment(program, size);
+    return program;
   }
 
   /// A safetensors file of this size: two tensors, which are holes.
@@ -98,6 +106,28 @@ class LargeFiles {
   }
 
  private:
+  /// Has the one segment of a program end with the file, which is of `size` bytes.
+  static void stretch_segment(const std::string& model, std::uint64_t size) {
+    constexpr std::size_t kSegmentBase = 24;  // where the extended header has it
+    constexpr std::size_t kDataSize = 32;
+    std::fstream file(model, std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t base = 0;
+    file.seekg(kSegmentBase);
+    file.read(reinterpret_cast<char*>(&base), sizeof(base));
+    std::string head(base, '\0');
+    file.seekg(0);
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    const std::string old = head.substr(kDataSize, sizeof(size));
+    const std::uint64_t now = size - base;
+    std::size_t places = 0;
+    for (auto at = head.find(old, kDataSize); at != std::string::npos; at = head.find(old, at + 1)) {
+      ++places;
+      file.seekp(static_cast<std::streamoff>(at));
+      file.write(reinterpret_cast<const char*>(&now), sizeof(now));
+    }
+    REQUIRE(places == 2);  // in the header, and in the segment's table
+  }
+
   fs::path folder_;
 };
 
@@ -110,16 +140,6 @@ std::uint64_t size_that_fits(std::uint64_t wanted) {
                static_cast<unsigned long long>(room / kMiB), static_cast<unsigned long long>(size / kMiB),
                static_cast<unsigned long long>(wanted / kMiB));
   return size;
-}
-
-/// Runs `command` and says what it took.
-PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool limited) {
-  const auto peak = measure(command, limited ? std::optional(kAddressSpace) : std::nullopt);
-  std::printf("%s %s, %llu MiB: exit code %d, peak %.2f MiB anonymous, %.2f MiB resident\n",
-              fs::path(command[0]).filename().c_str(), command[1].c_str(),
-              static_cast<unsigned long long>(size / kMiB), peak.exit_code,
-              static_cast<double>(peak.anonymous) / kMiB, static_cast<double>(peak.resident) / kMiB);
-  return peak;
 }
 
 std::vector<std::string> bundle_command(const std::string& command, const LargeFiles& files,
@@ -223,6 +243,22 @@ std::vector<PeakMemory> pack(std::uint64_t size) {
   return peaks;
 }
 
+/// What it took to share the weights of two programs, which are most of them.
+std::vector<PeakMemory> share(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string one = files.sparse_named_data("one.pte", size / 2);
+  const std::string other = files.sparse_named_data("other.pte", size / 2);
+  const std::string weights = files.path("shared.ptd");
+  std::vector<PeakMemory> peaks = {run({etstream_path, "share", one, other, "--dry-run"}, size, true),
+                                   run({etstream_path, "share", one, other, "--weights", weights, "--out-dir",
+                                        files.path("thin"), "--fat", files.path("thin.fat")},
+                                       size, true)};
+  REQUIRE(peaks[1].exit_code == 0);
+  CHECK(fs::file_size(weights) > size / 2 - kMiB);
+  CHECK(fs::file_size(files.path("thin/other.pte")) < kMiB);
+  return peaks;
+}
+
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large) {
   REQUIRE(small.size() == large.size());
   for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
@@ -254,6 +290,10 @@ TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and 
 
 TEST_CASE("packing and taking apart a fat container takes the same for 64 MiB and for 8 GiB") {
   check_contract(pack(kSmall), pack(size_that_fits(kHuge)));
+}
+
+TEST_CASE("sharing the weights of programs takes the same for 64 MiB and for 8 GiB") {
+  check_contract(share(kSmall), share(size_that_fits(kHuge)));
 }
 
 TEST_CASE("a writer that holds the payload does not pass the test") {

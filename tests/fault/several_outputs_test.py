@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A command with several outputs: all of them appear, or none does, whatever goes wrong on the way."""
+
+import errno
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from command_test_case import CommandTestCase, main
+from expectations import Call
+from scenarios import Scenario
+from sweep import trace
+from verdict import Run
+from workplace import content
+
+SHARE = ["share", "in/model.pte", "in/aligned.pte", "--no-sync"]
+SHARE += ["--weights", "out/weights.ptd", "--out-dir", "out/thin", "--fat", "out/model.fat"]
+# In the order in which they come.
+OUTPUTS = ("weights.ptd", "thin/model.pte", "thin/aligned.pte", "model.fat")
+SYNCED = [word for word in SHARE if word != "--no-sync"]
+TEMPORARY = re.compile(r"\.[a-z.]+\.etstream-[0-9a-f]{16}\.tmp")
+
+
+class SeveralOutputs(CommandTestCase):
+    def prepare(self, old: bool) -> None:
+        self.place.renew()
+        if not old:
+            return
+        (self.place.out / "thin").mkdir()
+        for name in OUTPUTS:
+            (self.place.out / name).write_text("old")
+
+    def found(self) -> list[bytes | dict | None]:
+        return [content(self.place.out / name) for name in OUTPUTS]
+
+    def temporaries(self) -> list[Path]:
+        return [path for path in self.place.out.rglob("*") if TEMPORARY.fullmatch(path.name) and "0123" not in path.name]
+
+    def calls(self, command: list[str]) -> Iterator[tuple[Scenario, Call, bool]]:
+        """Each call by which it writes, with old files there and without; `complete` is what it makes."""
+        scenario = Scenario("share", command)
+        for old in (True, False):
+            self.prepare(old)
+            first = trace(scenario, self.place, "count")
+            self.assertEqual(first.code, 0, first.stderr)
+            self.complete = self.found()
+            for call in first.calls:
+                self.prepare(old)
+                yield scenario, call, old
+
+    def assert_none(self, run: Run, call: Call, old: bool) -> None:
+        what = f"call {call.index}, {call.name} ({call.about}): {run.stderr}"
+        self.assertEqual(self.found(), [b"old" if old else None] * len(OUTPUTS), what)
+        self.assertEqual((self.place.out / "thin").exists(), old, what)
+        self.assertEqual(self.temporaries(), [], what)
+
+    def test_where_a_call_fails_all_outputs_are_there_or_none(self) -> None:
+        failed = 0
+        for scenario, call, old in self.calls(SYNCED):
+            run = trace(scenario, self.place, "fail", call.index, errno.ENOSPC)
+            if run.code == 0 or call.about == "fd 1":
+                self.assertEqual(self.found(), self.complete, f"{call.name} ({call.about}): {run.stderr}")
+                continue
+            failed += 1
+            self.assertEqual(run.code, 1)
+            self.assert_none(run, call, old)
+        # Each output is at least made, written, synced and renamed.
+        self.assertGreaterEqual(failed, 2 * 4 * len(OUTPUTS))
+
+    def test_an_interrupt_leaves_all_outputs_or_none(self) -> None:
+        for scenario, call, old in self.calls(SHARE):
+            run = trace(scenario, self.place, "signal", call.index, signal.SIGINT.value)
+            if self.found() != self.complete:
+                self.assert_none(run, call, old)
+
+    def test_killed_each_output_is_old_or_complete_and_no_program_comes_before_its_weights(self) -> None:
+        for scenario, call, old in self.calls(SHARE):
+            for mode in ("kill-before", "kill-after"):
+                self.prepare(old)
+                trace(scenario, self.place, mode, call.index)
+                found = self.found()
+                come = [file == complete for file, complete in zip(found, self.complete, strict=True)]
+                self.assertEqual(come, sorted(come, reverse=True), f"{mode} {call.name} ({call.about})")
+                for file, complete in zip(found, self.complete, strict=True):
+                    self.assertIn(file, (complete, b"old" if old else None))
+            self.succeeds(*SHARE)
+            self.assertEqual(self.found(), self.complete)
+            self.assertEqual(self.temporaries(), [])
+
+
+if __name__ == "__main__":
+    main()
