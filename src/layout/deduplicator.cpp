@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -74,7 +75,8 @@ Result<std::vector<Sample>> take_equal_to_first(const std::vector<ByteSource>& s
     for (const Sample& sample : equal) {
       ETSTREAM_TRY(sources[sample.index].read_at(at, found));
       sources[sample.index].drop_pages(at, found.size());
-      (found == expected ? still : others).push_back(sample);
+      const bool same = std::memcmp(found.data(), expected.data(), found.size()) == 0;
+      (same ? still : others).push_back(sample);
     }
     equal = std::move(still);
   }
