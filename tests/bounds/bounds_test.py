@@ -51,6 +51,7 @@ WRITERS = {
         "pte": ["pte", "FILE", "-o", "OUT", "--segment-alignment", "128"],
         "pte --delegates segments": ["pte", "FILE", "-o", "OUT", "--delegates", "segments"],
         "ptd": ["ptd", "FILE", "-o", "OUT"],
+        "share": ["share", "FILE", "FILE", "--least-size", "1", "--dry-run", "--json"],
     },
     ".bpte": {
         "convert": ["convert", "FILE", "--to", "segmented", "-o", "OUT"],

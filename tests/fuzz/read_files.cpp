@@ -15,6 +15,7 @@
 #include "etstream/program_changes.h"
 #include "etstream/program_plan.h"
 #include "etstream/program_weights.h"
+#include "etstream/shared_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
@@ -81,6 +82,21 @@ void change(const etstream::ProgramFile& program) {
   }
 }
 
+/// Two of a program share all weights that can be shared, and fit them as the program fitted its own.
+void share(const etstream::ProgramFile& program) {
+  const auto planned =
+      etstream::plan(etstream::SharedWeights{.programs = {&program, &program}, .least_size = 1});
+  if (!planned) return;
+  const auto bytes = written(planned->programs.front());
+  if (bytes.empty() || !planned->weights) return;
+  const auto weights = etstream::TensorDataFile::open(etstream::source_of(*planned->weights).value());
+  require(weights.has_value(), "weights that are shared can be read");
+  const auto smaller = etstream::ProgramFile::open(etstream::ByteSource::memory(bytes));
+  const auto alone = etstream::verify(program, {});
+  const auto pair = etstream::verify(*smaller, {&*weights});
+  require(!alone || !alone->ok() || (pair && pair->ok()), "what is shared fits");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -110,6 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     }
     change(*program);
+    share(*program);
   }
   if (const auto bundle = etstream::BundledProgramFile::open(file)) {
     const bool is_bp08 = bundle->format() == etstream::BundleFormat::kBp08;
