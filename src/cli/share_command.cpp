@@ -58,6 +58,7 @@ Result<void> write_files(const SharingPlan& planned, const ShareArguments& argum
 
 void print_report(const SharingPlan& planned, const std::vector<SharingInput>& inputs, bool json) {
   std::vector<SharingProgram> before;
+  before.reserve(inputs.size());
   for (const SharingInput& input : inputs) before.push_back({input.name, input.program.size()});
   if (!json) {
     print_sharing(before, planned.files);

@@ -154,7 +154,6 @@ class PairVerifier {
 
   /// Of what other backends ask for, only which of the keys that there are.
   Result<void> find_other_keys() {
-    constexpr std::uint64_t kMostSearched = std::uint64_t{1} << 38;  // bytes times keys
     std::set<std::string> keys;
     for (const auto& [key, entry] : entries_) {
       if (!asked_by_delegates_.contains(key)) keys.insert(key);

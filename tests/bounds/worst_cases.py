@@ -104,6 +104,14 @@ def values_that_are_one(size: int) -> bytes:
     return program([method("forward", [value(NULL, Table())] * count, [], [], f6=filler(size // 3))])
 
 
+def constants_that_are_one(size: int) -> bytes:
+    values: list[Node] = [tensor([16], 1)] * (size // 30)
+    segments = Tables([Table(f1=("Q", 64))])
+    constants = Table(f0=("I", 0), f1=Scalars("Q", [0, 0]))
+    fields = {"f4": segments, "f5": constants}
+    return program([method("forward", values, [], [], f6=filler(size // 3))], bytes(64), **fields)
+
+
 def methods_and_segments(size: int) -> bytes:
     methods = [method(f"m{i}", [tensor([1], 1)], [0], []) for i in range(size // 600)]
     segments = Tables([Table(f0=("Q", 0), f1=("Q", 64)) for _ in range(size // 80)])
@@ -192,6 +200,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "frees_of_one_list.pte": frees_of_one_list,
     "calls_of_one_list.pte": calls_of_one_list,
     "values_that_are_one.pte": values_that_are_one,
+    "constants_that_are_one.pte": constants_that_are_one,
     "methods_and_segments.pte": methods_and_segments,
     "constants_that_overlap.pte": constants_that_overlap,
     "segments_that_are_one.pte": segments_that_are_one,

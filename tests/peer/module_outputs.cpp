@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
   if (std::fread(tokens.data(), sizeof(std::int64_t), tokens.size(), stdin) != tokens.size()) return 2;
   executorch::extension::Module module(argv[1], argv[2]);
-  const auto input = executorch::extension::from_blob(tokens.data(), {rows, columns},
-                                                      executorch::aten::ScalarType::Long);
+  const auto input =
+      executorch::extension::from_blob(tokens.data(), {rows, columns}, executorch::aten::ScalarType::Long);
   const auto outputs = module.forward(input);
   if (!outputs.ok()) {
     std::fprintf(stderr, "error 0x%x\n", static_cast<unsigned>(outputs.error()));

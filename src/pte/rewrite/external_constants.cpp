@@ -198,7 +198,14 @@ Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
   for (const auto& [key, entry] : entries) {
     if (entry.layout && !out.contains(key)) unknown.insert(key);
   }
-  for (const ByteSource& data : requests.others) ETSTREAM_TRY(find_keys(data, unknown, out));
+  for (const ByteSource& data : requests.others) {
+    if (unknown.empty()) break;
+    if (data.size() > kMostSearched / unknown.size()) {
+      out.insert(unknown.begin(), unknown.end());  // as far as one can tell
+    } else {
+      ETSTREAM_TRY(find_keys(data, unknown, out));
+    }
+  }
   return out;
 }
 

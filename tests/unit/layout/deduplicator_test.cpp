@@ -45,6 +45,7 @@ std::shared_ptr<CountedBytes> bytes(std::size_t at = 0, char other = 'o') {
 
 std::vector<std::uint32_t> found(const std::vector<std::shared_ptr<CountedBytes>>& all) {
   std::vector<ByteSource> sources;
+  sources.reserve(all.size());
   for (const auto& one : all) sources.emplace_back(one);
   const auto first = first_equal(sources);
   REQUIRE(first);

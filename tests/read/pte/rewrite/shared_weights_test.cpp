@@ -174,9 +174,8 @@ class Shared {
     std::string out;
     for (const ProgramData& data : plan.data) {
       for (const ProgramData::Use& use : data.uses) {
-        if (use.kept)
-          out +=
-              std::to_string(use.program) + " " + use.label + ": " + std::string(describe(*use.kept)) + "\n";
+        if (!use.kept) continue;
+        out += std::to_string(use.program) + " " + use.label + ": " + std::string(describe(*use.kept)) + "\n";
       }
     }
     return out;
