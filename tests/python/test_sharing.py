@@ -25,7 +25,6 @@ def names_in(folder: Path) -> list[str]:
 
 def test_programs_weights_and_a_container_are_written_together(programs: list[Path], tmp_path: Path) -> None:
     thin, weights, fat = tmp_path / "thin", tmp_path / "shared.ptd", tmp_path / "model.fat"
-    thin.mkdir()
     plan = etstream.share_weights(programs, weights, folder=thin, fat=fat, least_size=1)
     assert names_in(thin) == ["aligned.pte", "plain.pte"]
     for name, planned in plan.programs.items():
@@ -71,6 +70,8 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path],
         etstream.share_weights([programs[0], programs[0]], new, fat=tmp_path / "new.fat")
     with pytest.raises(etstream.InvalidArgumentError, match="expected a name of 1 to 32 characters"):
         etstream.share_weights({"é": programs[0], "b": programs[1]}, new, fat=tmp_path / "new.fat")
+    with pytest.raises(etstream.NotFoundError, match="no folder"):
+        etstream.share_weights(programs, new, folder=tmp_path / "thin", fat=tmp_path / "none" / "new.fat")
     with pytest.raises(etstream.CorruptError, match="offset"):
         etstream.plan_shared_weights({"a": programs[0].read_bytes()[:5000], "b": programs[1]})
     assert names_in(tmp_path) == before

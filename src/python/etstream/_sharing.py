@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from etstream import _core
@@ -64,7 +65,7 @@ def share_weights(
     Args:
         programs: sources by name, or paths, whose files' names without the ending are the names.
         weights: where the .ptd file goes, an output as of FilePlan.write().
-        folder: where the programs go, as NAME.pte. It has to be there.
+        folder: where the programs go, as NAME.pte; made if it is not there.
         fat: an output too: a fat container of the programs.
 
     All files appear together, or none does, and none of them may be an input. Returns the plan.
@@ -85,8 +86,23 @@ def share_weights(
         if plan.container is not None:
             files.append((plan.container, fat))
         require_apart(output for _, output in files)
-        _core.write_plans(files, sync=sync, progress=progress)
+        with _new_folder(folder):
+            _core.write_plans(files, sync=sync, progress=progress)
     return plan
+
+
+@contextmanager
+def _new_folder(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Makes the folder, unless it is there, and has it gone again after an error."""
+    made = path if path is not None and not os.path.exists(path) else None
+    if made is not None:
+        os.mkdir(made)
+    try:
+        yield
+    except BaseException:
+        if made is not None:
+            os.rmdir(made)
+        raise
 
 
 def _by_name(programs: Mapping[str, Any] | Iterable[str | os.PathLike[str]]) -> dict[str, Any]:
