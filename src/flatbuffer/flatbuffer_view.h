@@ -114,7 +114,8 @@ class FlatbufferView {
   [[nodiscard]] Result<std::uint64_t> read_bits(std::uint64_t position, unsigned width) const;
   [[nodiscard]] Result<void> read(std::uint64_t position, std::span<std::byte> out) const;
   /// The first byte in [begin, end), which is inside the file, that is not zero.
-  [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(std::uint64_t begin, std::uint64_t end) const {
+  [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(std::uint64_t begin,
+                                                                std::uint64_t end) const {
     return etstream::find_nonzero(*reader_, begin, end);
   }
   /// "FILE: offset POSITION: expected EXPECTED, found FOUND".

@@ -20,7 +20,8 @@ struct NonzeroByte {
 /// The first byte of `source` in [begin, end) that is not zero. The range is inside the source.
 [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
                                                               std::uint64_t end);
-/// The same of what `reader` reads: its pages serve what is shorter than one of them, and the source the rest.
+/// The same of what `reader` reads: its pages serve what is shorter than one of them, and the source the
+/// rest.
 [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(PagedReader& reader, std::uint64_t begin,
                                                               std::uint64_t end);
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Phases that Python programs are in, and those that ExecuTorch has without their knowing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from etstream.profile import phase
+
+ETSTREAM = Path(sysconfig.get_path("scripts"), "etstream")
+SPIKE = 256 << 20
+PHASES = f"""
+import mmap, threading
+from etstream.profile import phase
+
+def spike():
+    taken = mmap.mmap(-1, {SPIKE}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x8000)  # MAP_POPULATE
+    taken.close()
+
+with phase("outer"):
+    with phase("spike"):
+        spike()
+    with phase("quiet\\nline"):
+        pass
+try:
+    with phase("raises"):
+        raise KeyError
+except KeyError:
+    pass
+with phase("of the first thread"):
+    other = threading.Thread(target=lambda: phase("of another").__enter__())
+    other.start()
+    other.join()
+"""
+EXPORT = """
+import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge_transform_and_lower
+
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)]).eval()
+exported = torch.export.export(model, (torch.ones(1, 64),))
+program = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()]).to_executorch()
+program.save("model.pte")
+"""
+
+
+def profile(folder: Path, *options: str, script: str) -> dict[str, Any]:
+    command = [ETSTREAM, "profile", "--json", "profile.json", *options, "--", sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((folder / "profile.json").read_text())
+    return found
+
+
+def test_phases_have_their_spikes_and_lie_in_each_other(tmp_path: Path) -> None:
+    found = profile(tmp_path, script=PHASES)
+    assert found["notes"] == []
+    phases = {each["name"]: each for each in found["phases"]}
+    assert [(each["name"], each["depth"], each["ended"]) for each in found["phases"]] == [
+        ("outer", 0, True),
+        ("spike", 1, True),
+        ("quiet line", 1, True),
+        ("raises", 0, True),
+        ("of the first thread", 0, True),
+        ("of another", 0, False),
+    ]
+    anonymous = {name: each["peak"]["anonymous"] for name, each in phases.items()}
+    assert min(anonymous["outer"], anonymous["spike"]) >= SPIKE
+    assert max(anonymous["quiet line"], anonymous["raises"]) < SPIKE / 2
+
+
+def test_executorchs_steps_are_phases_of_a_script_that_knows_nothing_of_them(tmp_path: Path) -> None:
+    found = profile(tmp_path, "--executorch", script=EXPORT)
+    depths = {each["name"]: each["depth"] for each in reversed(found["phases"])}
+    expected = {
+        "export": 0,
+        "to_edge_transform_and_lower": 0,
+        "preprocess for XnnpackBackend": 2,
+        "to_executorch": 0,
+        "emit": 1,
+        "save": 0,
+    }
+    assert expected.items() <= depths.items()
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    subprocess.run([sys.executable, "-W", "ignore", "-c", EXPORT], check=True, timeout=300, cwd=alone)
+    assert (tmp_path / "model.pte").read_bytes() == (alone / "model.pte").read_bytes()
+
+
+def test_another_sitecustomize_is_still_imported(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.customized = True")
+    script = "assert customized, 'sitecustomize'"
+    run = [ETSTREAM, "profile", "--executorch", "--", sys.executable, "-c", script]
+    subprocess.run(run, check=True, timeout=60, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"})
+
+
+def test_where_nobody_profiles_a_phase_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for log in (None, "/no/such/log"):
+        monkeypatch.delenv("ETSTREAM_PROFILE", raising=False)
+        if log is not None:
+            monkeypatch.setenv("ETSTREAM_PROFILE", log)
+        with phase("nothing"):
+            threads = [threading.Thread(target=phase("in a thread").__enter__) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
