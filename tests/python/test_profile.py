@@ -17,7 +17,7 @@ from etstream.profile import phase
 ETSTREAM = Path(sysconfig.get_path("scripts"), "etstream")
 SPIKE = 256 << 20
 PHASES = f"""
-import mmap, threading
+import mmap, os, threading
 from etstream.profile import phase
 
 def spike():
@@ -35,15 +35,18 @@ try:
 except KeyError:
     pass
 with phase("of the first thread"):
-    other = threading.Thread(target=lambda: phase("of another").__enter__())
+    endless = phase("of another")
+    other = threading.Thread(target=endless.__enter__)
     other.start()
     other.join()
+os._exit(0)
 """
 EXPORT = """
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir import to_edge_transform_and_lower
 
+torch.manual_seed(0)
 model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)]).eval()
 exported = torch.export.export(model, (torch.ones(1, 64),))
 program = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()]).to_executorch()
