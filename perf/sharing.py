@@ -101,7 +101,7 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
     shutil.rmtree(out, ignore_errors=True)
     peak = measure.peak_of(share)
     against = {
-        "cat of every input": ("share --dry-run", 0.8),
+        "cat of every input": ("share --dry-run", 0.7),
         "cat, cp of one, sync": ("share", 0.8),
         "cat, cp of one": ("share --no-sync", 0.8),
     }
