@@ -8,6 +8,7 @@
 //   auto header = weights->slice(0, 64);
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,15 @@ class ETSTREAM_EXPORT ByteStorage {
   }
 };
 
+/// Which bytes of which storage a source is. Two that have bytes in common are of one storage.
+struct SourcePlace {
+  const ByteStorage* storage = nullptr;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  friend auto operator<=>(const SourcePlace&, const SourcePlace&) = default;
+};
+
 /// A range of a ByteStorage. A value: cheap to copy, shares ownership of the storage, 32 bytes. The
 /// empty source (default) has size 0. Every const function may be called from several threads at once.
 class ETSTREAM_EXPORT ByteSource {
@@ -105,6 +115,8 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const;
   /// Where this source begins in `whole`, if it is a range of it.
   [[nodiscard]] std::optional<std::uint64_t> offset_in(const ByteSource& whole) const noexcept;
+  /// Where it lies, so as to compare and to sort by.
+  [[nodiscard]] SourcePlace place() const noexcept { return {storage_.get(), offset_, offset_ + size_}; }
   /// Where its bytes lie in a regular file. Errors: see ByteStorage::open_descriptor.
   [[nodiscard]] Result<FileRange> open_range() const;
   /// What messages call it.

@@ -22,16 +22,17 @@ enum class FileKind {
   kTensorData,
   kSafetensors,
   kGguf,
-  kFatContainer
+  kFatContainer,
+  kNativePackage
 };
 
-/// By the identifier at offset 4; of GGUF and fat containers by that at offset 0, of safetensors by its
-/// header, behind a length below 2^32, which no identifier can be taken for. Error: kUnsupported, naming what
-/// was found.
+/// By the identifier at offset 4; of GGUF, fat containers and packages (zip archives) by that at offset 0, of
+/// safetensors by its header, behind a length below 2^32, which no identifier can be taken for. Error:
+/// kUnsupported, naming what was found.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
 /// For programs: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
-/// "fat_container".
+/// "fat_container", "native_package".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
 /// For people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;

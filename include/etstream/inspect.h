@@ -51,8 +51,8 @@ struct InspectOptions {
   bool duplicates = false;  // finds them too, which reads payloads
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, no payload unless asked to.
-/// Errors: kUnsupported for another kind of file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, no payload
+/// unless asked to. Errors: kUnsupported for another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
 

@@ -24,10 +24,10 @@ struct FileFindings : Findings {
   std::optional<std::vector<std::string>> external_keys;
 };
 
-/// Checks a .pte, a .ptd, a .bpte, a safetensors or a GGUF file, told apart by how they begin. All metadata
-/// and padding is read, payloads are not, which no hash in these formats protects. At most 100 errors and 100
-/// warnings are found. Errors: kUnsupported for another kind of file; kIo; kCorrupt for one that changes
-/// while it is read. What is wrong with the file otherwise is in the findings.
+/// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, told apart by how they
+/// begin. All metadata and padding is read; payloads are where a hash or a checksum protects them. At most
+/// 100 errors and 100 warnings are found. Errors: kUnsupported for another kind of file; kIo; kCorrupt for
+/// one that changes while it is read. What is wrong with the file otherwise is in the findings.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
 
 /// Checks a .pte or a .bpte and the .ptd files that it is to run with: each by itself, and, where all are

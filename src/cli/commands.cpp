@@ -23,6 +23,7 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
 #endif
   add_ptd_command(*app, run);
   add_pte_command(*app, run);
+  add_ptn_command(*app, run);
 #if defined(ETSTREAM_HEAP_LIBRARY)
   add_run_command(*app, run);
 #endif

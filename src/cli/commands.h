@@ -52,6 +52,7 @@ void add_inspect_command(CLI::App& app, Run& run);
 void add_profile_command(CLI::App& app, Run& run);
 void add_ptd_command(CLI::App& app, Run& run);
 void add_pte_command(CLI::App& app, Run& run);
+void add_ptn_command(CLI::App& app, Run& run);
 void add_run_command(CLI::App& app, Run& run);
 void add_share_command(CLI::App& app, Run& run);
 void add_verify_command(CLI::App& app, Run& run);

@@ -16,6 +16,7 @@
 #include "etstream/case_files.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
+#include "etstream/native_package_file.h"
 #include "etstream/program.h"
 
 namespace etstream::cli {
@@ -82,6 +83,10 @@ Result<void> extract_command(const ExtractArguments& arguments) {
     ETSTREAM_ASSIGN(const Part segment, segment_part(arguments, program));
     return extract_to(arguments, {segment});
   }
+  if (kind && *kind == FileKind::kNativePackage && arguments.cases.empty() && !arguments.segment) {
+    ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
+    return extract_to(arguments, {{arguments.program, "graph", package.graph()}});
+  }
   ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
   std::vector<Part> parts;
   if (!arguments.program.empty()) parts.push_back({arguments.program, "program", bundle.program()});
@@ -106,12 +111,13 @@ void add_extract_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<ExtractArguments>();
   command
       ->add_option("FILE", arguments->file,
-                   "A bundle (.bpte); for --segment also a program (.pte), for --tensor any checkpoint, "
-                   "as for ptd")
+                   "A bundle (.bpte); for --program also a package (.ptn), for --segment a program (.pte), "
+                   "for --tensor any checkpoint, as for ptd")
       ->required();
-  auto* program =
-      command->add_option("--program", arguments->program, "Write the program; - is standard output")
-          ->type_name("OUT.pte");
+  auto* program = command
+                      ->add_option("--program", arguments->program,
+                                   "Write the program, or a package's graph; - is standard output")
+                      ->type_name("OUT.pte");
   auto* segment =
       command->add_option("--segment", arguments->segment, "Write this segment of the program to --output")
           ->type_name(kNumber);

@@ -64,7 +64,9 @@ void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t 
 
 void print_inspection(const std::string& file, const FileInspection& found) {
   const std::string version =
-      found.format == FileKind::kSafetensors ? "" : text("version {}, ", found.version);
+      found.format == FileKind::kSafetensors || found.format == FileKind::kNativePackage
+          ? ""
+          : text("version {}, ", found.version);
   say("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(), std::string(describe(found.format)).c_str(),
       version.c_str(), readable_size(found.size).c_str(), found.size);
   say("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");

@@ -101,7 +101,7 @@ void add_ptd_command(CLI::App& app, Run& run) {
   command
       ->add_option("FILE", arguments->files,
                    "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
-                   "tensor data (.ptd)")
+                   "tensor data (.ptd), a package (.ptn)")
       ->required();
   add_output_path(*command, *arguments, "The tensor data", "OUT.ptd");
   command->add_option("--to", arguments->format, "Write tensor data, or a safetensors file")

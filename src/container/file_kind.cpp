@@ -34,6 +34,8 @@ KindNames names_of(FileKind kind) noexcept {
       return {"gguf", "GGUF"};
     case FileKind::kFatContainer:
       return {"fat_container", "fat container (NFAT)"};
+    case FileKind::kNativePackage:
+      return {"native_package", "native package (zip)"};
   }
   std::abort();
 }
@@ -56,6 +58,7 @@ Result<FileKind> file_kind(const ByteSource& file) {
   const std::string_view begin(bytes.data(), bytes.size());
   if (begin.starts_with("GGUF")) return FileKind::kGguf;
   if (begin.starts_with("NFAT")) return FileKind::kFatContainer;
+  if (begin.starts_with("PK\3\4")) return FileKind::kNativePackage;
   if (begin.substr(kOffset) == kSafetensors) return FileKind::kSafetensors;
   const std::string_view identifier = begin.substr(kOffset, 4);
   if (identifier == "ET12") return FileKind::kProgram;

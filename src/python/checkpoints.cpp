@@ -130,7 +130,8 @@ void bind_checkpoints(nb::module_& module) {
           nb::arg("path"), nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"),
           "The file at path, told by its content: safetensors; the index of a sharded one "
           "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
-          "program (.pte), whose constants and named data are the tensors; tensor data (.ptd). Reads no "
+          "program (.pte), whose constants and named data are the tensors; tensor data (.ptd); a package "
+          "(.ptn). Reads no "
           "tensor but a program's constants that have no name, which go by their SHA-256. Raises "
           "NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
       .def_static("of", &checkpoint_of, nb::arg("tensors"),

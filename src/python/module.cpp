@@ -12,6 +12,7 @@
 #include "python/file_plans.h"
 #include "python/flatbuffer_texts.h"
 #include "python/heap.h"
+#include "python/native_packages.h"
 #include "python/program_files.h"
 #include "python/programs.h"
 #include "python/reports.h"
@@ -33,6 +34,7 @@ NB_MODULE(_core, module) {
   bind_checkpoints(module);
   bind_fat_containers(module);
   bind_shared_weights(module);
+  bind_native_packages(module);
   bind_flatbuffer_texts(module);
   bind_reports(module);
   bind_test_cases(module);

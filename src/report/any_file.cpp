@@ -33,6 +33,8 @@ Result<AnyFile> open_any(const ByteSource& file) {
       return as_any(open_gguf_file(file));
     case FileKind::kFatContainer:
       return as_any(FatContainerFile::open(file));
+    case FileKind::kNativePackage:
+      return as_any(NativePackageFile::open(file));
   }
   std::abort();
 }
@@ -46,7 +48,8 @@ FileKind kind_of(const AnyFile& file) noexcept {
       },
       [](const TensorDataFile&) { return FileKind::kTensorData; },
       [](const CheckpointFile& checkpoint) { return checkpoint.kind; },
-      [](const FatContainerFile&) { return FileKind::kFatContainer; });
+      [](const FatContainerFile&) { return FileKind::kFatContainer; },
+      [](const NativePackageFile&) { return FileKind::kNativePackage; });
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {

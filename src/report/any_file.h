@@ -14,6 +14,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/fat_container_file.h"
 #include "etstream/file_kind.h"
+#include "etstream/native_package_file.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
@@ -21,8 +22,8 @@
 
 namespace etstream {
 
-using AnyFile =
-    std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile, FatContainerFile>;
+using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile,
+                             FatContainerFile, NativePackageFile>;
 
 /// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
 [[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);

@@ -82,6 +82,7 @@ template <class T>
                                       DiffList list);
 [[nodiscard]] Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list);
 [[nodiscard]] Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list);
+[[nodiscard]] Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, DiffList list);
 /// Segments by index: where they are, how long and of what use, and in which bytes those of one size differ.
 /// Differences but the first are of `kind`.
 [[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,

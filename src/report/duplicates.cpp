@@ -59,7 +59,8 @@ Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
       },
       [](const TensorDataFile&) { return Result<void>(); },
       [](const CheckpointFile&) { return Result<void>(); },
-      [](const FatContainerFile&) { return Result<void>(); });
+      [](const FatContainerFile&) { return Result<void>(); },
+      [](const NativePackageFile&) { return Result<void>(); });
 }
 
 /// Adds the groups of equal bytes among payloads of one size.

@@ -132,6 +132,22 @@ Result<void> add_file(const FatContainerFile& container, FileInspection& inspect
   return {};
 }
 
+Result<void> add_file(const NativePackageFile& package, FileInspection& inspection) {
+  const std::uint64_t graph = package.graph().offset_in(package.file()).value_or(0);
+  add_part(inspection, "graph", graph, package.graph().size());
+  std::vector<std::string> names;
+  names.reserve(package.constants().size());
+  for (const CheckpointTensor& constant : package.constants()) names.push_back(quote(constant.name));
+  for (const ConstantAlias& alias : package.aliases()) names[alias.constant] += ", " + quote(alias.key);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const CheckpointTensor& constant = package.constants()[i];
+    if (constant.data.size() == 0) continue;
+    add_part(inspection, text("{}: {}", names[i], type_text(constant)),
+             constant.data.offset_in(package.file()).value_or(0), constant.data.size());
+  }
+  return {};
+}
+
 /// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
 void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;

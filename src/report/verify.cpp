@@ -69,7 +69,8 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
       // All that can be checked of it has been when it was opened.
       [](const CheckpointFile&) { return Result<void>(); },
-      [&](const FatContainerFile& container) { return verify_container(container, findings); });
+      [&](const FatContainerFile& container) { return verify_container(container, findings); },
+      [&](const NativePackageFile& package) { return package.verify(findings); });
 }
 
 /// What is wrong with the file goes to `findings`.
@@ -99,6 +100,7 @@ Result<void> require_program(const ByteSource& file) {
     case FileKind::kSafetensors:
     case FileKind::kGguf:
     case FileKind::kFatContainer:
+    case FileKind::kNativePackage:
       break;
   }
   return make_error(ErrorCode::kUnsupported,

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "container/json_object.h"
 #include "etstream/file_kind.h"
+#include "etstream/native_package_file.h"
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
 #include "io/payload_budget.h"
@@ -104,14 +105,15 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, const
   const auto other = [&] {
     return make_error(ErrorCode::kUnsupported,
                       "{}: expected weights: safetensors, or the index of several such (.index.json), GGUF, "
-                      "a program (.pte) or tensor data (.ptd)",
+                      "a program (.pte), tensor data (.ptd) or a package (.ptn)",
                       file.name());
   };
   const auto kind = file_kind(file);
   if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
   switch (*kind) {
     case FileKind::kSafetensors: {
-      ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
+      ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
+      out.tensors = std::move(opened.tensors);
       return {};
     }
     case FileKind::kGguf:
@@ -122,6 +124,11 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, const
     }
     case FileKind::kTensorData: {
       ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
+      return {};
+    }
+    case FileKind::kNativePackage: {
+      ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
+      out.tensors = package.tensors();
       return {};
     }
     case FileKind::kBundledProgram:

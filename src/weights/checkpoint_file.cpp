@@ -20,7 +20,8 @@ Result<CheckpointFile> open_safetensors_file(const ByteSource& file) {
   CheckpointFile out;
   out.file = file;
   out.kind = FileKind::kSafetensors;
-  ETSTREAM_ASSIGN(out.tensors, open_safetensors(file));
+  ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
+  out.tensors = std::move(opened.tensors);
   return out;
 }
 

@@ -83,7 +83,7 @@ class HeaderHandler final : public JsonHandler {
   }
 
   /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
-  Result<std::vector<CheckpointTensor>> finish() {
+  Result<SafetensorsFile> finish() {
     ETSTREAM_TRY(check_names());
     const auto begin_of = [&](const CheckpointTensor& tensor) { return *tensor.data.offset_in(data_); };
     // An empty one stands before the one that begins where it is.
@@ -102,7 +102,7 @@ class HeaderHandler final : public JsonHandler {
       }
       end = begin + tensor.data.size();
     }
-    if (end == data_.size()) return std::move(tensors_);
+    if (end == data_.size()) return SafetensorsFile{std::move(tensors_), has_metadata_};
     return make_error(ErrorCode::kCorrupt, "{}: the tensors' data ends at data offset {}, the file's at {}",
                       data_.name(), end, data_.size());
   }
@@ -153,6 +153,8 @@ class HeaderHandler final : public JsonHandler {
       state_ = State::kTop;
     } else if (event.kind != JsonEvent::Kind::kKey && event.kind != JsonEvent::Kind::kString) {
       return unexpected(event, "a string in __metadata__");
+    } else {
+      has_metadata_ = true;
     }
     return {};
   }
@@ -233,6 +235,7 @@ class HeaderHandler final : public JsonHandler {
 
   const ByteSource& data_;
   std::vector<CheckpointTensor> tensors_;
+  bool has_metadata_ = false;
   State state_ = State::kStart;
   CheckpointTensor tensor_;  // that is being read
   bool is_in_tensor_ = false;
@@ -253,7 +256,7 @@ std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept {
   return std::nullopt;
 }
 
-Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file) {
+Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
   std::uint64_t length = 0;
   if (file.size() >= kSafetensorsLengthSize) {
     ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));

@@ -20,11 +20,15 @@ inline constexpr std::uint64_t kSafetensorsLengthSize = 8;
 inline constexpr std::uint64_t kLongestSafetensorsHeader =
     100'000'000;  // as the reference implementation has it
 
-/// The tensors in `file`, contiguous, in the order of their bytes, which stay there. One of a type that
-/// ExecuTorch has none of, or with a dimension over 2^31 - 1, has no layout. Memory follows the header, which
-/// is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors that overlap, leave gaps,
-/// or are not as long as their shape says.
-[[nodiscard]] Result<std::vector<CheckpointTensor>> open_safetensors(const ByteSource& file);
+struct SafetensorsFile {
+  std::vector<CheckpointTensor> tensors;  // contiguous, in the order of their bytes, which stay in the file
+  bool has_metadata = false;              // whether __metadata__ has anything
+};
+
+/// A tensor of a type that ExecuTorch has none of, or with a dimension over 2^31 - 1, has no layout. Memory
+/// follows the header, which is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors
+/// that overlap, leave gaps, or are not as long as their shape says.
+[[nodiscard]] Result<SafetensorsFile> open_safetensors(const ByteSource& file);
 
 struct SafetensorsDtype {
   std::string_view name;  // "BF16"
@@ -33,5 +37,9 @@ struct SafetensorsDtype {
 
 /// None for the types that safetensors has none for.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
+
+/// That of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a type that
+/// safetensors has none for, or whose elements lie in another order than that of its dimensions.
+[[nodiscard]] Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor);
 
 }  // namespace etstream

@@ -26,37 +26,14 @@ struct Row {
   SafetensorsDtype dtype;
 };
 
-Result<Row> row_of(const CheckpointTensor& tensor) {
-  const auto unsupported = [&]<class... Arguments>(Template<Arguments...> words,
-                                                   const Arguments&... arguments) {
-    return make_error(ErrorCode::kUnsupported, "{}: tensor {} {}", tensor.data.name(), quote(tensor.name),
-                      text(words, arguments...));
-  };
-  if (!tensor.layout) {
-    return unsupported("{}, which safetensors can't hold; leave it out",
-                       tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type));
-  }
-  const auto dtype = safetensors_dtype(tensor.layout->scalar_type);
-  if (!dtype) {
-    return unsupported("is of type {}, which safetensors has no name for",
-                       name_of(tensor.layout->scalar_type));
-  }
-  if (!lie_alike(tensor.layout->sizes, tensor.layout->dim_order,
-                 contiguous_dim_order(tensor.layout->sizes.size()))) {
-    return unsupported("has its elements in the order {} of its dimensions, which safetensors can't say",
-                       list_text(tensor.layout->dim_order));
-  }
-  return Row{&tensor, *dtype};
-}
-
 Result<std::vector<Row>> sorted_rows(const Checkpoint& checkpoint) {
   std::vector<Row> rows;
   rows.reserve(checkpoint.tensors.size());
   std::vector<std::string_view> names = {"__metadata__"};
   names.reserve(checkpoint.tensors.size() + 1);
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    ETSTREAM_ASSIGN(const Row row, row_of(tensor));
-    rows.push_back(row);
+    ETSTREAM_ASSIGN(const SafetensorsDtype dtype, safetensors_dtype(tensor));
+    rows.push_back({&tensor, dtype});
     names.emplace_back(tensor.name);
   }
   if (const auto repeated = first_repeated(std::move(names))) {
@@ -104,6 +81,29 @@ Result<std::vector<std::byte>> header_of(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
+  const auto unsupported = [&]<class... Arguments>(Template<Arguments...> words,
+                                                   const Arguments&... arguments) {
+    return make_error(ErrorCode::kUnsupported, "{}: tensor {} {}", tensor.data.name(), quote(tensor.name),
+                      text(words, arguments...));
+  };
+  if (!tensor.layout) {
+    return unsupported("{}, which safetensors can't hold; leave it out",
+                       tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type));
+  }
+  const auto dtype = safetensors_dtype(tensor.layout->scalar_type);
+  if (!dtype) {
+    return unsupported("is of type {}, which safetensors has no name for",
+                       name_of(tensor.layout->scalar_type));
+  }
+  if (!lie_alike(tensor.layout->sizes, tensor.layout->dim_order,
+                 contiguous_dim_order(tensor.layout->sizes.size()))) {
+    return unsupported("has its elements in the order {} of its dimensions, which safetensors can't say",
+                       list_text(tensor.layout->dim_order));
+  }
+  return *dtype;
+}
 
 Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint) {
   return without_exceptions([&]() -> Result<FilePlan> {

@@ -68,10 +68,10 @@ Result<void> add_shard(const ByteSource& index, const std::string& path, std::ve
     return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", index.name(), quote(*repeated));
   }
   ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
-  ETSTREAM_ASSIGN(auto tensors, open_safetensors(file));
+  ETSTREAM_ASSIGN(SafetensorsFile shard, open_safetensors(file));
   std::vector<bool> found(names.size());
   std::size_t count = 0;
-  for (CheckpointTensor& tensor : tensors) {
+  for (CheckpointTensor& tensor : shard.tensors) {
     const auto name = std::lower_bound(names.begin(), names.end(), tensor.name);
     if (name == names.end() || *name != tensor.name) continue;
     found[static_cast<std::size_t>(name - names.begin())] = true;

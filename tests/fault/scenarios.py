@@ -62,6 +62,7 @@ BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/resul
 SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--format", "segmented", "-o"]
 TO_SEGMENTED = ["convert", "in/large_cases.bpte", "--to", "segmented", "-o", "out/result"]
 TO_BP08 = ["convert", "in/segmented.bpte", "--to", "bp08", "-o", "out/result"]
+PACKAGE = ["ptn", "in/program.ptg", "--constants", "in/weights.safetensors", "-o", "out/result"]
 THE_BYTES = ("write", "sync", "rename")
 CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
 
@@ -89,6 +90,7 @@ def scenarios() -> list[Scenario]:
         Scenario(
             "fat_pack", ["fat", "pack", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
+        Scenario("ptn", PACKAGE, old_file=True, roles=THE_BYTES),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

@@ -68,8 +68,8 @@ def fast_folder() -> str | None:
 
 
 class Workplace:
-    """in/: model.pte, aligned.pte with the same constants, cases.json, test_cases.json, bundle.bpte, large_cases.bpte, segmented.bpte, weights.safetensors;
-    out/: NEIGHBOURS and `result`.
+    """in/: model.pte, aligned.pte with the same constants, cases.json, test_cases.json, bundle.bpte, large_cases.bpte,
+    segmented.bpte, weights.safetensors, program.ptg; out/: NEIGHBOURS and `result`.
 
     segmented.bpte has the content of large_cases.bpte. Commands run in the folder above both. To be used in a `with`.
     """
@@ -87,6 +87,7 @@ class Workplace:
         make_test_cases(self.inputs, 3 * MIB // 2)
         make_checkpoint(self.inputs / "weights.safetensors", 5 * MIB // 2)
         self._run("pte", "in/model.pte", "--segment-alignment", "4096", "-o", "in/aligned.pte")
+        shutil.copy(ROOT / "tests" / "golden" / "native_package" / "empty.ptg", self.inputs / "program.ptg")
         self._bundle("cases.json", "bundle.bpte")
         self._bundle("test_cases.json", "large_cases.bpte", "--unchecked")
         self._run("convert", "in/large_cases.bpte", "--to", "segmented", "-o", "in/segmented.bpte")

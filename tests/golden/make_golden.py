@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "peer"))
@@ -31,10 +32,13 @@ from cases import (  # noqa: E402
     item_size,
     write_cases,
 )
+from executorch.backends.native.serialization import graph_serialize  # noqa: E402
+from executorch.backends.native.serialization import schema as native_schema  # noqa: E402
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import (  # noqa: E402
     XnnpackPartitioner,
 )
 from executorch.exir import to_edge_transform_and_lower  # noqa: E402
+from executorch.exir._serialize._ptn import write_ptn  # noqa: E402
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload  # noqa: E402
 from executorch.exir.scalar_type import ScalarType  # noqa: E402
 from executorch.exir.tensor_layout import TensorLayout  # noqa: E402
@@ -209,7 +213,39 @@ def delegated_program(folder: Path) -> None:
     (folder / "program.pte").write_bytes(lowered.to_executorch().buffer)
 
 
-OTHERS: tuple[Callable[[Path], None], ...] = (tensor_data, float_conversions, delegated_program)
+def native_package(folder: Path) -> None:
+    """A package and what it is made of, stamped with 1980-01-01; and a graph that asks for nothing."""
+    constants = {
+        "weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
+        "again": torch.arange(6, dtype=torch.float32).reshape(2, 3),
+        "scale": torch.full((2,), 0.5, dtype=torch.bfloat16),
+        "state": torch.zeros(4),
+        "zeros": torch.zeros(4),
+    }
+    scheme = native_schema.AffineGroup("scale", native_schema.ScalarType.BFLOAT16, -8, 7)
+    quantised = native_schema.QuantSpec(scheme)
+    meta = native_schema.TensorMeta(native_schema.ScalarType.FLOAT, [], quant=quantised)
+    references = [
+        native_schema.NamedTensorRef(f"p_{key}", key, meta, mutated=key == "state")
+        for key in constants
+        if key != "scale"
+    ]
+    empty = native_schema.Program([])
+    method = native_schema.Method("forward", native_schema.Graph([]), references)
+    graph = graph_serialize._compile_to_bytes(native_schema.Program([method], "1"))
+    (folder / "empty.ptg").write_bytes(graph_serialize._compile_to_bytes(empty))
+    (folder / "program.ptg").write_bytes(graph)
+    safetensors.torch.save_file(constants, folder / "constants.safetensors")
+    with mock.patch("time.localtime", lambda *_: (1980, 1, 1, 0, 0, 0)):
+        write_ptn(str(folder / "expected.ptn"), graph, constants, frozenset({"state"}))
+
+
+OTHERS: tuple[Callable[[Path], None], ...] = (
+    tensor_data,
+    float_conversions,
+    delegated_program,
+    native_package,
+)
 
 
 def write_all(folder: Path) -> None:

@@ -2,7 +2,7 @@
 //
 // The memory contract: what a command takes does not depend on how large the payload is.
 //
-//   memory_test --etstream=PATH --control=PATH --example=FOLDER   (and doctest's own options)
+//   memory_test --etstream=PATH --control=PATH --example=FOLDER --graph=PATH   (and doctest's own options)
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -29,6 +29,7 @@ constexpr std::uint64_t kMostDifference = 1 * kMiB;
 std::string etstream_path;
 std::string control_path;
 std::string example_folder;
+std::string graph_path;
 
 /// Runs `command` and says what it took.
 PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool limited) {
@@ -259,6 +260,24 @@ std::vector<PeakMemory> share(std::uint64_t size) {
   return peaks;
 }
 
+/// What a package with these constants took, and reading it, and the way back.
+std::vector<PeakMemory> package(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string out = files.path("out.ptn");
+  std::vector<PeakMemory> peaks = {run({etstream_path, "ptn", graph_path, "--constants",
+                                        files.sparse_checkpoint(size), "--align", "4096", "-o", out},
+                                       size, true)};
+  REQUIRE(peaks[0].exit_code == 0);
+  CHECK(fs::file_size(out) > size);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{etstream_path, "verify", out},
+        {etstream_path, "inspect", out},
+        {etstream_path, "extract", out, "--tensor", "a", "-o", "/dev/null"}}) {
+    peaks.push_back(run(command, size, true));
+  }
+  return peaks;
+}
+
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large) {
   REQUIRE(small.size() == large.size());
   for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i]));
@@ -296,6 +315,10 @@ TEST_CASE("sharing the weights of programs takes the same for 64 MiB and for 8 G
   check_contract(share(kSmall), share(size_that_fits(kHuge)));
 }
 
+TEST_CASE("a package, verifying it and taking it apart takes the same for 64 MiB and for 8 GiB") {
+  check_contract(package(kSmall), package(size_that_fits(kHuge)));
+}
+
 TEST_CASE("a writer that holds the payload does not pass the test") {
   CHECK_FALSE(keeps_contract(bundle(control_path, kSmall, true), bundle(control_path, kSmall, true)));
 }
@@ -318,5 +341,6 @@ int main(int argc, char** argv) {
   etstream_path = option("etstream");
   control_path = option("control");
   example_folder = option("example");
+  graph_path = option("graph");
   return doctest::Context(argc, argv).run();
 }

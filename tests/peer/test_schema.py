@@ -16,9 +16,11 @@ OUR_SCHEMAS = HERE.parents[1] / "schema"
 BUNDLE_SCHEMAS = Path(str(files("executorch.devtools.bundled_program.serialize")))
 PROGRAM_SCHEMAS = Path(str(files("executorch.exir._serialize")))
 FLAT_TENSOR_SCHEMAS = Path(str(files("executorch.extension.flat_tensor.serialize")))
+NATIVE_SCHEMAS = Path(str(files("executorch.backends.native.serialization")))
 EXECUTORCH_SCHEMAS = {
     "bundled_program": BUNDLE_SCHEMAS / "bundled_program_schema.fbs",
     "flat_tensor": FLAT_TENSOR_SCHEMAS / "flat_tensor.fbs",
+    "native_graph": NATIVE_SCHEMAS / "native_graph.fbs",
     "program": PROGRAM_SCHEMAS / "program.fbs",
 }
 """By the name of ours."""

@@ -44,6 +44,7 @@ BLOCKS = {
     "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.write_native_package(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,

@@ -48,6 +48,8 @@ def prepare(folder: Path) -> None:
     shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
     for name in ("program.fbs", "scalar_type.fbs"):
         shutil.copy(ROOT / "schema" / name, folder)
+    for name in ("program.ptg", "constants.safetensors"):
+        shutil.copy(ROOT / "tests" / "golden" / "native_package" / name, folder)
     shutil.copy(ROOT / "tests" / "golden" / "gguf" / "expected.gguf", folder / "model.gguf")
     write_checkpoint(folder / "model.safetensors")
 

@@ -36,6 +36,7 @@ COMMANDS = {
         "convert model.bpte --to segmented -o segmented.bpte --json",
         "pte model.pte --constants-to weights.ptd -o small.pte --json",
         "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
+        "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),
         *named("second"),
@@ -53,6 +54,7 @@ COMMANDS = {
         "inspect delegated.pte --json",
         "inspect named.ptd --json",
         "inspect model.gguf --json",
+        "inspect model.ptn --json",
     ],
     "share": [
         "share first.pte second.pte --weights shared.ptd --fat shared.fat --least-size 1 --json",
@@ -117,6 +119,8 @@ def main() -> int:
         shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
         (folder / "phase.sh").write_text(PHASE)
+        for name in ("program.ptg", "constants.safetensors"):
+            shutil.copy(golden / "native_package" / name, folder)
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")
         (folder / "first.json").write_text('{"1": "weight"}')
         (folder / "second.json").write_text('{"2": "weight"}')

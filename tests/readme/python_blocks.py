@@ -104,6 +104,11 @@ def files_in_python() -> None:
     assert etstream.verify("model.fat") and len(names["fat"]) == 2
     names = run("docs/python.md", "etstream.rewrite_program(", {"etstream": etstream})
     assert etstream.verify("shared.fat") and names["plan"].weights
+    package = Path(__file__).resolve().parents[1] / "golden" / "native_package"
+    for name in ("program.ptg", "constants.safetensors"):
+        shutil.copy(package / name, name)
+    names = run("docs/python.md", "etstream.write_native_package(", {"etstream": etstream})
+    assert etstream.verify("model.ptn") and len(names["package"].tensors()) == 5
     bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
     assert bundle["result"], bundle["result"]
 

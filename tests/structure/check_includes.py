@@ -27,19 +27,21 @@ MAY_INCLUDE = {
     "pte/rewrite": "base io layout flatbuffer tensor container pte",
     "ptd": "base io layout flatbuffer tensor container",
     "fat": "base io layout container",
+    "zip": "base io layout",
+    "ptn": "base io layout flatbuffer tensor container zip",
     "bpte": "base io layout flatbuffer tensor container pte",
     "bpte/cases": "base io flatbuffer tensor bpte",
-    "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd",
+    "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn",
     "weights/rename": "base io flatbuffer weights",
     "process": "base",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
     " profile",
-    "jobs": "base io layout tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename report",
-    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
+    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename report",
+    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
     " report jobs heap profile",
-    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat bpte bpte/cases weights weights/rename"
+    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
     " report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
@@ -56,6 +58,8 @@ EXCEPTIONS = {
     "pte/rewrite": "etstream/tensor_data.h etstream/tensor_data_file.h",
     # A test case may take its tensors from a safetensors file.
     "bpte/cases": "weights/safetensors.h",
+    # The constants of a package are a safetensors file, and come from checkpoints.
+    "ptn": "etstream/checkpoint.h weights/safetensors.h",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process.
     "python": "bpte/bundled_program_schema.h bpte/case_check.h flatbuffer/schema.h flatbuffer/schema_packer.h"

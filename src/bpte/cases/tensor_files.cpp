@@ -79,9 +79,9 @@ Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const
   auto file_tensors = safetensors_.find(path);
   if (file_tensors == safetensors_.end()) {
     ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
-    ETSTREAM_ASSIGN(auto opened, open_safetensors(file));
+    ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
     file_tensors = safetensors_.try_emplace(path).first;
-    for (CheckpointTensor& tensor : opened) {
+    for (CheckpointTensor& tensor : opened.tensors) {
       std::string key = tensor.name;
       file_tensors->second.emplace(std::move(key), std::move(tensor));
     }

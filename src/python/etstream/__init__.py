@@ -19,6 +19,8 @@ from etstream._core import (
     FilePlan,
     Findings,
     FlatbufferText,
+    NativePackageFile,
+    PackageMember,
     ProgramFile,
     Segment,
     Source,
@@ -39,6 +41,7 @@ from etstream._errors import (
 )
 from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
+from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
@@ -58,8 +61,10 @@ __all__ = [
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
+    "NativePackageFile",
     "NotFoundError",
     "OutOfMemoryError",
+    "PackageMember",
     "ProgramFile",
     "ProgramPlan",
     "Segment",
@@ -79,6 +84,7 @@ __all__ = [
     "inspect",
     "plan_bundle",
     "plan_fat_container",
+    "plan_native_package",
     "plan_program",
     "plan_shared_weights",
     "plan_tensor_data",
@@ -87,6 +93,7 @@ __all__ = [
     "share_weights",
     "verify",
     "write_fat_container",
+    "write_native_package",
     "write_tensor_data",
 ]
 

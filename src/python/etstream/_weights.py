@@ -34,9 +34,10 @@ def plan_tensor_data(
 
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
-            (model.safetensors.index.json), a GGUF file, a program (.pte) or tensor data (.ptd); a Checkpoint;
-            a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a state_dict,
-            in place where they are contiguous); or a list of such, whose tensors of one name must be equal.
+            (model.safetensors.index.json), a GGUF file, a program (.pte), tensor data (.ptd) or a package (.ptn); a
+            Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a
+            state_dict, in place where they are contiguous); or a list of such, whose tensors of one name must be
+            equal.
         format: "ptd", or "safetensors", byte for byte as its own library writes it.
         rules: what tensors are renamed, cut and left out by: the name of ready-made rules, "llama" for one,
             from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or what is

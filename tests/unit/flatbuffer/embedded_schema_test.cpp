@@ -9,6 +9,7 @@
 #include "bundled_program_bfbs_generated.h"
 #include "etstream/byte_source.h"
 #include "flat_tensor_bfbs_generated.h"
+#include "native_graph_bfbs_generated.h"
 #include "program_bfbs_generated.h"
 #include "segmented_bundle_bfbs_generated.h"
 #include "test_sources.h"
@@ -29,6 +30,7 @@ void check_against_flatc(const std::string& name) {
 TEST_CASE("embedded schemas are what flatc makes") {
   check_against_flatc<bundled_program::BundledProgramBinarySchema>("bundled_program");
   check_against_flatc<flat_tensor::FlatTensorBinarySchema>("flat_tensor");
+  check_against_flatc<native_graph::ProgramBinarySchema>("native_graph");
   check_against_flatc<program::ProgramBinarySchema>("program");
   check_against_flatc<segmented_bundle::BundledProgramBinarySchema>("segmented_bundle");
   check_against_flatc<xnnpack_graph::XNNGraphBinarySchema>("xnnpack_graph");

@@ -129,7 +129,7 @@ TEST_CASE("all types become what torch makes of them") {
   const auto tensors = open_safetensors(*file);
   REQUIRE_MESSAGE(tensors, tensors.error().message);
   std::map<std::string, std::string> data;
-  for (const CheckpointTensor& tensor : *tensors) data[tensor.name] = text_of(tensor.data);
+  for (const CheckpointTensor& tensor : tensors->tensors) data[tensor.name] = text_of(tensor.data);
   REQUIRE(data.size() == kFloats.size() * kFloats.size());
   for (const ScalarType from : kFloats) {
     const std::string source(name_of(from));

@@ -22,7 +22,7 @@ Result<std::map<std::string, CheckpointTensor>> by_name(const ByteSource& file) 
   auto tensors = open_safetensors(file);
   if (!tensors) return tensors.error();
   std::map<std::string, CheckpointTensor> out;
-  for (CheckpointTensor& tensor : *tensors) out[tensor.name] = std::move(tensor);
+  for (CheckpointTensor& tensor : tensors->tensors) out[tensor.name] = std::move(tensor);
   return out;
 }
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Crc32: the checksum of zip archives, of bytes that come piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace etstream {
+
+/// Used by one thread at a time.
+class Crc32 {
+ public:
+  void update(std::span<const std::byte> bytes) noexcept;
+  /// Of all that has come so far; more may follow.
+  [[nodiscard]] std::uint32_t value() const noexcept { return ~state_; }
+
+ private:
+  std::uint32_t state_ = ~std::uint32_t{0};
+};
+
+/// That of some bytes and `size` more behind them, from the checksums of both: 0 is that of no bytes.
+[[nodiscard]] std::uint32_t joined_crc32(std::uint32_t first, std::uint32_t second,
+                                         std::uint64_t size) noexcept;
+
+}  // namespace etstream

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/output_options.h"
+#include "cli/plan_report.h"
+#include "etstream/file_kind.h"
+#include "etstream/native_package.h"
+#include "etstream/native_package_file.h"
+#include "report/json_report.h"
+
+namespace etstream::cli {
+namespace {
+
+struct PtnArguments : OutputOptions {
+  std::string graph;
+  std::vector<std::string> constants;
+  std::vector<std::string> only;
+  std::vector<std::string> mutable_keys;
+  std::uint32_t alignment = 1;
+};
+
+Result<NativePackage> read_package(const PtnArguments& arguments) {
+  NativePackage out;
+  std::vector<Checkpoint> checkpoints;
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.graph));
+  const auto kind = file_kind(file);
+  if (kind && *kind == FileKind::kNativePackage) {
+    ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
+    out.graph = package.graph();
+    if (arguments.constants.empty()) checkpoints.push_back({{arguments.graph}, package.tensors()});
+  } else {
+    out.graph = file;
+  }
+  for (const std::string& path : arguments.constants) {
+    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
+    checkpoints.push_back(std::move(checkpoint));
+  }
+  ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+  if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
+  ETSTREAM_TRY(merge(joined));
+  out.constants = std::move(joined.tensors);
+  out.mutable_keys = arguments.mutable_keys;
+  out.alignment = arguments.alignment;
+  ETSTREAM_ASSIGN(out.modified, current_archive_time());
+  return out;
+}
+
+Result<void> ptn_command(const PtnArguments& arguments) {
+  ETSTREAM_ASSIGN(const NativePackage package, read_package(arguments));
+  ETSTREAM_ASSIGN(const FilePlan planned, plan(package));
+  if (arguments.dry_run) {
+    print_plan(planned, arguments.json);
+    return {};
+  }
+  ETSTREAM_TRY(write_output(planned, arguments.output, !arguments.no_sync));
+  if (arguments.json) {
+    print_json(
+        {{"output", arguments.output}, {"size", planned.size}, {"constants", package.constants.size()}});
+  } else if (!is_standard_output(arguments.output)) {
+    say("%s: %s, %s\n", arguments.output.c_str(), counted(package.constants.size(), "constant").c_str(),
+        readable_size(planned.size).c_str());
+  }
+  return {};
+}
+
+void add_list(CLI::App& command, const char* option, std::vector<std::string>& values, const char* type,
+              const char* description) {
+  command.add_option(option, values, description)
+      ->type_name(type)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace
+
+void add_ptn_command(CLI::App& app, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("ptn", "Write a package of the native backend (.ptn): a graph and its constants");
+  auto arguments = std::make_shared<PtnArguments>();
+  command
+      ->add_option("GRAPH", arguments->graph,
+                   "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants its "
+                   "constants too")
+      ->required();
+  add_list(*command, "--constants", arguments->constants, "WEIGHTS",
+           "Take constants from a checkpoint, any that ptd takes; may be given several times");
+  add_output_path(*command, *arguments, "The package", "OUT.ptn");
+  add_list(*command, "--only", arguments->only, "GLOB",
+           "Take only constants whose name matches by * and ?; may be given several times");
+  add_list(*command, "--mutable", arguments->mutable_keys, kName,
+           "Give this constant bytes of its own, as those that the graph changes have; may be given several "
+           "times");
+  command
+      ->add_option("--align", arguments->alignment,
+                   "Have the members, and constants of a size that is a multiple of N, begin at multiples "
+                   "of N bytes of the file, a power of two up to 32768; 1 by default")
+      ->type_name(kNumber);
+  add_output_flags(*command, *arguments);
+  command->callback([arguments, command, &run] {
+    check_output(*command, *arguments);
+    run = [arguments] { return ptn_command(*arguments); };
+  });
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/native_package_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "base/crc32.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "container/findings.h"
+#include "flatbuffer/json_reader.h"
+#include "io/read_pieces.h"
+#include "ptn/native_graph.h"
+#include "ptn/package_members.h"
+#include "weights/safetensors.h"
+#include "zip/zip_reader.h"
+
+namespace etstream {
+namespace {
+
+/// The bytes that ExecuTorch's runtime takes of a graph, and of a header or of aliases
+/// (backends/native/runtime/deserialize/Limits.h, September 2026).
+constexpr std::uint64_t kLargestGraph = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargestText = std::uint64_t{64} << 20;
+
+/// What an error in a member says of it.
+Error in_member(std::string_view member, const Error& error) {
+  return Error{error.code, text("{}: {}", member, error.message)};
+}
+
+Result<std::map<std::string, std::string>> read_aliases(const ByteSource& json) {
+  std::map<std::string, std::string> out;
+  ETSTREAM_TRY(read_json(json, ErrorCode::kCorrupt, [&](JsonReader& reader) {
+    return reader.members([&](std::string_view key) -> Result<void> {
+      const JsonTape::Value owner = reader.take();
+      if (owner.kind != JsonReader::Kind::kString) return reader.unexpected(owner, "the name of a constant");
+      if (out.try_emplace(std::string(key), owner.string).second) return {};
+      return reader.error(text("expected each alias once, found {} twice", quote(key)));
+    });
+  }));
+  return out;
+}
+
+}  // namespace
+
+Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
+  return without_exceptions([&]() -> Result<NativePackageFile> {
+    ETSTREAM_ASSIGN(const ZipArchive archive, read_zip(file));
+    std::vector<PackageMember> members;
+    members.reserve(archive.members.size());
+    for (const ZipMember& member : archive.members) {
+      ETSTREAM_ASSIGN(ByteSource data, file.slice(member.offset, member.size));
+      members.push_back({member.name, member.offset, member.crc32, std::move(data)});
+    }
+    NativePackageFile out(std::move(file), std::move(members));
+    const PackageMember* const graph = out.find(package::kGraph);
+    if (graph == nullptr) {
+      return make_error(ErrorCode::kCorrupt,
+                        "{}: expected a member program.ptg, as a package (.ptn) has it, found none among {}",
+                        out.file_.name(), counted(out.members_.size(), "member"));
+    }
+    out.graph_ = graph->data;
+    ETSTREAM_TRY(out.open_constants());
+    ETSTREAM_TRY(out.open_aliases());
+    return out;
+  });
+}
+
+const PackageMember* NativePackageFile::find(std::string_view name) const noexcept {
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const PackageMember& member) { return member.name == name; });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+Result<void> NativePackageFile::open_constants() {
+  const PackageMember* const member = find(package::kConstants);
+  if (member == nullptr) return {};
+  auto opened = open_safetensors(member->data);
+  if (!opened) return in_member(member->name, opened.error());
+  constants_ = std::move(opened->tensors);
+  has_metadata_ = opened->has_metadata;
+  return {};
+}
+
+Result<void> NativePackageFile::open_aliases() {
+  const PackageMember* const member = find(package::kAliases);
+  if (member == nullptr) return {};
+  const auto read = read_aliases(member->data);
+  if (!read) return in_member(member->name, read.error());
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < constants_.size(); ++i) by_name.emplace(constants_[i].name, i);
+  for (const auto& [key, owner] : *read) {
+    const auto found = by_name.find(owner);
+    if (found == by_name.end()) {
+      return make_error(ErrorCode::kCorrupt, "{}: {}: alias {} stands for {}, which is no constant",
+                        file_.name(), member->name, quote(key), quote(owner));
+    }
+    if (key == "__metadata__" || by_name.contains(key)) {
+      return make_error(ErrorCode::kCorrupt, "{}: {}: {} is an alias, and {}", file_.name(), member->name,
+                        quote(key),
+                        key == "__metadata__" ? "a name that safetensors reserves" : "a constant");
+    }
+    aliases_.push_back({key, found->second});
+  }
+  return {};
+}
+
+std::vector<CheckpointTensor> NativePackageFile::tensors() const {
+  std::vector<CheckpointTensor> out = constants_;
+  out.reserve(constants_.size() + aliases_.size());
+  for (const ConstantAlias& alias : aliases_) {
+    out.push_back(constants_[alias.constant]);
+    out.back().name = alias.key;
+  }
+  return out;
+}
+
+Result<void> NativePackageFile::verify_checksums(Findings& findings) const {
+  for (const PackageMember& member : members_) {
+    Crc32 checksum;
+    ETSTREAM_TRY(read_pieces(member.data, [&](std::span<const std::byte> bytes) { checksum.update(bytes); }));
+    if (checksum.value() == member.crc32) continue;
+    add_error(findings, unexpected(ErrorCode::kCorrupt, {file_.name(), member.offset},
+                                   "member {} with the checksum {:08x}, found {:08x}", quote(member.name),
+                                   member.crc32, checksum.value())
+                            .message);
+  }
+  return {};
+}
+
+Result<void> NativePackageFile::verify_graph(Findings& findings) const {
+  const auto graph = read_native_graph(graph_, text("{}: {}", file_.name(), package::kGraph));
+  if (!graph) {
+    if (graph.error().code != ErrorCode::kCorrupt) return graph.error();
+    add_error(findings, graph.error().message);
+    return {};
+  }
+  std::map<std::string_view, std::size_t> names;  // and how many have the bytes of each
+  std::vector<std::size_t> shared(constants_.size());
+  for (std::size_t i = 0; i < constants_.size(); ++i) names.emplace(constants_[i].name, i);
+  for (const ConstantAlias& alias : aliases_) {
+    names.emplace(alias.key, alias.constant);
+    ++shared[alias.constant];
+  }
+  for (const std::string& key : graph->data_keys) {
+    const auto found = names.find(key);
+    if (found == names.end()) {
+      add_error(findings,
+                text("{}: the graph asks for constant {}, which is not there", file_.name(), quote(key)));
+    } else if (graph->mutable_keys.contains(key) && shared[found->second] != 0) {
+      add_error(findings, text("{}: the graph changes constant {}, whose bytes are those of others too",
+                               file_.name(), quote(key)));
+    }
+  }
+  for (const auto& [name, constant] : names) {
+    if (graph->data_keys.contains(std::string(name))) continue;
+    add_warning(findings, text("{}: the graph does not ask for constant {}", file_.name(), quote(name)));
+  }
+  return {};
+}
+
+void NativePackageFile::verify_types(Findings& findings) const {
+  for (const CheckpointTensor& constant : constants_) {
+    if (constant.layout && package::takes(constant.layout->scalar_type)) continue;
+    add_error(findings, text("{}: constant {} is of type {}, which ExecuTorch's runtime does not take",
+                             file_.name(), quote(constant.name), printable(constant.type)));
+  }
+  if (has_metadata_) {
+    add_warning(findings, text("{}: {} has __metadata__, which ExecuTorch's runtime does not take",
+                               file_.name(), package::kConstants));
+  }
+}
+
+Result<void> NativePackageFile::verify(Findings& findings) const {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(verify_checksums(findings));
+    ETSTREAM_TRY(verify_graph(findings));
+    verify_types(findings);
+    if (graph_.size() > kLargestGraph) {
+      add_warning(findings, text("{}: {} has {}, ExecuTorch's runtime takes up to {}", file_.name(),
+                                 package::kGraph, counted(graph_.size(), "byte"), kLargestGraph));
+    }
+    const PackageMember* const aliases = find(package::kAliases);
+    if (aliases != nullptr && aliases->data.size() > kLargestText) {
+      add_warning(findings, text("{}: {} has {}, ExecuTorch's runtime takes up to {}", file_.name(),
+                                 package::kAliases, counted(aliases->data.size(), "byte"), kLargestText));
+    }
+    if (aliases != nullptr && find(package::kConstants) == nullptr) {
+      add_error(findings, text("{}: there are aliases, and no constants", file_.name()));
+    }
+    return {};
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is in a .ptn (exir/_serialize/_ptn.py of ExecuTorch 1.5.1).
+#pragma once
+
+#include <string_view>
+
+#include "etstream/scalar_type.h"
+
+namespace etstream::package {
+
+inline constexpr std::string_view kGraph = "program.ptg";
+inline constexpr std::string_view kConstants = "program.safetensors";
+inline constexpr std::string_view kAliases = "aliases.json";
+
+/// Whether constants may be of it: no reader takes floats of 8 bits, though safetensors has them.
+[[nodiscard]] inline bool takes(ScalarType type) noexcept {
+  return !(is_floating_point(type) && item_size(type) == 1);
+}
+
+}  // namespace etstream::package

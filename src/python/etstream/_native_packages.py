@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packages of ExecuTorch's native backend (.ptn): a graph and its constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from etstream import _core
+from etstream._errors import InvalidArgumentError
+from etstream._progress import Progress
+from etstream._weights import checkpoint_of
+
+
+def plan_native_package(
+    graph: Any,
+    constants: Any = (),
+    *,
+    mutable_keys: Iterable[str] = (),
+    align: int = 1,
+    modified: Sequence[int] | None = None,
+) -> _core.FilePlan:
+    """The plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
+
+    Args:
+        graph: a source with the graph, a flatbuffer with the identifier NPTG.
+        constants: at least those that the graph asks for: a mapping of names to tensors (torch's on the CPU,
+            NumPy's or etstream's, in place where they are contiguous), a Checkpoint, or a path that Checkpoint takes.
+        mutable_keys: names of constants that are state, beside those that the graph changes.
+        align: of members, and of constants whose size is a multiple of it, in bytes, a power of two up to 2**15.
+        modified: year, month, day, hour, minute and second that the graph is stamped with; by default those of
+            SOURCE_DATE_EPOCH, or the local time, as ExecuTorch has them.
+
+    Reads all bytes of the constants: their checksum stands before them.
+
+    Raises:
+        InvalidArgumentError: a graph that is none, constants that it asks for and that are not there, state that
+            shares memory with another constant.
+        UnsupportedError: a type that packages have none of.
+    """
+    keys = list(mutable_keys)
+    if not isinstance(constants, (Mapping, _core.Checkpoint)) and not constants:
+        constants = {}
+    if isinstance(constants, Mapping):
+        _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
+    return _core.plan_native_package(
+        graph, checkpoint_of(constants), keys, align, None if modified is None else list(modified)[:6]
+    )
+
+
+def write_native_package(
+    graph: Any,
+    constants: Any,
+    output: Any,
+    *,
+    mutable_keys: Iterable[str] = (),
+    align: int = 1,
+    modified: Sequence[int] | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.FilePlan:
+    """Writes a package: plans it as plan_native_package() does, and writes it as FilePlan.write() does.
+
+    Returns the plan, whose size is that of the file. NativePackageFile reads it.
+    """
+    with _core.Inputs(constants):
+        plan = plan_native_package(graph, constants, mutable_keys=mutable_keys, align=align, modified=modified)
+        plan.write(output, sync=sync, progress=progress)
+    return plan
+
+
+def _check_apart(constants: Mapping[str, Any], mutable: set[str]) -> None:
+    """Refuses state whose tensor shares a storage with another, as write_ptn does; copies made later would tear them
+    apart."""
+    by_storage: dict[tuple[str, int], list[str]] = {}
+    for key, value in constants.items():
+        storage = getattr(value, "untyped_storage", None)
+        if storage is not None and value.numel() != 0:
+            by_storage.setdefault((str(value.device), storage().data_ptr()), []).append(key)
+    for keys in by_storage.values():
+        if len(keys) > 1 and mutable.intersection(keys):
+            raise InvalidArgumentError(
+                f"constants {', '.join(map(repr, sorted(keys)))} share memory, and one of them is changed: a package "
+                "can't say that they are one state; use one name for all"
+            )

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "zip/zip_writer.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/try.h"
+#include "layout/append.h"
+#include "zip/zip_records.h"
+
+namespace etstream {
+namespace {
+
+/// From where on zipfile gives numbers 64 bits: what is signed in other writers.
+constexpr std::uint64_t kMostIn32Bits = 0x7fffffff;
+constexpr std::uint32_t kIn64Bits = 0xffffffff;
+constexpr std::uint16_t kMostMembersIn16Bits = 0xffff;
+constexpr std::uint16_t kVersion = 20;
+constexpr std::uint16_t kVersion64 = 45;
+constexpr std::uint16_t kUnix = 3;
+constexpr std::uint32_t kOwnersAttributes = 0600U << 16;
+constexpr std::uint64_t kFieldHeader = 4;
+
+/// Bytes of a record that grow by little-endian numbers.
+class Record {
+ public:
+  template <class Integer>
+  Record& put(Integer number) {
+    const auto bytes = std::as_bytes(std::span(&number, 1));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+  Record& put_bytes(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+  Record& put_zeros(std::uint64_t n) {
+    bytes_.resize(bytes_.size() + static_cast<std::size_t>(n));
+    return *this;
+  }
+  [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] std::span<const std::byte> view() const noexcept { return bytes_; }
+  [[nodiscard]] std::vector<std::byte> take() && { return std::move(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+std::uint32_t low(std::uint64_t number, bool is_in_64_bits) {
+  return is_in_64_bits ? kIn64Bits : static_cast<std::uint32_t>(number);
+}
+
+bool needs_zip64(const ZipMember& member, bool whole) {
+  // zipfile leaves room for data that compression makes larger: 5 %.
+  const auto with_room = static_cast<double>(member.size) * 1.05;
+  return member.size > kMostIn32Bits || (whole && with_room > static_cast<double>(kMostIn32Bits));
+}
+
+/// A field that brings what follows it, from `position` on, to a multiple of `alignment`.
+void put_alignment(Record& extra, std::uint64_t position, std::uint32_t alignment) {
+  std::uint64_t missing = padding_to(position, alignment);
+  if (missing == 0) return;
+  constexpr std::uint64_t kLeast = kFieldHeader + sizeof(std::uint16_t);
+  while (missing < kLeast) missing += alignment;
+  extra.put(zip::kAlignmentField)
+      .put(static_cast<std::uint16_t>(missing - kFieldHeader))
+      .put(static_cast<std::uint16_t>(alignment))
+      .put_zeros(missing - kLeast);
+}
+
+}  // namespace
+
+Result<void> ZipWriter::append_record(std::vector<std::byte> bytes, const char* label) {
+  metadata_size_ += bytes.size();
+  return append(plan_, 1, label, ByteSource::owned(std::move(bytes)));
+}
+
+Result<void> ZipWriter::begin(ZipMember member, bool whole) {
+  const bool zip64 = needs_zip64(member, whole);
+  const std::uint16_t version = zip64 ? kVersion64 : kVersion;
+  Record extra;
+  if (zip64) {
+    extra.put(zip::kZip64Field).put(std::uint16_t{16}).put(member.size).put(member.size);
+  }
+  member.header = plan_.size;
+  put_alignment(extra, plan_.size + zip::kLocalSize + member.name.size() + extra.size(), alignment_);
+  Record header;
+  header.put(zip::kLocalSignature).put(version).put(std::uint16_t{0}).put(zip::kStored);
+  header.put(member.time).put(member.day).put(member.crc32);
+  header.put(low(member.size, zip64)).put(low(member.size, zip64));
+  header.put(static_cast<std::uint16_t>(member.name.size())).put(static_cast<std::uint16_t>(extra.size()));
+  header.put_bytes(std::as_bytes(std::span(member.name))).put_bytes(extra.view());
+  ETSTREAM_TRY(append_record(std::move(header).take(), "zip header"));
+  member.offset = plan_.size;
+  members_.push_back({std::move(member), version});
+  return {};
+}
+
+Result<void> ZipWriter::finish() {
+  const std::uint64_t begin = plan_.size;
+  Record directory;
+  for (const auto& [member, local_version] : members_) {
+    const bool large = member.size > kMostIn32Bits;
+    const bool far = member.header > kMostIn32Bits;
+    Record extra;
+    if (large) extra.put(member.size).put(member.size);
+    if (far) extra.put(member.header);
+    const std::uint16_t version = std::max(local_version, large || far ? kVersion64 : kVersion);
+    directory.put(zip::kCentralSignature).put(static_cast<std::uint8_t>(version));
+    directory.put(static_cast<std::uint8_t>(kUnix)).put(version).put(std::uint16_t{0}).put(zip::kStored);
+    directory.put(member.time).put(member.day).put(member.crc32);
+    directory.put(low(member.size, large)).put(low(member.size, large));
+    const std::uint64_t extra_size = extra.size() == 0 ? 0 : kFieldHeader + extra.size();
+    directory.put(static_cast<std::uint16_t>(member.name.size())).put(static_cast<std::uint16_t>(extra_size));
+    directory.put_zeros(6).put(kOwnersAttributes).put(low(member.header, far));
+    directory.put_bytes(std::as_bytes(std::span(member.name)));
+    if (extra_size != 0) {
+      directory.put(zip::kZip64Field).put(static_cast<std::uint16_t>(extra.size())).put_bytes(extra.view());
+    }
+  }
+  const std::uint64_t size = directory.size();
+  const std::uint64_t count = members_.size();
+  if (count > kMostMembersIn16Bits || begin > kMostIn32Bits || size > kMostIn32Bits) {
+    directory.put(zip::kEnd64Signature).put(zip::kEnd64Size - 12).put(kVersion64).put(kVersion64);
+    directory.put_zeros(8).put(count).put(count).put(size).put(begin);
+    directory.put(zip::kLocator64Signature).put_zeros(4).put(begin + size).put(std::uint32_t{1});
+  }
+  const auto short_count = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, kMostMembersIn16Bits));
+  directory.put(zip::kEndSignature).put_zeros(4).put(short_count).put(short_count);
+  directory.put(static_cast<std::uint32_t>(std::min<std::uint64_t>(size, kIn64Bits)));
+  directory.put(static_cast<std::uint32_t>(std::min<std::uint64_t>(begin, kIn64Bits))).put_zeros(2);
+  return append_record(std::move(directory).take(), "zip directory");
+}
+
+}  // namespace etstream

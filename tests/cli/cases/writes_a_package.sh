@@ -1,0 +1,31 @@
+# ptn writes a graph and its constants as one package, byte for byte as ExecuTorch does; the others read it.
+export SOURCE_DATE_EPOCH=315532800
+cp "$GOLDEN"/native_package/{program.ptg,constants.safetensors,expected.ptn} .
+try etstream ptn program.ptg --constants constants.safetensors -o model.ptn && cmp model.ptn expected.ptn && echo "as ExecuTorch writes it"
+try etstream verify model.ptn
+try etstream inspect model.ptn
+try etstream inspect --duplicates model.ptn
+try etstream extract model.ptn --program out.ptg && cmp out.ptg program.ptg && echo "the same graph"
+etstream extract model.ptn --tensor again -o - | od -An -f
+try etstream ptd model.ptn -o model.ptd
+# Where it can be mapped, from the package.
+try etstream ptn model.ptn --align 4096 -o aligned.ptn
+try etstream inspect aligned.ptn
+try etstream diff model.ptn aligned.ptn
+try etstream ptn aligned.ptn -o again.ptn && cmp again.ptn model.ptn && echo "as before"
+try etstream ptn program.ptg --constants constants.safetensors --mutable again -o apart.ptn
+try etstream diff model.ptn apart.ptn
+try etstream ptn program.ptg --constants constants.safetensors --dry-run
+# Damage, and what does not work, and leaves nothing.
+printf 'x' | dd of=apart.ptn bs=1 seek=1000 conv=notrunc status=none
+try etstream verify apart.ptn
+try etstream ptn program.ptg -o other
+try etstream ptn program.ptg --constants constants.safetensors --only 's*' -o other
+try etstream ptn program.ptg --constants constants.safetensors --mutable missing -o other
+try etstream ptn program.ptg --constants constants.safetensors --align 3 -o other
+try etstream ptn model.pte --constants constants.safetensors -o other
+try etstream ptn model.ptn -o model.ptn
+try etstream ptn program.ptg --constants constants.safetensors
+try etstream extract model.ptn --segment 0 -o other
+SOURCE_DATE_EPOCH=soon try etstream ptn model.ptn -o other
+ls -A | grep -v npy

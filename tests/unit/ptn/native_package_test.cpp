@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/native_package.h"
+
+#include <doctest/doctest.h>
+#include <flatbuffers/flatbuffers.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "etstream/dim_order.h"
+#include "etstream/native_package_file.h"
+#include "etstream/verify.h"
+#include "native_graph_generated.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream::native_package_test {
+namespace {
+
+CheckpointTensor constant(std::string name, const std::string& bytes, ScalarType type = ScalarType::kUInt8) {
+  const auto count = static_cast<std::int32_t>(bytes.size() / item_size(type));
+  return {std::move(name), "", TensorLayout{type, {count}, {0}}, source_of(bytes)};
+}
+
+/// A graph that asks for these keys; it changes those that begin with '!'.
+ByteSource graph_of(const std::vector<std::string>& keys) {
+  native_graph::ProgramT program;
+  auto method = std::make_unique<native_graph::MethodT>();
+  method->name = "forward";
+  method->graph = std::make_unique<native_graph::GraphT>();
+  for (const std::string& key : keys) {
+    auto reference = std::make_unique<native_graph::NamedTensorRefT>();
+    reference->name = key;
+    reference->data_key = key;
+    reference->meta = std::make_unique<native_graph::TensorMetaT>();
+    reference->mutated = key.starts_with("!");
+    method->constants.push_back(std::move(reference));
+  }
+  program.methods.push_back(std::move(method));
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(native_graph::Program::Pack(builder, &program), native_graph::ProgramIdentifier());
+  return ByteSource::owned(
+      {reinterpret_cast<const std::byte*>(builder.GetBufferPointer()),
+       reinterpret_cast<const std::byte*>(builder.GetBufferPointer()) + builder.GetSize()});
+}
+
+NativePackage four_constants() {
+  NativePackage out;
+  out.graph = graph_of({"b", "a", "!state", "same"});
+  out.constants = {constant("b", "12345678", ScalarType::kFloat32), constant("a", "123"),
+                   constant("!state", "123"), constant("same", "123")};
+  return out;
+}
+
+std::string bytes_of_package(const NativePackage& package) {
+  const auto planned = plan(package);
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  return text_of(source_of(*planned).value());
+}
+
+NativePackageFile opened(const std::string& bytes) {
+  auto file = NativePackageFile::open(source_of(bytes));
+  REQUIRE_MESSAGE(file, file.error().message);
+  return std::move(file).value();
+}
+
+Findings findings_of(const std::string& bytes) {
+  const auto findings = verify(source_of(bytes));
+  REQUIRE_MESSAGE(findings, findings.error().message);
+  return *findings;
+}
+
+TEST_CASE("constants are stored by name, equal ones once, and state by itself") {
+  const NativePackageFile file = opened(bytes_of_package(four_constants()));
+  REQUIRE(file.members().size() == 3);
+  CHECK(file.members()[0].name == "program.ptg");
+  CHECK(text_of(file.graph()) == text_of(four_constants().graph));
+  REQUIRE(file.constants().size() == 3);
+  CHECK(file.constants()[0].name == "!state");
+  CHECK(file.constants()[1].name == "a");
+  CHECK(file.constants()[2].name == "b");
+  CHECK(text_of(file.constants()[2].data) == "12345678");
+  REQUIRE(file.aliases().size() == 1);
+  CHECK(file.aliases()[0].key == "same");
+  CHECK(file.aliases()[0].constant == 1);
+  CHECK(text_of(file.members()[2].data) == "{\n  \"same\": \"a\"\n}");
+  REQUIRE(file.tensors().size() == 4);
+  CHECK(text_of(file.tensors()[3].data) == "123");
+  CHECK(findings_of(bytes_of_package(four_constants())).errors.empty());
+  CHECK(findings_of(bytes_of_package(four_constants())).warnings.empty());
+}
+
+TEST_CASE("what is said to be state is not shared either") {
+  NativePackage package = four_constants();
+  package.mutable_keys = {"same"};
+  CHECK(opened(bytes_of_package(package)).aliases().empty());
+}
+
+TEST_CASE("constants of equal bytes and another type or shape are stored each") {
+  NativePackage package = four_constants();
+  package.constants[0] = constant("b", "1234");
+  package.constants[0].layout = TensorLayout{ScalarType::kUInt8, {2, 2}, {0, 1}};
+  package.constants[1] = constant("a", "1234", ScalarType::kInt8);
+  package.constants[3] = constant("same", "1234");
+  CHECK(opened(bytes_of_package(package)).aliases().empty());
+}
+
+TEST_CASE("names are spelled as Python spells them") {
+  NativePackage package;
+  package.graph = graph_of({});
+  const std::string name = "\"\\\n\x01\x7f\u00e9\u20ac\U0001d11e";
+  package.constants = {constant(name, "1")};
+  const NativePackageFile file = opened(bytes_of_package(package));
+  CHECK(text_of(file.members()[1].data).substr(8) ==
+        "{\"\\\"\\\\\\n\\u0001\\u007f\\u00e9\\u20ac\\ud834\\udd1e\":{\"dtype\":\"U8\",\"shape\":[1],"
+        "\"data_offsets\":[0,1]}}  1");
+  CHECK(file.constants()[0].name == name);
+}
+
+TEST_CASE("what is aligned begins where it can be mapped") {
+  NativePackage package = four_constants();
+  package.alignment = 4096;
+  for (const char* name : {"x", "y"}) package.constants.push_back(constant(name, patterned(8192) + name[0]));
+  for (const char* name : {"p", "q"}) package.constants.push_back(constant(name, std::string(4096, name[0])));
+  const NativePackageFile file = opened(bytes_of_package(package));
+  for (const PackageMember& member : file.members()) CHECK(member.offset % 4096 == 0);
+  REQUIRE(file.constants().size() == 7);
+  CHECK(file.constants()[0].name == "p");
+  CHECK(file.constants()[1].name == "q");
+  CHECK(file.constants()[2].name == "b");
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(*file.constants()[i].data.offset_in(file.file()) % 4096 == 0);
+  }
+  CHECK(*file.constants()[2].data.offset_in(file.file()) % 8 == 0);
+  CHECK(findings_of(bytes_of_package(package)).errors.empty());
+}
+
+TEST_CASE("what no reader would take is refused") {
+  const auto refused = [](auto change) {
+    NativePackage package = four_constants();
+    change(package);
+    return error_of(plan(package));
+  };
+  CHECK(refused([](auto& p) { p.graph = source_of("no graph at all"); }) == containing("kInvalidArgument: "));
+  CHECK(refused([](auto& p) { p.constants.pop_back(); }) ==
+        containing("the graph asks for 1 constant that is not given: 'same'"));
+  CHECK(refused([](auto& p) { p.constants.clear(); }) ==
+        containing("the graph asks for 4 constants that are not given: '!state', 'a', 'b' and 1 more"));
+  CHECK(refused([](auto& p) { p.mutable_keys = {"c"}; }) ==
+        "kInvalidArgument: there is no constant for mutable keys: 'c'");
+  CHECK(refused([](auto& p) { p.constants.push_back(constant("a", "x")); }) ==
+        "kInvalidArgument: constant 'a' comes twice");
+  CHECK(refused([](auto& p) { p.constants.push_back(constant("__metadata__", "x")); }) ==
+        containing("which safetensors reserves"));
+  CHECK(refused([](auto& p) { p.constants.push_back(constant("\xff", "x")); }) == containing("is not UTF-8"));
+  CHECK(refused([](auto& p) { p.constants[1] = constant("a", "1", ScalarType::kFloat8E5M2); }) ==
+        containing("kUnsupported: memory: constant 'a' is of type float8_e5m2, which packages have none of"));
+  CHECK(refused([](auto& p) { p.constants[0].layout.reset(); }) == containing("kUnsupported: "));
+  CHECK(refused([](auto& p) { p.alignment = 3; }) == containing("alignment 3: expected a power of two"));
+  CHECK(refused([](auto& p) { p.alignment = 65536; }) == containing("from 1 to 32768"));
+  CHECK(refused([](auto& p) { p.modified.year = 1979; }) == containing("expected one from 1980 to 2107"));
+}
+
+TEST_CASE("state that has bytes in common with another constant is refused") {
+  const ByteSource shared = source_of("12345678");
+  const auto with = [&](const char* name, std::uint64_t offset, const char* other, std::uint64_t at) {
+    NativePackage package = four_constants();
+    for (CheckpointTensor& tensor : package.constants) {
+      if (tensor.name == name) tensor.data = shared.slice(offset, 3).value();
+      if (tensor.name == other) tensor.data = shared.slice(at, 3).value();
+    }
+    return error_of(plan(package));
+  };
+  const char* const kCommon = "constants '!state' and 'a' have bytes in common";
+  CHECK(with("!state", 0, "a", 0) == containing(kCommon));
+  CHECK(with("!state", 0, "a", 2) == containing(kCommon));
+  CHECK(with("!state", 2, "a", 0) == containing(kCommon));
+  CHECK(with("!state", 3, "a", 0) == "no error");
+  CHECK(with("same", 1, "a", 0) == "no error");
+}
+
+TEST_CASE("damaged members are errors, and what a runtime does not take is said") {
+  const std::string good = bytes_of_package(four_constants());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    REQUIRE(from.size() == to.size());
+    std::string out = good;
+    const auto at = out.find(from);
+    REQUIRE(at != std::string::npos);
+    return out.replace(at, to.size(), to);
+  };
+  const auto error = [](const std::string& bytes) {
+    return error_of(NativePackageFile::open(source_of(bytes)));
+  };
+  CHECK(error(changed("\"U8\"", "\"F8\"")) == "no error");
+  CHECK(error(changed("{\"!state", "[\"!state")) == containing("kCorrupt: program.safetensors: "));
+  CHECK(error(changed("\"same\": \"a\"", "\"same\": \"c\"")) ==
+        containing("aliases.json: alias 'same' stands for 'c', which is no constant"));
+  CHECK(error(changed("\"same\": \"a\"", "\"b\": \"a\"   ")) ==
+        containing("aliases.json: 'b' is an alias, and a constant"));
+  CHECK(error(changed("\"same\": \"a\"", "\"same\": 12 ")) == containing("expected the name of a constant"));
+  std::string no_graph = good;
+  for (auto at = no_graph.find("program.ptg"); at != std::string::npos; at = no_graph.find("program.ptg")) {
+    no_graph.replace(at, 11, "Program.ptg");
+  }
+  CHECK(error(no_graph) == containing("expected a member program.ptg, as a package (.ptn) has it, found none "
+                                      "among 3 members"));
+  const auto first_error = [](const std::string& bytes) { return exactly(findings_of(bytes).errors.at(0)); };
+  CHECK(first_error(changed("12345678", "12345679")) ==
+        containing("expected member 'program.safetensors' with the checksum "));
+  CHECK(first_error(changed("NPTG", "NPTX")) == containing("expected member 'program.ptg'"));
+}
+
+TEST_CASE("constants that nobody asks for, and metadata, are warned of") {
+  NativePackage package = four_constants();
+  package.constants.push_back(constant("more", "x"));
+  const Findings findings = findings_of(bytes_of_package(package));
+  CHECK(findings.ok());
+  REQUIRE(findings.warnings.size() == 1);
+  CHECK(exactly(findings.warnings[0]) == "memory: the graph does not ask for constant 'more'");
+}
+
+}  // namespace
+}  // namespace etstream::native_package_test
