@@ -45,10 +45,11 @@ using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
 /// Opens the file at `path`, told by its content: safetensors; the index of a sharded one
 /// (model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow where it is
 /// the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and named data are the
-/// tensors; tensor data (.ptd). No tensor's bytes are read, but those of a program's constants that have no
-/// name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another kind of file; kCorrupt,
-/// naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1. `open_file` gives each
-/// file for its path, so that callers can see what is read.
+/// tensors; tensor data (.ptd), with the other shards where it is the first of several
+/// (NAME-00001-of-00003.ptd); a package (.ptn). No tensor's bytes are read, but those of a program's
+/// constants that have no name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another
+/// kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1.
+/// `open_file` gives each file for its path, so that callers can see what is read.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(
     const std::string& path, const OpenFile& open_file = &ByteSource::file);
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "etstream/bundled_program_file.h"
@@ -42,6 +43,7 @@ struct FileInspection {
   std::vector<MethodInfo> methods;        // of the program
   std::optional<ProgramSummary> program;  // offsets in it are from the program's start
   std::vector<NamedTensorData> named_data;
+  std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, and values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;        // from the file, to find out all but duplicates
   std::vector<Duplicates> duplicates;  // as find_duplicates() has them, where they are asked for

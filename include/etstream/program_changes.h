@@ -48,15 +48,21 @@ struct ProgramChanges {
   std::vector<std::string> drop_methods = {};
   /// Leaves out where instructions come from in the model's source.
   bool drop_stack_traces = false;
-  /// Moves all constants and named data into a tensor data file, which the program then can't be loaded
-  /// without. ExecuTorch loads it by `Module(program, weights)`.
+  /// Moves all constants and named data but metadata into a tensor data file, which the program then can't be
+  /// loaded without. ExecuTorch loads it by `Module(program, weights)`.
   std::optional<ConstantsOut> constants_out = std::nullopt;
   /// Moves external tensors, and named data, in from these files, which only have to outlive the call. What
   /// none of them has stays external.
   std::vector<const TensorDataFile*> constants_in = {};
 
+  /// What the program is to say of its model: values by their keys, which come without "metadata."; see
+  /// program_metadata.h. It takes the place of what is there under these keys, and stays in the program where
+  /// constants are moved out.
+  std::map<std::string, ByteSource> metadata = {};
+
   [[nodiscard]] bool empty() const noexcept {
-    return drop_methods.empty() && !drop_stack_traces && !constants_out && constants_in.empty();
+    return drop_methods.empty() && !drop_stack_traces && !constants_out && constants_in.empty() &&
+           metadata.empty();
   }
 };
 

@@ -4,17 +4,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/bundle_options.h"
 #include "cli/commands.h"
+#include "cli/metadata_options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/writer_options.h"
 #include "etstream/bundled_program.h"
 #include "etstream/case_files.h"
+#include "etstream/program_changes.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -26,6 +29,7 @@ struct BundleArguments : BundleOptions {
   std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
   bool unchecked = false;
   WriterOptions writer;
+  std::vector<std::string> metadata;
 };
 
 std::size_t count_cases(const BundledProgram& bundle) {
@@ -56,9 +60,22 @@ Result<void> check_command(const BundleArguments& arguments, const BundledProgra
                     counted(findings.errors.size(), "error"));
 }
 
+/// The program's bytes, with the metadata that it is to have.
+Result<ByteSource> read_program(const BundleArguments& arguments) {
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(arguments.model));
+  if (arguments.metadata.empty()) return file;
+  ETSTREAM_ASSIGN(auto metadata, read_metadata_options(arguments.metadata));
+  ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(std::move(file)));
+  Findings findings;
+  ETSTREAM_TRY(program.verify(findings));
+  ETSTREAM_TRY(require_sound(arguments.model, findings));
+  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(program, ProgramChanges{.metadata = std::move(metadata)}));
+  return source_of(planned.program);
+}
+
 Result<void> bundle_command(const BundleArguments& arguments) {
   BundledProgram bundle;
-  ETSTREAM_ASSIGN(bundle.program, ByteSource::file(arguments.model));
+  ETSTREAM_ASSIGN(bundle.program, read_program(arguments));
   ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
   if (!arguments.unchecked) ETSTREAM_TRY(check_command(arguments, bundle));
   ETSTREAM_ASSIGN(const FilePlan plan, plan(bundle, {.format = arguments.bundle_format(),
@@ -94,6 +111,7 @@ void add_bundle_command(CLI::App& app, Run& run) {
   add_hash_flag(*command, *arguments);
   command->add_flag("--unchecked", arguments->unchecked,
                     "Also bundle what ExecuTorch's reader can't be trusted with");
+  add_metadata_option(*command, arguments->metadata);
   add_as_of(*command, arguments->writer.as_of);
   add_flatbuffers(*command, arguments->writer.vtables);
   add_output_flags(*command, *arguments);

@@ -61,17 +61,24 @@ void print_table(const FilePlan& plan) {
 
 }  // namespace
 
-void print_plan(const FilePlan& plan, bool as_json, const FilePlan* tensor_data) {
+void print_plan(const FilePlan& plan, bool as_json, const std::vector<const FilePlan*>& tensor_data) {
   if (as_json) {
     nlohmann::ordered_json report = plan_to_json(plan);
-    if (tensor_data) report["tensor_data"] = plan_to_json(*tensor_data);
+    for (const FilePlan* const one : tensor_data) {
+      if (tensor_data.size() == 1) {
+        report["tensor_data"] = plan_to_json(*one);
+      } else {
+        report["tensor_data"].push_back(plan_to_json(*one));
+      }
+    }
     print_json(report);
     return;
   }
   print_table(plan);
-  if (!tensor_data) return;
-  say("\nthe tensor data:\n");
-  print_table(*tensor_data);
+  for (const FilePlan* const one : tensor_data) {
+    say("\nthe tensor data:\n");
+    print_table(*one);
+  }
 }
 
 }  // namespace etstream::cli

@@ -16,6 +16,7 @@
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "cli/rename_options.h"
+#include "cli/tensor_data_output.h"
 #include "cli/writer_options.h"
 #include "etstream/checkpoint.h"
 #include "etstream/safetensors.h"
@@ -35,6 +36,7 @@ struct PtdArguments : OutputOptions {
   bool no_dedup = false;
   std::optional<ExecutorchRelease> as_of;
   TensorDataOptions options;
+  std::optional<std::uint64_t> split_max_size;
 };
 
 /// From TYPE and GLOB=TYPE.
@@ -74,8 +76,27 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
   return plan(data);
 }
 
+/// As several files, which all appear or none does.
+Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) {
+  const std::size_t tensors = checkpoint.tensors.size();
+  ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
+  ETSTREAM_ASSIGN(const TensorDataOutput shards,
+                  plan_tensor_data_output(data, arguments.output, arguments.split_max_size));
+  if (!arguments.dry_run) ETSTREAM_TRY(write_outputs(shards.outputs(), !arguments.no_sync));
+  if (arguments.json) {
+    print_json({{"output", arguments.output},
+                {"size", shards.size()},
+                {"tensors", tensors},
+                {"shards", shards_to_json(shards)}});
+  } else {
+    print_shards(shards);
+  }
+  return {};
+}
+
 Result<void> ptd_command(const PtdArguments& arguments) {
   ETSTREAM_ASSIGN(Checkpoint checkpoint, read_inputs(arguments));
+  if (arguments.split_max_size) return write_shards(std::move(checkpoint), arguments);
   const std::size_t tensors = checkpoint.tensors.size();
   ETSTREAM_ASSIGN(const FilePlan plan, plan_weights(std::move(checkpoint), arguments));
   if (arguments.dry_run) {
@@ -132,12 +153,19 @@ void add_ptd_command(CLI::App& app, Run& run) {
           ->add_option("--segment-alignment", arguments->options.segment_alignment,
                        "Have tensors begin at multiples of N bytes, a power of two; 128 by default")
           ->type_name(kNumber);
+  auto most = std::make_shared<std::uint64_t>();
+  auto* split = add_split_option(*command, *most);
   add_as_of(*command, arguments->as_of);
   add_output_flags(*command, *arguments);
-  command->callback([arguments, command, alignment, &run] {
+  command->callback([arguments, command, alignment, split, most, &run] {
     check_output(*command, *arguments);
     if (arguments->as_of && alignment->empty()) {
       arguments->options.segment_alignment = default_segment_alignment(*arguments->as_of);
+    }
+    if (!split->empty()) {
+      if (arguments->format != kWeightFormats.front())
+        throw CLI::ExcludesError("--split-max-size", "--to safetensors");
+      arguments->split_max_size = *most;
     }
     arguments->options.share_equal = !arguments->no_dedup;
     run = [arguments] { return ptd_command(*arguments); };

@@ -9,17 +9,21 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/metadata_options.h"
 #include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
+#include "cli/tensor_data_output.h"
 #include "cli/writer_options.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
+#include "etstream/tensor_data_shards.h"
 #include "jobs/program_input.h"
 #include "report/json_report.h"
 
@@ -36,6 +40,9 @@ struct PteArguments : OutputOptions {
   std::string delegates;
   std::string constants_to;
   std::string keys;
+  std::uint64_t split_max_size = 0;
+  bool is_split = false;
+  std::vector<std::string> metadata;
   std::vector<std::string> constants_from;
   std::string schema;
   std::string segments_from;
@@ -47,7 +54,7 @@ struct PteArguments : OutputOptions {
 Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& paths,
                                                 ProgramChanges& changes) {
   std::deque<TensorDataFile> files;
-  for (const std::string& path : paths) {
+  for (const std::string& path : with_all_shards(paths)) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
     ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(file));
     Findings findings;
@@ -60,22 +67,26 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& 
 
 /// Or shows the plan. Weights first: a program that needs them is not there before they are.
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
-  FilePlan weights;
-  std::vector<Output> outputs;
+  TensorDataOutput weights;
   if (planned.tensor_data) {
-    ETSTREAM_ASSIGN(weights, plan(*planned.tensor_data));
-    outputs.push_back({&weights, arguments.constants_to});
+    const auto most = arguments.is_split ? std::optional(arguments.split_max_size) : std::nullopt;
+    ETSTREAM_ASSIGN(weights, plan_tensor_data_output(*planned.tensor_data, arguments.constants_to, most));
   }
+  std::vector<Output> outputs = weights.outputs();
   if (arguments.dry_run) {
-    print_plan(planned.program, arguments.json, planned.tensor_data ? &weights : nullptr);
+    std::vector<const FilePlan*> plans;
+    for (const Output& output : outputs) plans.push_back(output.plan);
+    print_plan(planned.program, arguments.json, plans);
     return {};
   }
   outputs.push_back({&planned.program, arguments.output});
   ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync));
   if (arguments.json) {
     nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
-    if (planned.tensor_data)
-      report["tensor_data"] = {{"output", arguments.constants_to}, {"size", weights.size}};
+    if (planned.tensor_data) {
+      report["tensor_data"] = {{"output", arguments.constants_to}, {"size", weights.size()}};
+      if (weights.is_split) report["tensor_data"]["shards"] = shards_to_json(weights);
+    }
     print_json(report);
     return {};
   }
@@ -114,6 +125,7 @@ Result<void> pte_command(PteArguments& arguments) {
       ETSTREAM_ASSIGN(arguments.changes.constants_out->keys, read_constant_keys(keys));
     }
   }
+  ETSTREAM_ASSIGN(arguments.changes.metadata, read_metadata_options(arguments.metadata));
   ETSTREAM_ASSIGN(const ProgramPlan planned, plan(std::move(opened), arguments.changes));
   return write_plan(planned, arguments);
 }
@@ -136,13 +148,16 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
                   "Have constants go by these keys there: a JSON object, by their SHA-256 or their number")
       ->type_name("KEYS.json")
       ->needs(to);
+  add_split_option(command, arguments.split_max_size)->needs(to);
   command
       .add_option("--constants-from", arguments.constants_from,
-                  "Move constants and named data in from a tensor data file")
+                  "Move constants and named data in from a tensor data file, and from the other "
+                  "shards where it is the first of several")
       ->type_name("WEIGHTS.ptd")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->excludes(to);
+  add_metadata_option(command, arguments.metadata);
 }
 
 }  // namespace
@@ -193,6 +208,7 @@ void add_pte_command(CLI::App& app, Run& run) {
   command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
     check_output(*command, *arguments);
     ProgramPlanOptions& options = arguments->options;
+    arguments->is_split = !command->get_option("--split-max-size")->empty();
     if (!segments->empty()) options.segment_alignment = arguments->segment_alignment;
     if (!constants->empty()) options.constant_tensor_alignment = arguments->constant_tensor_alignment;
     if (!inline_data->empty()) options.delegate_alignment = arguments->delegate_alignment;

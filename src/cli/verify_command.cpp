@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/output.h"
+#include "etstream/tensor_data_shards.h"
 #include "etstream/verify.h"
 #include "report/json_report.h"
 
@@ -28,7 +29,8 @@ struct VerifyArguments {
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   std::vector<ByteSource> weights;
-  for (const std::string& path : arguments.weights) {
+  const std::vector<std::string> paths = with_all_shards(arguments.weights);
+  for (const std::string& path : paths) {
     ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
   }
   ETSTREAM_ASSIGN(const FileFindings findings, verify(file, weights));
@@ -39,7 +41,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
                                      {"ok", worded.ok()},
                                      {"errors", worded.errors},
                                      {"warnings", worded.warnings}};
-    if (!weights.empty()) report["tensor_data"] = arguments.weights;
+    if (!weights.empty()) report["tensor_data"] = paths;
     if (external_keys) {
       report["external_keys"] = *external_keys;
       report["unknown_operators"] = findings.unknown_operators;

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/program_metadata.h"
 #include "report/inspection.h"
 #include "tensor/dimensions.h"
 
@@ -61,6 +62,11 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
   add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);
+  ETSTREAM_ASSIGN(const auto metadata, read_metadata(program));
+  for (const MetadataEntry& entry : metadata) {
+    ETSTREAM_ASSIGN(std::string value, describe(entry));
+    inspection.metadata.emplace_back(entry.key, std::move(value));
+  }
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data_shards.h"
 #include "io/payload_budget.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
@@ -124,6 +125,13 @@ Result<void> open_tensors(const ByteSource& file, const std::string& path, const
     }
     case FileKind::kTensorData: {
       ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
+      const auto paths = with_all_shards({path});
+      for (auto shard = paths.begin() + 1; shard != paths.end(); ++shard) {
+        ETSTREAM_ASSIGN(const ByteSource opened, open_file(*shard));
+        ETSTREAM_ASSIGN(auto tensors, tensor_data_tensors(opened));
+        std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
+        out.files.push_back(*shard);
+      }
       return {};
     }
     case FileKind::kNativePackage: {

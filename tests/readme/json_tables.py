@@ -36,6 +36,8 @@ COMMANDS = {
         "convert model.bpte --to segmented -o segmented.bpte --json",
         "pte model.pte --constants-to weights.ptd -o small.pte --json",
         "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
+        "ptd named.ptd --opaque -o split.ptd --split-max-size 1G --json",
+        "pte model.pte --metadata a=1 --constants-to split_weights.ptd --split-max-size 1G -o said.pte --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),
@@ -54,6 +56,7 @@ COMMANDS = {
         "inspect delegated.pte --json",
         "inspect named.ptd --json",
         "inspect model.gguf --json",
+        "inspect said.pte --json",
         "inspect model.ptn --json",
     ],
     "share": [

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/program.h"
@@ -17,6 +18,9 @@
 #include "pte/program_tensors.h"
 
 namespace etstream {
+
+/// What a segment of named data is labelled.
+inline constexpr std::string_view kNamedDataLabel = "named data";
 
 /// Segments are named by their indices in `segments`, which nothing changes: those that go are only left out
 /// of `order`.

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/program_metadata.h"
 #include "etstream/tensor_layout.h"
 #include "io/find_keys.h"
 #include "io/payload_budget.h"
@@ -106,6 +107,8 @@ class ConstantMover {
   Result<void> add_named_data() {
     std::map<std::uint32_t, std::uint32_t> buffers;  // by segment
     for (const EditableProgram::NamedData& named : editable_.named_data) {
+      // It says something of the program itself.
+      if (named.key.starts_with(kMetadataPrefix)) continue;
       const ByteSource& data = editable_.segments[named.segment].source;
       auto buffer = buffers.find(named.segment);
       if (buffer == buffers.end()) {
@@ -218,7 +221,7 @@ Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& e
     const auto [segment, is_new] = segments.try_emplace(text("{} {}", entry.data.name(), entry.offset),
                                                         static_cast<std::uint32_t>(editable.segments.size()));
     if (is_new) {
-      editable.segments.push_back({entry.data, std::string(kNamedData)});
+      editable.segments.push_back({entry.data, std::string(kNamedDataLabel)});
       editable.order.push_back(segment->second);
     }
     editable.named_data.push_back({std::nullopt, key, segment->second});

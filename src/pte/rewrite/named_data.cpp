@@ -14,7 +14,7 @@ void remove_named_data(EditableProgram& editable, const std::set<std::string>& k
   if (gone.empty()) return;
   std::erase_if(editable.named_data, [&](const auto& named) { return keys.contains(named.key); });
   std::erase_if(editable.order, [&](std::uint32_t i) {
-    return gone.contains(i) && !kept.contains(i) && editable.segments[i].label == kNamedData;
+    return gone.contains(i) && !kept.contains(i) && editable.segments[i].label == kNamedDataLabel;
   });
   editable.has_same_named_data = false;
 }

@@ -5,14 +5,10 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "pte/rewrite/editable_program.h"
 
 namespace etstream {
-
-/// What a segment is used for that holds it.
-inline constexpr std::string_view kNamedData = "named data";
 
 /// Takes the data of these keys out of the program, with the segments that no other key and nothing else
 /// uses.

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/json_reader.h"
+#include "pte/rewrite/added_metadata.h"
 #include "pte/rewrite/dropped_methods.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
@@ -57,6 +58,7 @@ Result<ProgramPlan> plan(const ProgramFile& program, const ProgramChanges& chang
       out.tensor_data->segment_alignment =
           default_segment_alignment(options.as_of.value_or(observed.writer.release));
     }
+    ETSTREAM_TRY(add_metadata(editable, changes.metadata));
     ETSTREAM_ASSIGN(out.program, lay_out(std::move(editable), observed, options));
     return out;
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/rewrite/weight_uses.h"
+#include "etstream/program_metadata.h"
 
 #include <algorithm>
 #include <map>
@@ -64,6 +65,8 @@ class UseReader {
   void read_named_data() {
     std::map<std::uint32_t, std::size_t> places;  // in out_, by segment
     for (const EditableProgram::NamedData& named : editable_.named_data) {
+      // It says something of the program itself.
+      if (named.key.starts_with(kMetadataPrefix)) continue;
       const auto [place, is_new] = places.try_emplace(named.segment, out_.size());
       if (is_new) {
         const ByteSource& data = editable_.segments[named.segment].source;

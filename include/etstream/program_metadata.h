@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a program says of its model besides what runs: named data under keys that begin with "metadata.", as
+// ExecuTorch's issue 19384 proposes it. Of a value the file has the bytes, and not what they are.
+//
+//   etstream::ProgramChanges changes;
+//   changes.metadata["context.length"] = etstream::encode(std::int64_t{8192});
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+inline constexpr std::string_view kMetadataPrefix = "metadata.";
+
+using MetadataValue = std::variant<std::string, std::int64_t, double, std::vector<std::int64_t>>;
+
+/// The bytes of a value, little-endian: of a string its own, of a number 8, of a list those of its numbers.
+[[nodiscard]] ETSTREAM_EXPORT ByteSource encode(const MetadataValue& value);
+
+/// As people write values: 8192 is an integer, 0.5 or 1e-5 a double, [1, 2] a list of integers; what is in
+/// double quotes, and anything else, a string. Error: kInvalidArgument for an integer over 64 bits.
+[[nodiscard]] ETSTREAM_EXPORT Result<MetadataValue> parse_metadata_value(std::string_view text);
+
+struct MetadataEntry {
+  std::string key;  // without the prefix
+  ByteSource value;
+};
+
+/// In the order of the program. Errors: kCorrupt, kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MetadataEntry>> read_metadata(const ProgramFile& program);
+
+/// For people: text as it is, 8 bytes that are none as an integer, others as how many they are. At most 200
+/// bytes are shown. Error: kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::string> describe(const MetadataEntry& entry);
+
+}  // namespace etstream

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/tensor_data_output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "etstream/tensor_data_shards.h"
+
+namespace etstream::cli {
+
+std::uint64_t TensorDataOutput::size() const {
+  std::uint64_t out = 0;
+  for (const File& file : files) out += file.plan.size;
+  return out;
+}
+
+std::vector<Output> TensorDataOutput::outputs() const {
+  std::vector<Output> out;
+  out.reserve(files.size());
+  for (const File& file : files) out.push_back({&file.plan, file.path});
+  return out;
+}
+
+CLI::Option* add_split_option(CLI::App& command, std::uint64_t& most) {
+  return command
+      .add_option(
+          "--split-max-size", most,
+          "Write the tensor data as several files, NAME-00001-of-00003.ptd, each with data of at most "
+          "so many bytes, by key: 2G, 512M")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name(kSize);
+}
+
+Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const std::string& path,
+                                                 std::optional<std::uint64_t> most) {
+  TensorDataOutput out;
+  if (!most) {
+    ETSTREAM_ASSIGN(FilePlan planned, plan(data));
+    out.files.push_back({path, std::move(planned), data.entries.size()});
+    return out;
+  }
+  if (is_standard_output(path)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--split-max-size: several files can't go to standard output; name one");
+  }
+  out.is_split = true;
+  ETSTREAM_ASSIGN(const std::vector<TensorData> shards, split(data, *most));
+  // A plan that is only shown needs no name.
+  const std::string base = path.empty() ? "weights.ptd" : path;
+  const auto count = static_cast<std::uint32_t>(shards.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ETSTREAM_ASSIGN(FilePlan planned, plan(shards[i]));
+    out.files.push_back({shard_path(base, i + 1, count), std::move(planned), shards[i].entries.size()});
+  }
+  return out;
+}
+
+void print_shards(const TensorDataOutput& output) {
+  for (const TensorDataOutput::File& file : output.files) {
+    say("%s: %s, %s\n", file.path.c_str(), counted(file.keys, "key").c_str(),
+        readable_size(file.plan.size).c_str());
+  }
+}
+
+nlohmann::ordered_json shards_to_json(const TensorDataOutput& output) {
+  auto out = nlohmann::ordered_json::array();
+  for (const TensorDataOutput::File& file : output.files) {
+    out.push_back({{"output", file.path}, {"size", file.plan.size}, {"keys", file.keys}});
+  }
+  return out;
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/tensor_data_shards.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::string_view kEnding = ".ptd";
+
+/// A buffer, and the entries that share it, by key.
+struct Group {
+  std::uint32_t buffer = 0;
+  std::vector<const TensorData::Entry*> entries;
+};
+
+bool before(const TensorData::Entry* a, const TensorData::Entry* b) { return a->key < b->key; }
+
+/// By their keys.
+Result<std::vector<Group>> sorted_groups(const TensorData& data) {
+  std::vector<Group> all(data.buffers.size());
+  for (const TensorData::Entry& entry : data.entries) {
+    if (entry.buffer >= all.size()) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "tensor data: key {}: expected a buffer below {}, found {}", quote(entry.key),
+                        all.size(), entry.buffer);
+    }
+    all[entry.buffer].entries.push_back(&entry);
+  }
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    all[i].buffer = i;
+    std::sort(all[i].entries.begin(), all[i].entries.end(), before);
+  }
+  std::erase_if(all, [](const Group& group) { return group.entries.empty(); });
+  std::sort(all.begin(), all.end(), [](const Group& a, const Group& b) {
+    return std::lexicographical_compare(a.entries.begin(), a.entries.end(), b.entries.begin(),
+                                        b.entries.end(), before);
+  });
+  return all;
+}
+
+/// The tensor data of some groups: entries by key, buffers as these refer to them.
+TensorData shard_of(const TensorData& data, std::vector<Group>::const_iterator begin,
+                    std::vector<Group>::const_iterator end) {
+  TensorData out;
+  out.segment_alignment = data.segment_alignment;
+  out.unchecked = data.unchecked;
+  for (auto group = begin; group != end; ++group) {
+    for (const TensorData::Entry* const entry : group->entries) out.entries.push_back(*entry);
+  }
+  std::sort(out.entries.begin(), out.entries.end(),
+            [](const TensorData::Entry& a, const TensorData::Entry& b) { return a.key < b.key; });
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // there, and here
+  numbers.reserve(static_cast<std::size_t>(end - begin));
+  for (auto group = begin; group != end; ++group) numbers.emplace_back(group->buffer, 0);
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<bool> is_placed(numbers.size());
+  for (TensorData::Entry& entry : out.entries) {
+    const auto found = std::lower_bound(numbers.begin(), numbers.end(), std::pair(entry.buffer, 0U));
+    const auto i = static_cast<std::size_t>(found - numbers.begin());
+    if (!is_placed[i]) {
+      is_placed[i] = true;
+      numbers[i].second = static_cast<std::uint32_t>(out.buffers.size());
+      out.buffers.push_back(data.buffers[entry.buffer]);
+    }
+    entry.buffer = numbers[i].second;
+  }
+  return out;
+}
+
+/// What `path` has before "-00001-of-00003.ptd", and how many there are; none for any other name.
+std::optional<std::pair<std::string, std::uint32_t>> first_of(const std::string& path) {
+  constexpr std::string_view kMiddle = "-00001-of-";
+  constexpr std::size_t kDigits = 5;
+  const std::size_t length = kMiddle.size() + kDigits + kEnding.size();
+  if (path.size() < length) return std::nullopt;
+  const std::string_view end = std::string_view(path).substr(path.size() - length);
+  if (!end.starts_with(kMiddle) || !end.ends_with(kEnding)) return std::nullopt;
+  const std::string_view digits = end.substr(kMiddle.size(), kDigits);
+  std::uint32_t count = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return std::nullopt;
+  return std::pair(path.substr(0, path.size() - length), count);
+}
+
+}  // namespace
+
+Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most) {
+  return without_exceptions([&]() -> Result<std::vector<TensorData>> {
+    if (most == 0) {
+      return make_error(ErrorCode::kInvalidArgument, "a shard of at most 0 bytes: expected at least 1");
+    }
+    ETSTREAM_ASSIGN(const std::vector<Group> groups, sorted_groups(data));
+    std::vector<TensorData> out;
+    auto begin = groups.begin();
+    std::uint64_t size = 0;
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      const std::uint64_t bytes = data.buffers[group->buffer].data.size();
+      if (bytes > most) {
+        return make_error(
+            ErrorCode::kInvalidArgument,
+            "{} has {}, and a shard at most {}: give shards at least as many, as no data is cut",
+            quote(group->entries.front()->key), counted(bytes, "byte"), most);
+      }
+      if (bytes > most - size && group != begin) {
+        out.push_back(shard_of(data, begin, group));
+        begin = group;
+        size = 0;
+      }
+      size += bytes;
+    }
+    if (begin != groups.end() || out.empty()) out.push_back(shard_of(data, begin, groups.end()));
+    return out;
+  });
+}
+
+std::string shard_path(const std::string& path, std::uint32_t number, std::uint32_t count) {
+  const std::string stem = path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
+  return text("{}-{:05}-of-{:05}{}", stem, number, count, kEnding);
+}
+
+std::vector<std::string> with_all_shards(const std::vector<std::string>& paths) {
+  std::set<std::string_view> given(paths.begin(), paths.end());
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    out.push_back(path);
+    const auto first = first_of(path);
+    for (std::uint32_t i = 2; first && i <= first->second; ++i) {
+      std::string other = shard_path(first->first, i, first->second);
+      if (!given.contains(other)) out.push_back(std::move(other));
+    }
+  }
+  return out;
+}
+
+}  // namespace etstream
