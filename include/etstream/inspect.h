@@ -43,6 +43,7 @@ struct FileInspection {
   std::vector<MethodInfo> methods;        // of the program
   std::optional<ProgramSummary> program;  // offsets in it are from the program's start
   std::vector<NamedTensorData> named_data;
+  std::vector<std::string> named_data_users;  // delegates that take named data: who, and how much of it
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, and values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;        // from the file, to find out all but duplicates

@@ -86,6 +86,8 @@ void print_inspection(const std::string& file, const FileInspection& found) {
         joined(described(method.inputs)).c_str(), joined(described(method.outputs)).c_str());
     print_method(found.program->methods[i]);
   }
+  if (!found.named_data_users.empty()) say("\n");
+  for (const std::string& user : found.named_data_users) say("%s\n", printable(user).c_str());
   if (!found.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : found.metadata) {
     say("  %s = %s\n", printable(key).c_str(), printable(value).c_str());

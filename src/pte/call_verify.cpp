@@ -17,6 +17,7 @@
 #include "container/findings.h"
 #include "etstream/scalar_type.h"
 #include "flatbuffer/walk_budget.h"
+#include "pte/backend_payload.h"
 #include "pte/kernel_rules.h"
 #include "pte/operator_signatures.h"
 #include "pte/xnnpack_payload.h"
@@ -421,9 +422,13 @@ class CallVerifier {
       ETSTREAM_TRY(verify_compile_specs(delegate));
       ETSTREAM_ASSIGN(const auto id, delegate.id());
       if (id && !is_utf8(*id)) error(delegate, "a delegate's id in UTF-8", quote(*id));
-      if (id != kXnnpackBackend) continue;
+      if (!id) continue;
       const std::string name =
-          text("{}: method {}, delegate {} ({})", program_.name(), quote(method), i, kXnnpackBackend);
+          text("{}: method {}, delegate {} ({})", program_.name(), quote(method), i, printable(*id));
+      if (*id != kXnnpackBackend) {
+        ETSTREAM_TRY(verify_other_delegate(delegate, *id, name));
+        continue;
+      }
       ETSTREAM_ASSIGN(arguments_[i], verify_xnnpack_delegate(delegate, name));
     }
     return {};
@@ -453,6 +458,22 @@ class CallVerifier {
     ETSTREAM_TRY(budget_.spend(data->position(), payload.size()));
     ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, findings_));
     return &found->second;
+  }
+
+  /// Of backends whose data says which named data they take.
+  Result<void> verify_other_delegate(const pte::Delegate& delegate, const std::string& id,
+                                     const std::string& name) {
+    ETSTREAM_ASSIGN(const auto data, delegate.data());
+    ETSTREAM_ASSIGN(const bool in_segment, data->is_in_segment());
+    ETSTREAM_ASSIGN(const std::uint32_t index, data->index());
+    if (!payloads_.try_emplace({in_segment, index}).second) return {};
+    ETSTREAM_ASSIGN(const ByteSource payload, program_.delegate_data(data->position(), in_segment, index));
+    ETSTREAM_TRY(budget_.spend(data->position(), payload.size()));
+    const auto read = read_backend_payload(id, payload, name);
+    if (read) return {};
+    if (read.error().code != ErrorCode::kCorrupt) return read.error();
+    add_error(findings_, read.error().message);
+    return {};
   }
 
   Result<void> verify_delegate_call(const pte::Call& call) {

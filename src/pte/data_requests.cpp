@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/payload_budget.h"
+#include "pte/backend_payload.h"
 #include "pte/delegate_references.h"
 #include "pte/program_model.h"
 #include "pte/program_tensors.h"
@@ -65,22 +67,34 @@ class RequestReader {
   }
 
   Result<void> read_delegate(const DelegateReference& reference, ByteSource data) {
-    if (reference.backend != kXnnpackBackend) {
-      out_.others.push_back(std::move(data));
-      return {};
-    }
     const std::string asker = text("{}, delegate {} ({})", methods_[reference.method], reference.delegate,
                                    printable(reference.backend));
+    if (reference.backend != kXnnpackBackend) return read_other(reference, std::move(data), asker);
     auto constants = read_xnnpack_constants(data, text("{}: {}", program_.name(), asker));
     if (constants) {
       for (XnnpackConstant& constant : *constants) {
-        out_.delegates.push_back({std::move(constant.key), asker, constant.size});
+        out_.delegates.push_back({std::move(constant.key), asker, constant.size, true});
       }
       return {};
     }
     const ErrorCode code = constants.error().code;
     if (code != ErrorCode::kCorrupt && code != ErrorCode::kTooLarge) return std::move(constants).error();
     out_.errors.push_back(std::move(constants).error().message);
+    out_.others.push_back(std::move(data));
+    return {};
+  }
+
+  Result<void> read_other(const DelegateReference& reference, ByteSource data, const std::string& asker) {
+    auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program_.name(), asker));
+    if (!payload) {
+      if (payload.error().code != ErrorCode::kCorrupt) return std::move(payload).error();
+      out_.errors.push_back(std::move(payload).error().message);
+    } else if (*payload) {
+      for (NamedDataRequest& request : (*payload)->requests) {
+        out_.delegates.push_back({std::move(request.key), asker, request.size});
+      }
+      return {};
+    }
     out_.others.push_back(std::move(data));
     return {};
   }
@@ -101,6 +115,27 @@ std::vector<std::string> external_keys(const DataRequests& requests) {
     if (!requests.named_data.contains(request.key)) keys.insert(request.key);
   }
   return {keys.begin(), keys.end()};
+}
+
+Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramFile& program) {
+  const pte::Program& model = program.model();
+  ETSTREAM_ASSIGN(const auto names, model.method_names());
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(model));
+  std::set<std::pair<bool, std::uint32_t>> seen;  // data, by its place
+  std::vector<RecognisedDelegate> out;
+  PayloadBudget budget(model.file());
+  for (const DelegateReference& reference : references) {
+    if (!seen.insert({reference.in_segment, reference.index}).second) continue;
+    ETSTREAM_ASSIGN(const ByteSource data,
+                    model.delegate_data(reference.position, reference.in_segment, reference.index));
+    ETSTREAM_TRY(budget.spend(data.size()));
+    const std::string asker = text("method {}, delegate {} ({})", quote(names[reference.method]),
+                                   reference.delegate, printable(reference.backend));
+    const auto payload = read_backend_payload(reference.backend, data, asker);
+    if (!payload && payload.error().code != ErrorCode::kCorrupt) return payload.error();
+    if (payload && *payload) out.push_back({asker, (*payload)->what, (*payload)->requests.size()});
+  }
+  return out;
 }
 
 }  // namespace etstream

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,26 +27,39 @@ struct TensorRequest {
   bool is_compared = true;
 };
 
-/// Of a constant of an XNNPACK delegate, which ExecuTorch looks for in files, then in the program.
+/// Of named data that a delegate takes, such as a constant of XNNPACK, which ExecuTorch looks for in files,
+/// then in the program.
 struct DelegateRequest {
   std::string key;
-  std::string asker;       // "method 'forward', delegate 0 (XnnpackBackend)"
-  std::uint64_t size = 0;  // the bytes that are read
+  std::string asker;                  // "method 'forward', delegate 0 (XnnpackBackend)"
+  std::optional<std::uint64_t> size;  // the bytes that are read, where the delegate says it
+  bool is_xnnpack = false;
+};
+
+/// A delegate whose data says which named data it takes; of other backends than XNNPACK.
+struct RecognisedDelegate {
+  std::string asker;
+  std::string what;        // "weights by name (ETCUDAFQN3)"
+  std::uint64_t keys = 0;  // how many
 };
 
 struct DataRequests {
   std::vector<TensorRequest> tensors;
   std::vector<DelegateRequest> delegates;
-  std::vector<ByteSource> others;                // the data of delegates that may hold keys too
-  std::vector<std::string> errors;               // of data that XNNPACK can't load, which is among `others`
+  std::vector<ByteSource> others;   // the data of delegates that may hold keys too
+  std::vector<std::string> errors;  // of data that its backend can't load, which is among `others`
   std::map<std::string, ByteSource> named_data;  // what the program has itself, by key
 };
 
-/// Those of all methods. Data of delegates is read once, XNNPACK's as far as its metadata goes, others' not
-/// at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1 MiB; kIo.
+/// Those of all methods. Data of delegates is read once: that of XNNPACK, CUDA, Vulkan and Ethos-U as far as
+/// its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1
+/// MiB; kIo.
 [[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
 
 /// The keys that the program asks for and does not have, in order, each once.
 [[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);
+
+/// Those of all methods; data that several share is told of once. Damaged data is left out. Errors: as above.
+[[nodiscard]] Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramFile& program);
 
 }  // namespace etstream

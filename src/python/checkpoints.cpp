@@ -17,6 +17,7 @@
 #include "etstream/checkpoint.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
+#include "etstream/tensor_data_shards.h"
 #include "jobs/rename_rules_file.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
@@ -100,6 +101,27 @@ FilePlan plan_checkpoint(const Checkpoint& checkpoint, const std::string& format
   });
 }
 
+/// Of shards with data of at most `most` bytes each.
+std::vector<FilePlan> plan_checkpoint_shards(const Checkpoint& checkpoint, std::uint64_t most,
+                                             bool share_equal, bool allow_opaque,
+                                             std::optional<std::uint32_t> segment_alignment,
+                                             const std::optional<std::string>& as_of) {
+  const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
+  return without_gil([&]() -> Result<std::vector<FilePlan>> {
+    const TensorDataOptions options{
+        .share_equal = share_equal,
+        .allow_opaque = allow_opaque,
+        .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
+    ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
+    ETSTREAM_ASSIGN(const std::vector<TensorData> shards, split(data, most));
+    std::vector<FilePlan> out;
+    for (const TensorData& shard : shards) {
+      ETSTREAM_ASSIGN(out.emplace_back(), plan(shard));
+    }
+    return out;
+  });
+}
+
 template <class F>
 auto of_layout(F&& member) {
   return [member](const CheckpointTensor& self) {
@@ -149,6 +171,9 @@ void bind_checkpoints(nb::module_& module) {
                      "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
                      "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, RenameReport | None]"));
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
+             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
+             nb::arg("as_of").none());
+  module.def("plan_checkpoint_shards", &plan_checkpoint_shards, nb::arg("checkpoint"), nb::arg("most"),
              nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
              nb::arg("as_of").none());
 }

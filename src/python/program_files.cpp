@@ -17,7 +17,9 @@
 #include "base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_changes.h"
+#include "etstream/program_metadata.h"
 #include "etstream/program_weights.h"
+#include "etstream/tensor_data_shards.h"
 #include "jobs/program_input.h"
 #include "python/errors.h"
 #include "python/sources.h"
@@ -93,12 +95,29 @@ ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
   return options;
 }
 
-/// The program, and the weights where constants are moved out.
+/// The plans of tensor data: of one file, or of shards.
+Result<std::vector<FilePlan>> plan_weights(const TensorData& data,
+                                           std::optional<std::uint64_t> split_max_size) {
+  std::vector<TensorData> shards;
+  if (split_max_size) {
+    ETSTREAM_ASSIGN(shards, split(data, *split_max_size));
+  } else {
+    shards.push_back(data);
+  }
+  std::vector<FilePlan> out;
+  for (const TensorData& shard : shards) {
+    ETSTREAM_ASSIGN(out.emplace_back(), plan(shard));
+  }
+  return out;
+}
+
+/// The program, and the weights, as a list, where constants are moved out.
 nb::tuple plan_program(nb::handle program, const ProgramPlanOptions& options,
                        std::vector<std::string> drop_methods, bool strip_stack_traces, bool constants_out,
                        std::map<std::string, std::string> keys, nb::handle constants_from, nb::handle folder,
                        nb::handle schema, nb::handle segments_from,
-                       const std::optional<std::string>& described_flatbuffers) {
+                       const std::optional<std::string>& described_flatbuffers, const nb::dict& metadata,
+                       std::optional<std::uint64_t> split_max_size) {
   const ByteSource file = source_of(program);
   const std::string schema_path = schema.is_none() ? "" : path_of(schema);
   ProgramInputOptions input;
@@ -108,9 +127,10 @@ nb::tuple plan_program(nb::handle program, const ProgramPlanOptions& options,
   std::vector<ByteSource> weights;
   for (const nb::handle one : nb::iter(constants_from)) weights.push_back(source_of(one));
   ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
+  for (const auto [key, value] : metadata) changes.metadata[nb::cast<std::string>(key)] = source_of(value);
   if (constants_out) changes.constants_out = ConstantsOut{std::move(keys)};
 
-  std::optional<FilePlan> planned_tensor_data;
+  std::optional<std::vector<FilePlan>> planned_tensor_data;
   FilePlan planned = without_gil([&]() -> Result<FilePlan> {
     if (!schema_path.empty()) {
       ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
@@ -123,7 +143,7 @@ nb::tuple plan_program(nb::handle program, const ProgramPlanOptions& options,
     for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
     ETSTREAM_ASSIGN(ProgramPlan both, plan(std::move(opened), changes));
     if (both.tensor_data) {
-      ETSTREAM_ASSIGN(planned_tensor_data, plan(*both.tensor_data));
+      ETSTREAM_ASSIGN(planned_tensor_data, plan_weights(*both.tensor_data, split_max_size));
     }
     return std::move(both.program);
   });
@@ -157,6 +177,17 @@ void bind_program_files(nb::module_& module) {
           "Of the schema.")
       .def_prop_ro("segments", &segments_of, "By their indices. Read again at each use.")
       .def_prop_ro(
+          "metadata",
+          [](const ProgramFile& self) {
+            std::map<std::string, ByteSource> out;
+            for (MetadataEntry& entry : without_gil([&] { return read_metadata(self); })) {
+              out.try_emplace(std::move(entry.key), std::move(entry.value));
+            }
+            return out;
+          },
+          "What the program says of its model: sources of the values by their keys, without \"metadata.\". "
+          "Read again at each use.")
+      .def_prop_ro(
           "external_keys",
           [](const ProgramFile& self) { return without_gil([&] { return external_keys(self); }); },
           "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
@@ -178,17 +209,20 @@ void bind_program_files(nb::module_& module) {
           nb::arg("delegates") = nb::none(), nb::arg("strict_alignment") = false,
           nb::arg("extract_constants") = false, nb::arg("as_of") = nb::none(),
           nb::arg("flatbuffers") = nb::none());
-  module.def("plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
-             nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
-             nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(),
-             nb::arg("segments_from").none(), nb::arg("described_flatbuffers").none(),
-             nb::sig("def plan_program(program: object, options: ProgramPlanOptions, *, "
-                     "drop_methods: collections.abc.Sequence[str], strip_stack_traces: bool, "
-                     "constants_out: bool, keys: collections.abc.Mapping[str, str], "
-                     "constants_from: collections.abc.Iterable[object], folder: str | os.PathLike[str], "
-                     "schema: str | os.PathLike[str] | None, segments_from: object, "
-                     "described_flatbuffers: str | None) "
-                     "-> tuple[FilePlan, FilePlan | None]"));
+  module.def(
+      "plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
+      nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"), nb::arg("keys"),
+      nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema").none(), nb::arg("segments_from").none(),
+      nb::arg("described_flatbuffers").none(), nb::arg("metadata"), nb::arg("split_max_size").none(),
+      nb::sig("def plan_program(program: object, options: ProgramPlanOptions, *, "
+              "drop_methods: collections.abc.Sequence[str], strip_stack_traces: bool, "
+              "constants_out: bool, keys: collections.abc.Mapping[str, str], "
+              "constants_from: collections.abc.Iterable[object], folder: str | os.PathLike[str], "
+              "schema: str | os.PathLike[str] | None, segments_from: object, "
+              "described_flatbuffers: str | None, metadata: dict[str, object], split_max_size: int | None) "
+              "-> tuple[FilePlan, list[FilePlan] | None]"));
+  module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
+  module.def("with_all_shards", &with_all_shards, nb::arg("paths"));
 }
 
 }  // namespace etstream::python

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_metadata.h"
+#include "pte/data_requests.h"
 #include "report/inspection.h"
 #include "tensor/dimensions.h"
 
@@ -62,6 +63,11 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
   add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);
+  ETSTREAM_ASSIGN(const auto delegates, read_recognised_delegates(program));
+  for (const RecognisedDelegate& delegate : delegates) {
+    inspection.named_data_users.push_back(
+        text("{}: {}, with {} of named data", delegate.asker, delegate.what, counted(delegate.keys, "key")));
+  }
   ETSTREAM_ASSIGN(const auto metadata, read_metadata(program));
   for (const MetadataEntry& entry : metadata) {
     ETSTREAM_ASSIGN(std::string value, describe(entry));

@@ -55,6 +55,7 @@ nlohmann::ordered_json inspection_to_json(const std::string& file, const FileIns
   for (const auto& suite : found.suites) {
     out["suites"].push_back({{"method", suite.method_name}, {"test_cases", suite.test_cases}});
   }
+  if (!found.named_data_users.empty()) out["named_data_users"] = found.named_data_users;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = summary_to_json(*found.program);
   if (!found.named_data.empty()) out["named_data"] = named_data_to_json(found.named_data);

@@ -140,16 +140,20 @@ class PairVerifier {
       return error(program_name(),
                    "{}: expected named data {} of {} in a file or in the program, found "
                    "it in neither: ExecuTorch 1.5.1 does not load the method{}",
-                   request.asker, quote(request.key), counted(request.size, "byte"),
+                   request.asker, quote(request.key),
+                   request.size ? counted(*request.size, "byte") : "any size",
                    weights_.empty() ? "" : " (0x20)");
     }
     const std::uint64_t size = is_in_file ? entry->second.data.data.size() : own->second.size();
-    if (size == request.size || !told_.insert(text("{} {}", request.key, request.size)).second) return;
+    if (!request.size || size == *request.size ||
+        !told_.insert(text("{} {}", request.key, *request.size)).second)
+      return;
     const std::string name = is_in_file ? name_of(entry->second.file) : program_name();
     const std::string difference = text("key {}: expected the {} bytes that {} reads, found {}",
-                                        quote(request.key), request.size, request.asker, size);
+                                        quote(request.key), *request.size, request.asker, size);
     if (size > request.size) return warning(name, "{}", difference);
-    error(name, "{}: XNNPACK does not compare them, and reads past the end", difference);
+    error(name, "{}{}", difference,
+          request.is_xnnpack ? ": XNNPACK does not compare them, and reads past the end" : "");
   }
 
   /// Of what other backends ask for, only which of the keys that there are.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/rewrite/weight_uses.h"
-#include "etstream/program_metadata.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/program_metadata.h"
 #include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/editable_program.h"

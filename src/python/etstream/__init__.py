@@ -45,7 +45,7 @@ from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
-from etstream._weights import plan_tensor_data, write_tensor_data
+from etstream._weights import plan_tensor_data, write_tensor_data, write_tensor_data_shards
 
 __all__ = [
     "BundledProgramFile",
@@ -95,6 +95,7 @@ __all__ = [
     "write_fat_container",
     "write_native_package",
     "write_tensor_data",
+    "write_tensor_data_shards",
 ]
 
 # In messages, help() and pickles they are what users call them.

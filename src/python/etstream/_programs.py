@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from etstream import _core
@@ -13,11 +14,14 @@ from etstream._progress import Progress
 from etstream._writers import installed_flatbuffers
 
 
+MetadataValue = str | bytes | int | float | Sequence[int]
+
+
 class ProgramPlan(NamedTuple):
     """The plan of a program, and of the tensor data that goes with it where constants are moved out."""
 
     program: _core.FilePlan
-    tensor_data: _core.FilePlan | None
+    tensor_data: _core.FilePlan | list[_core.FilePlan] | None  # a list of shards with split_max_size
 
 
 def plan_program(
@@ -39,6 +43,8 @@ def plan_program(
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
     segments_from: Any = None,
+    metadata: Mapping[str, MetadataValue] | None = None,
+    split_max_size: int | None = None,
 ) -> ProgramPlan:
     """The plan of a program (.pte) from another one, or from a description of it in JSON.
 
@@ -63,10 +69,15 @@ def plan_program(
         constants_out: move constants and named data into a tensor data file, which is planned too.
         keys: under which they go there: by a constant's SHA-256, in hexadecimal, or its number, in decimal.
             The others go by their tensors' fully qualified names, or by their SHA-256.
-        constants_from: sources: .ptd files that constants and named data are moved in from.
+        constants_from: sources: .ptd files that constants and named data are moved in from. The path of the first
+            of several shards stands for all.
         folder: that paths in JSON are relative to; by default that of the JSON file, or the current one.
         schema: the path of the schema of programs (.fbs), where it has more than that of ExecuTorch 1.5.1.
         segments_from: a source: the .pte file whose data the segments get that the JSON has none of.
+        metadata: what the program is to say of its model, as named data under "metadata." and the key: text, bytes,
+            integers and lists of them, of 64 bits, and floats. ProgramFile.metadata gives the bytes.
+        split_max_size: with constants_out, plan several files of tensor data, each with data of at most so many
+            bytes, by key; see write_tensor_data_shards().
 
     Raises:
         CorruptError: the program or the weights are damaged; the JSON is none.
@@ -97,13 +108,16 @@ def plan_program(
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_out,
         keys=dict(keys or {}),
-        constants_from=sources_of(constants_from),
+        constants_from=all_shards(sources_of(constants_from)),
         folder=folder,
         schema=schema,
         segments_from=segments_from,
         described_flatbuffers=installed_flatbuffers(),
+        metadata={key: _encoded(value) for key, value in (metadata or {}).items()},
+        split_max_size=split_max_size,
     )
-    return ProgramPlan(*planned)
+    whole, weights = planned
+    return ProgramPlan(whole, weights[0] if weights and split_max_size is None else weights)
 
 
 def rewrite_program(
@@ -126,6 +140,8 @@ def rewrite_program(
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
     segments_from: Any = None,
+    metadata: Mapping[str, MetadataValue] | None = None,
+    split_max_size: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> ProgramPlan:
@@ -135,7 +151,8 @@ def rewrite_program(
         output: where the program goes, which may be the path that it comes from, but no other input's; see
             FilePlan.write().
         constants_to: an output too: constants and named data are moved out into this .ptd file. It is there
-            before the program is, and neither is where the other can't be written.
+            before the program is, and neither is where the other can't be written. With split_max_size it is
+            the path that shards are named after: NAME-00001-of-00003.ptd.
         progress: is called with the bytes of both files.
 
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
@@ -161,9 +178,13 @@ def rewrite_program(
             folder=folder,
             schema=schema,
             segments_from=segments_from,
+            metadata=metadata,
+            split_max_size=split_max_size,
         )
         files: list[tuple[_core.FilePlan, object]] = [(plan.program, output)]
-        if plan.tensor_data is not None:
+        if isinstance(plan.tensor_data, list):
+            files[:0] = shard_outputs(plan.tensor_data, constants_to)
+        elif plan.tensor_data is not None:
             files.insert(0, (plan.tensor_data, constants_to))
         _core.write_plans(files, sync=sync, progress=progress)
     return plan
@@ -225,6 +246,38 @@ def sources_of(given: Any) -> list[Any]:
     if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
         return [given]
     return list(given)
+
+
+def all_shards(given: list[Any]) -> list[Any]:
+    """`given`, and behind the path of the first of several shards those of the others."""
+    out: list[Any] = []
+    paths = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
+    for one in given:
+        out.append(one)
+        if isinstance(one, (str, os.PathLike)):
+            out += [path for path in _core.with_all_shards([os.fspath(one)])[1:] if path not in paths]
+    return out
+
+
+def shard_outputs(plans: list[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, object]]:
+    """The plans of shards with their paths, which are named after `output`."""
+    if not isinstance(output, (str, os.PathLike)):
+        raise TypeError(f"shards are several files: expected a path that they are named after, found {output!r}")
+    path = os.fspath(output)
+    return [(plan, _core.shard_path(path, i + 1, len(plans))) for i, plan in enumerate(plans)]
+
+
+def _encoded(value: MetadataValue) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    try:
+        if isinstance(value, float):
+            return struct.pack("<d", value)
+        return struct.pack("<q", value) if isinstance(value, int) else struct.pack(f"<{len(value)}q", *value)
+    except (struct.error, TypeError) as error:
+        raise TypeError(f"metadata: {value!r}: {error}") from error
 
 
 def _names(argument: str, given: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from etstream import _core
+from etstream._programs import all_shards
 
 
 def verify(file: Any, *weights: Any) -> _core.Findings:
@@ -13,7 +14,7 @@ def verify(file: Any, *weights: Any) -> _core.Findings:
 
     Args:
         file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file.
-        weights: sources: .ptd files, for a .pte or .bpte.
+        weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all.
 
     Returns:
         At most 100 errors and 100 warnings of each file; true where there is no error.
@@ -21,7 +22,7 @@ def verify(file: Any, *weights: Any) -> _core.Findings:
     Raises:
         UnsupportedError: the file is of another kind.
     """
-    return _core.verify(file, weights)
+    return _core.verify(file, all_shards(list(weights)))
 
 
 def inspect(file: Any, *, duplicates: bool = False) -> dict[str, Any]:

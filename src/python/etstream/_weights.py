@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from etstream import _core
+from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._values import tensor
 
@@ -61,6 +62,18 @@ def plan_tensor_data(
         NotFoundError: a file, or a pattern that matches no tensor.
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
+    checkpoint = _changed(inputs, rules, head_dim, only, dtype)
+    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+
+
+def _changed(
+    inputs: Any,
+    rules: Rules | None,
+    head_dim: int | None,
+    only: str | Iterable[str],
+    dtype: str | Mapping[str, str] | None,
+) -> _core.Checkpoint:
+    """All tensors of the inputs, under their new names and types."""
     given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
     checkpoint, report = _core.changed_checkpoint(
@@ -73,7 +86,7 @@ def plan_tensor_data(
     if report is not None:
         _warn("rule", report.unmatched_rules, "no tensor to apply to")
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
-    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+    return checkpoint
 
 
 def write_tensor_data(
@@ -113,6 +126,44 @@ def write_tensor_data(
     return plan
 
 
+def write_tensor_data_shards(
+    inputs: Any,
+    output: str | os.PathLike[str],
+    *,
+    max_size: int,
+    only: str | Iterable[str] = (),
+    dtype: str | Mapping[str, str] | None = None,
+    rules: Rules | None = None,
+    head_dim: int | None = None,
+    share_equal: bool = True,
+    allow_opaque: bool = False,
+    segment_alignment: int | None = None,
+    as_of: str | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> list[str]:
+    """Writes tensor data as several files (shards), which all appear, or none does.
+
+    Data goes by its keys, in order, into the first file that has room, all keys of the same bytes together; no tensor
+    is cut. The same weights give the same files, those of ExecuTorch's externalize_pte_data.
+
+    Args:
+        output: the path that they are named after: "w.ptd" gives "w-00001-of-00003.ptd".
+        max_size: of the data in each, in bytes.
+
+    The others are those of write_tensor_data(). Returns the paths.
+
+    Raises:
+        InvalidArgumentError: a tensor that is larger than max_size.
+    """
+    with _core.Inputs():
+        checkpoint = _changed(inputs, rules, head_dim, only, dtype)
+        plans = _core.plan_checkpoint_shards(checkpoint, max_size, share_equal, allow_opaque, segment_alignment, as_of)
+        files = shard_outputs(plans, output)
+        _core.write_plans(files, sync=sync, progress=progress)
+    return [str(path) for _, path in files]
+
+
 def checkpoint_of(given: Any) -> _core.Checkpoint:
     """The checkpoint that `given` stands for; see plan_tensor_data."""
     if isinstance(given, _core.Checkpoint):
@@ -132,4 +183,4 @@ def _named(name: str, value: Any) -> _core.Tensor:
 def _warn(noun: str, subjects: list[str], what: str) -> None:
     if subjects:
         count = f"{noun} {subjects[0]!r}" if len(subjects) == 1 else f"{len(subjects)} {noun}s, such as {subjects[0]!r}"
-        warnings.warn(f"{count}: {what}", stacklevel=4)
+        warnings.warn(f"{count}: {what}", stacklevel=5)

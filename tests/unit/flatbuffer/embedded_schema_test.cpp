@@ -13,6 +13,7 @@
 #include "program_bfbs_generated.h"
 #include "segmented_bundle_bfbs_generated.h"
 #include "test_sources.h"
+#include "vulkan_graph_bfbs_generated.h"
 #include "xnnpack_graph_bfbs_generated.h"
 
 namespace etstream::embedded_schema_test {
@@ -33,6 +34,7 @@ TEST_CASE("embedded schemas are what flatc makes") {
   check_against_flatc<native_graph::ProgramBinarySchema>("native_graph");
   check_against_flatc<program::ProgramBinarySchema>("program");
   check_against_flatc<segmented_bundle::BundledProgramBinarySchema>("segmented_bundle");
+  check_against_flatc<vulkan_graph::VkGraphBinarySchema>("vulkan_graph");
   check_against_flatc<xnnpack_graph::XNNGraphBinarySchema>("xnnpack_graph");
 }
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Named data of CUDA's, Vulkan's and Ethos-U's delegates is told by what their payloads say, and missed where it is not
+there."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from command import Etstream
+from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.exir import ExecutorchProgramManager, to_edge_transform_and_lower
+from executorch.exir._serialize._named_data_store import NamedDataStore
+from executorch.exir.backend.backend_details import (
+    BackendDetails,
+    CompileSpec,
+    ExportedProgram,
+    PreprocessResult,
+)
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.backend.utils import tag_constant_data
+
+WEIGHT = b"\1" * 24
+KEY = "cuda_fqn_weight:cuda:linear.weight"
+BLOCK_KEY = hashlib.sha256(WEIGHT).hexdigest()
+
+
+def string(value: str) -> bytes:
+    return struct.pack("<I", len(value)) + value.encode()
+
+
+def weights_by_name() -> bytes:
+    """One weight, float32 [2, 3] on the GPU, and those who begin otherwise: as encode_cuda_weight_metadata does."""
+    entry = string("linear.weight") + string(KEY) + struct.pack("<QiiqI4q", 24, 6, 1, 0, 2, 2, 3, 3, 1)
+    return string("so_blob") + struct.pack("<I", 1) + entry
+
+
+def cuda_payload() -> bytes:
+    return b"ETCUDAFQN3" + weights_by_name()
+
+
+def cuda_payload_of_two_libraries() -> bytes:
+    weights = weights_by_name()[len(string("so_blob")) :]
+    libraries = [struct.pack("<III", 80, 80, 1) + string("so_blob"), struct.pack("<III", 90, 0, 0) + string("so_90")]
+    return b"ETCUDAFQN5" + struct.pack("<I", len(libraries)) + b"".join(libraries) + weights
+
+
+def block(name: str, data: bytes, is_external: bool = False) -> bytes:
+    header = struct.pack("<16sIB11s", name.encode(), len(data), is_external, b"")
+    return header + data + bytes(-len(data) % 16)
+
+
+def ethos_u_payload() -> bytes:
+    blocks = [block("vela_bin_stream", b""), block("cmd_data", b"COP1"), block("weight_data", BLOCK_KEY.encode(), True)]
+    return b"".join([*blocks, block("scratch_size", b"\0\1\0\0"), block("vela_end_stream", b"")])
+
+
+PAYLOAD = b""
+NAMED: dict[str, bytes] = {}
+
+
+def preprocessed(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
+    store = NamedDataStore()
+    for key, value in NAMED.items():
+        store.add_named_data(key, value, external_tag="data")
+    return PreprocessResult(PAYLOAD, data_store_output=store.get_named_data_store_output())
+
+
+CudaBackend = type("CudaBackend", (BackendDetails,), {"preprocess": staticmethod(preprocessed)})
+EthosUBackend = type("EthosUBackend", (BackendDetails,), {"preprocess": staticmethod(preprocessed)})
+
+
+class Everything(Partitioner):
+    """All calls in one delegate."""
+
+    def __init__(self, backend: str) -> None:
+        self.delegation_spec = DelegationSpec(backend, [])
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        for node in exported_program.graph.nodes:
+            if node.op == "call_function":
+                node.meta["delegation_tag"] = "all"
+        tag_constant_data(exported_program)
+        return PartitionResult(exported_program, {"all": self.delegation_spec})
+
+
+def exported(partitioner: Partitioner) -> ExecutorchProgramManager:
+    torch.manual_seed(0)
+    graph = torch.export.export(torch.nn.Linear(3, 2).eval(), (torch.ones(1, 3),))
+    return to_edge_transform_and_lower(graph, partitioner=[partitioner]).to_executorch()
+
+
+def saved(manager: ExecutorchProgramManager, folder: Path) -> list[Path]:
+    """The program, and the files of its external data."""
+    (folder / "model.pte").write_bytes(manager.buffer)
+    manager.write_tensor_data_to_file(str(folder))
+    return [folder / "model.pte", *sorted(folder.glob("*.ptd"))]
+
+
+@pytest.mark.parametrize(
+    ("backend", "payload", "named", "what"),
+    [
+        ("CudaBackend", cuda_payload, {"so_blob": b"so", KEY: WEIGHT}, "weights by name (ETCUDAFQN3), with 2 keys"),
+        (
+            "CudaBackend",
+            cuda_payload_of_two_libraries,
+            {"so_blob": b"so", "so_90": b"so", KEY: WEIGHT},
+            "weights by name (ETCUDAFQN5), with 3 keys",
+        ),
+        (
+            "EthosUBackend",
+            ethos_u_payload,
+            {BLOCK_KEY: WEIGHT},
+            "a stream of blocks (vela_bin_stream), with 1 key",
+        ),
+    ],
+)
+def test_named_data_is_told_by_the_payload(
+    backend: str,
+    payload: Callable[[], bytes],
+    named: dict[str, bytes],
+    what: str,
+    etstream: Etstream,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(globals(), "PAYLOAD", payload())
+    monkeypatch.setitem(globals(), "NAMED", named)
+    program, *weights = saved(exported(Everything(backend)), tmp_path)
+    assert etstream.inspect(program)["named_data_users"] == [f"method 'forward', delegate 0 ({backend}): {what} of named data"]
+    assert etstream.verify(program).errors == []
+    assert etstream.verify(program, *weights) .errors == []
+    assert etstream.verify(program, *weights).warnings == []
+    # One key less, and one too short.
+    key, value = list(named.items())[-1]
+    fewer = {name: data for name, data in named.items() if name != key} | {"other": b"x"}
+    monkeypatch.setitem(globals(), "NAMED", fewer)
+    (tmp_path / "fewer").mkdir()
+    _, *other = saved(exported(Everything(backend)), tmp_path / "fewer")
+    found = etstream.verify(program, *other)
+    assert any(f"expected named data '{key}'" in error for error in found.errors), found
+    assert any("key 'other'" in warning for warning in found.warnings), found
+    monkeypatch.setitem(globals(), "NAMED", named | {key: value[:-1]})
+    (tmp_path / "short").mkdir()
+    _, *short = saved(exported(Everything(backend)), tmp_path / "short")
+    errors = etstream.verify(program, *short).errors
+    assert (errors != []) == (backend == "CudaBackend"), errors
+    # A payload that breaks off.
+    monkeypatch.setitem(globals(), "PAYLOAD", payload()[:-1 if backend == "CudaBackend" else -32])
+    (tmp_path / "cut").mkdir()
+    cut, *_ = saved(exported(Everything(backend)), tmp_path / "cut")
+    errors = etstream.verify(cut).errors
+    assert len(errors) == 1 and f"delegate 0 ({backend})" in errors[0], errors
+
+
+def test_vulkan_s_graph_tells_its_named_data(etstream: Etstream, tmp_path: Path) -> None:
+    program, *weights = saved(exported(VulkanPartitioner()), tmp_path)
+    assert weights == []
+    (user,) = etstream.inspect(program)["named_data_users"]
+    assert user.startswith("method 'forward', delegate 0 (VulkanBackend): a graph (VH00), with ")
+    assert etstream.verify(program).errors == []
+    etstream.pte(program, tmp_path / "thin.pte", "--constants-to", str(tmp_path / "w.ptd"))
+    assert etstream.verify(tmp_path / "thin.pte", tmp_path / "w.ptd").errors == []
+    outcome = etstream.attempt("verify", tmp_path / "thin.pte")
+    assert "to come from a tensor data file" in outcome.stdout.decode(), outcome
