@@ -1,255 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // ExecuTorch 1.5.1: kernels take their arguments from values without asking what these hold (EValue::to ends
-// the process), a list of tensors is made of the values before it (tensor_parser_exec_aten.cpp), and the name
-// of an operator has room for 99 bytes (Method::resolve_operator).
+// the process).
 #include "pte/call_verify.h"
 
-#include <cctype>
-#include <map>
+#include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/findings.h"
 #include "etstream/scalar_type.h"
-#include "flatbuffer/walk_budget.h"
-#include "pte/backend_payload.h"
+#include "pte/delegate_verify.h"
 #include "pte/kernel_rules.h"
-#include "pte/operator_signatures.h"
+#include "pte/method_calls.h"
+#include "pte/method_flow.h"
 #include "pte/xnnpack_payload.h"
-#include "pte/xnnpack_verify.h"
 
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kMostOfName = 99;
-constexpr char kUnknown = '?';
-constexpr char kNull = '0';
-
-/// What a value holds, as operator_signatures.h has it.
-struct Slot {
-  char letter = kUnknown;
-  bool is_constant = false;    // in the program's memory
-  bool has_no_data = false;    // before something gives it some
-  bool is_rewritten = false;   // by a call, with whatever it makes
-  bool is_number_too = false;  // by a call of the runtime's own
-  bool is_planned = false;     // a tensor in planned memory, or of the program
-  bool is_checked = false;     // of a list
-  std::uint8_t width = 0;      // the bytes of a tensor's element
-};
-
-/// An operator that is called.
-struct Callee {
-  bool is_read = false;
-  std::string name;
-  std::optional<std::string_view> signature;
-};
-
-std::string_view name_of(char letter) {
-  constexpr std::pair<char, std::string_view> kNames[] = {
-      {'T', "a tensor"},          {'L', "a list of tensors"},  {'O', "a list of optional tensors"},
-      {'I', "an integer"},        {'D', "a double"},           {'B', "a boolean"},
-      {'S', "a number"},          {'N', "a string"},           {'A', "a list of integers"},
-      {'F', "a list of doubles"}, {'G', "a list of booleans"}, {kNull, "null"}};
-  for (const auto& [each, name] : kNames) {
-    if (each == letter) return name;
-  }
-  return "another kind of value";
-}
-
-/// That an argument of a signature is taken for.
-char kind_of(char letter) {
-  const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return upper == 'M' || upper == 'V' ? 'T' : upper;
-}
-
-bool takes(char letter, char held) {
-  const char kind = kind_of(letter);
-  if (held == kNull) return std::islower(static_cast<unsigned char>(letter)) != 0;
-  return kind == held || (kind == 'S' && (held == 'I' || held == 'D' || held == 'B'));
-}
+constexpr std::string_view kKinds = "TLOIDBNAFG0";
 
 class CallVerifier {
  public:
   CallVerifier(const pte::Program& program, const pte::Method& method, Findings& findings)
-      : program_(program),
-        known_(program.fields()),
-        method_(method),
-        findings_(findings),
-        budget_(program.view()) {}
+      : calls_(program, method, findings), known_(program.fields()) {}
 
   Result<void> run() {
-    ETSTREAM_ASSIGN(values_, method_.values());
-    ETSTREAM_ASSIGN(operators_, method_.operators());
-    ETSTREAM_ASSIGN(delegates_, method_.delegates());
-    callees_.resize(operators_->size());
-    ETSTREAM_TRY(verify_delegates());
-    ETSTREAM_TRY(read_values());
-    for (const BoundField* given : {&known_.method.inputs, &known_.method.outputs}) {
-      ETSTREAM_ASSIGN(const auto indices, method_.numbers<std::int32_t>(*given));
-      ETSTREAM_TRY(budget_.spend(method_.position(), std::uint64_t{indices.size()} * 4));
-      for (std::uint64_t i = 0; i < indices.size(); ++i) {
-        ETSTREAM_ASSIGN(const std::int32_t value, indices.at(i));
-        slot(value).has_no_data = false;
-      }
-    }
-    ETSTREAM_TRY(for_each_call([&](const pte::Call& call) { return note_rewritten(call); }));
-    return for_each_call([&](const pte::Call& call) { return verify_call(call); });
+    ETSTREAM_TRY(delegates_.verify(calls_));
+    ETSTREAM_TRY(calls_.read_values());
+    ETSTREAM_ASSIGN(flow_, MethodFlow::follow(calls_));
+    ETSTREAM_TRY(calls_.for_each_call(
+        [&](const std::optional<pte::Call>& call, std::uint32_t number) {
+          return call && values().go_to(number) ? verify_call(*call) : Result<void>();
+        },
+        [](std::uint32_t) {}));
+    return values().go_to(values().instructions()) ? verify_outputs() : Result<void>();
   }
 
  private:
-  void error(const pte::View& table, std::string_view expected, std::string_view found) {
-    add_error(findings_, table.corrupt(expected, found).message);
-  }
-  Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
-
-  Result<void> read_values() {
-    slots_.resize(values_->size());
-    for (std::uint32_t i = 0; i < values_->size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Value value, values_->at(i));
-      ETSTREAM_ASSIGN(const auto held, value.held());
-      if (!held) continue;
-      slots_[i].letter = letter_of(*held);
-      if (slots_[i].letter == 'T') ETSTREAM_TRY(read_tensor(held->tensor(), slots_[i]));
-      if (slots_[i].letter == 'L' || slots_[i].letter == 'O') ETSTREAM_TRY(check_tensors(*held, i));
-    }
-    return {};
-  }
-
-  [[nodiscard]] char letter_of(const pte::Held& held) const {
-    const std::pair<std::size_t, char> letters[] = {{known_.null.index(), kNull},
-                                                    {known_.tensor.index(), 'T'},
-                                                    {known_.integer.index(), 'I'},
-                                                    {known_.boolean.index(), 'B'},
-                                                    {known_.number.index(), 'D'},
-                                                    {known_.string.index(), 'N'},
-                                                    {known_.int_list.index(), 'A'},
-                                                    {known_.double_list.index(), 'F'},
-                                                    {known_.bool_list.index(), 'G'},
-                                                    {known_.tensor_list.index(), 'L'},
-                                                    {known_.optional_tensor_list.index(), 'O'}};
-    for (const auto& [table, letter] : letters) {
-      if (table == held.type()) return letter;
-    }
-    return kUnknown;
-  }
-
-  static Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
-    ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
-    slot.is_constant = storage.kind == TensorStorage::kConstant;
-    slot.is_planned = storage.kind != TensorStorage::kProvided;
-    ETSTREAM_ASSIGN(const TensorLayout layout, tensor.layout());
-    ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(layout.scalar_type, {}));
-    slot.width = static_cast<std::uint8_t>(width);
-    if (storage.kind != TensorStorage::kProvided) return {};
-    slot.has_no_data = true;
-    for (const std::int32_t size : layout.sizes) slot.has_no_data &= size != 0;
-    return {};
-  }
-
-  /// Those of the list that is value `own`.
-  Result<void> check_tensors(const pte::Held& list, std::uint32_t own) {
-    ETSTREAM_ASSIGN(const auto items, list.numbers<std::int32_t>(list.items()));
-    ETSTREAM_TRY(budget_.spend(list.position(), std::uint64_t{items.size()} * 4));
-    const bool are_optional = slots_[own].letter == 'O';
-    for (std::uint64_t i = 0; i < items.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-      if (item == -1) continue;  // which only a list of optional tensors has
-      if (std::cmp_greater_equal(item, own)) {
-        error(list, text("{} of values before {}, the list's own", list.items().full_name(), own),
-              text("{}", item));
-      } else if (const char held = slot(item).letter; !takes(are_optional ? 't' : 'T', held)) {
-        error(list, text("{} of tensors", list.items().full_name()), name_of(held));
-      }
-    }
-    return {};
-  }
-
-  Result<void> for_each_call(const auto& visit) {
-    ETSTREAM_ASSIGN(const auto chains, method_.chains());
-    for (std::uint32_t i = 0; i < chains.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
-      ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
-      ETSTREAM_TRY(budget_.spend(chain.position(), std::uint64_t{instructions.size()} * 4));
-      for (std::uint32_t j = 0; j < instructions.size(); ++j) {
-        ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(j));
-        ETSTREAM_ASSIGN(const auto call, instruction.call());
-        if (call) ETSTREAM_TRY(visit(*call));
-      }
-    }
-    return {};
-  }
-
-  Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call) {
-    ETSTREAM_ASSIGN(const auto args, call.numbers<std::int32_t>(call.args()));
-    ETSTREAM_TRY(budget_.spend(call.position(), std::uint64_t{args.size()} * 4));
-    return args;
-  }
-
-  Result<void> note_rewritten(const pte::Call& call) {
-    if (call.kind() == GraphCall::Kind::kMove) {
-      ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(known_.move_call.move_to));
-      slot(to).is_rewritten = true;
-      return {};
-    }
-    if (call.kind() != GraphCall::Kind::kKernel) return {};
-    ETSTREAM_ASSIGN(const Callee* callee, callee_of(call));
-    if (!callee->signature) return note_all_rewritten(call);
-    ETSTREAM_ASSIGN(const auto args, arguments_of(call));
-    if (args.size() == 0) return {};
-    ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
-    const char letter = callee->signature->back();
-    if (letter == 'V') slot(last).has_no_data = false;
-    // An operator with written arguments gives the last of them again.
-    if (letter == '*' && callee->signature->find('>') == std::string_view::npos)
-      slot(last).is_number_too = true;
-    return {};
-  }
-
-  /// By an operator of which nothing is known.
-  Result<void> note_all_rewritten(const pte::Call& call) {
-    ETSTREAM_ASSIGN(const auto args, arguments_of(call));
-    for (std::uint64_t i = 0; i < args.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
-      slot(value).is_rewritten = true;
-    }
-    return {};
-  }
-
-  Result<const Callee*> callee_of(const pte::Call& call) {
-    ETSTREAM_ASSIGN(const auto index, call.scalar<std::int32_t>(known_.kernel_call.op_index));
-    Callee& callee = callees_[static_cast<std::size_t>(index)];
-    if (!callee.is_read) ETSTREAM_TRY(read_callee(static_cast<std::uint32_t>(index), callee));
-    return &callee;
-  }
-
-  Result<void> read_callee(std::uint32_t index, Callee& callee) {
-    callee.is_read = true;
-    ETSTREAM_ASSIGN(const pte::Operator called, operators_->at(index));
-    ETSTREAM_ASSIGN(const auto name, called.vector(known_.operators.name));
-    ETSTREAM_ASSIGN(const auto overload, called.vector(known_.operators.overload));
-    if (!name || name->count == 0) {
-      error(called, "the name of an operator that is called", "none");
-      return {};
-    }
-    const std::uint64_t length =
-        std::uint64_t{name->count} + (overload ? std::uint64_t{overload->count} + 1 : 0);
-    if (length > kMostOfName) {
-      error(called, text("the name of an operator of at most {} bytes", kMostOfName), text("{}", length));
-      return {};
-    }
-    ETSTREAM_ASSIGN(callee.name, called.name());
-    ETSTREAM_ASSIGN(const std::string behind, called.overload());
-    if (!behind.empty()) callee.name += "." + behind;
-    if (!is_utf8(callee.name)) error(called, "the name of an operator in UTF-8", quote(callee.name));
-    callee.signature = find_signature(callee.name);
-    if (!callee.signature) ++findings_.unknown_operators;
-    return {};
-  }
+  [[nodiscard]] ValueFlow& values() { return flow_->values(); }
+  Slot& slot(std::int64_t value) { return calls_.slot(value); }
 
   Result<void> verify_call(const pte::Call& call) {
     switch (call.kind().value_or(GraphCall::Kind::kMove)) {
@@ -260,16 +56,14 @@ class CallVerifier {
       case GraphCall::Kind::kJumpIfFalse: {
         ETSTREAM_ASSIGN(const auto condition,
                         call.scalar<std::int32_t>(known_.jump_false_call.cond_value_index));
-        const Slot& held = slot(condition);
-        if (held.is_rewritten || held.is_number_too || held.letter == kUnknown || held.letter == 'B')
-          return {};
-        return check_argument(call, "a jump", 0, 'T', condition, false);
+        check_kinds(call, "a jump", 0, 'T', condition, "B");
+        return {};
       }
       case GraphCall::Kind::kFree: {
         ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.value_index));
-        if (slot(freed).is_planned && !slot(freed).is_rewritten) {
-          error(call, "memory that was given by a call before",
-                text("value {}, whose memory is planned", freed));
+        if (slot(freed).is_planned && !slot(freed).is_replaced) {
+          calls_.error(call, "memory that was given by a call before",
+                       text("value {}, whose memory is planned", freed));
         }
         return check_argument(call, "freeing memory", 0, 'M', freed, false);
       }
@@ -280,9 +74,9 @@ class CallVerifier {
   }
 
   Result<void> verify_kernel(const pte::Call& call) {
-    ETSTREAM_ASSIGN(const Callee* callee, callee_of(call));
+    ETSTREAM_ASSIGN(const Callee* callee, calls_.callee_of(call));
     if (!callee->signature) return {};
-    ETSTREAM_ASSIGN(const auto args, arguments_of(call));
+    ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
     std::uint32_t next = 0;
     bool is_written = false;
     for (const char letter : *callee->signature) {
@@ -292,19 +86,76 @@ class CallVerifier {
       }
       if (next < args.size()) {
         ETSTREAM_ASSIGN(const std::int32_t value, args.at(next));
-        const bool is_result = letter == '*' && slot(value).is_number_too;
-        ETSTREAM_TRY(check_argument(call, callee->name, next, is_result ? 's' : letter, value, is_written));
+        if (!is_written && letter != 'V' && letter != '*') check_filled(call, callee->name, next, value);
+        ETSTREAM_TRY(letter == '*' ? check_result(call, *callee, next, value)
+                                   : check_argument(call, callee->name, next, letter, value, is_written));
       }
       ++next;
       is_written = false;
     }
     if (next != args.size()) {
-      error(call, text("{} of {}, with what it gives", counted(next, "argument"), callee->name),
-            text("{}", args.size()));
+      calls_.error(call, text("{} of {}, with what it gives", counted(next, "argument"), callee->name),
+                   text("{}", args.size()));
       return {};
     }
+    if (reads_indices(callee->name)) ETSTREAM_TRY(check_apart(call, *callee, args));
+    ETSTREAM_TRY(check_in_place(call, *callee, args));
     if (!has_kernel_rules(callee->name, *callee->signature)) return {};
     return check_rules(call, *callee, args);
+  }
+
+  /// That what a call writes to is not where its indices are.
+  Result<void> check_apart(const pte::Call& call, const Callee& callee,
+                           const NumberList<std::int32_t>& args) {
+    std::vector<PlannedPlace> written;
+    bool is_hit = false;
+    for (const bool is_output : {true, false}) {
+      std::uint32_t next = 0;
+      for (std::size_t i = 0; i < callee.signature->size(); ++i) {
+        const char letter = (*callee.signature)[i];
+        if (letter == '>') continue;
+        ETSTREAM_ASSIGN(const std::int32_t value, args.at(next++));
+        if (letter == '*' || is_output != (i > 0 && (*callee.signature)[i - 1] == '>')) continue;
+        ETSTREAM_ASSIGN(const auto place, tensor_place(value));
+        if (is_output && place) written.push_back(*place);
+        if (is_output) continue;
+        ETSTREAM_ASSIGN(const bool is_there, slot(value).letter == 'O' ? is_item_in(value, written)
+                                                                       : Result<bool>(is_in(place, written)));
+        is_hit |= is_there;
+      }
+    }
+    if (!is_hit) return {};
+    calls_.error(call, text("indices of {} apart from what it writes to", callee.name),
+                 "both in the same memory");
+    return {};
+  }
+
+  Result<std::optional<PlannedPlace>> tensor_place(std::int32_t value) {
+    if (slot(value).letter != 'T' || slot(value).is_replaced) return std::optional<PlannedPlace>();
+    return calls_.place_of(value);
+  }
+
+  /// Whether one of a list of optional tensors is one of integers in the `written`.
+  Result<bool> is_item_in(std::int32_t value, std::span<const PlannedPlace> written) {
+    if (slot(value).is_replaced) return false;
+    ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
+    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int32_t>(list, list.items()));
+    bool out = false;
+    for (std::uint64_t i = 0; i < items.size(); ++i) {
+      ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
+      if (item == -1) continue;
+      ETSTREAM_ASSIGN(const auto place, tensor_place(item));
+      out |= is_in(place, written);
+    }
+    return out;
+  }
+
+  static bool is_in(const std::optional<PlannedPlace>& indices, std::span<const PlannedPlace> written) {
+    if (!indices || (indices->dtype != ScalarType::kInt32 && indices->dtype != ScalarType::kInt64))
+      return false;
+    return std::any_of(written.begin(), written.end(), [&](const PlannedPlace& each) {
+      return each.overlaps(*indices) && each.dtype != indices->dtype;
+    });
   }
 
   Result<void> check_rules(const pte::Call& call, const Callee& callee,
@@ -313,17 +164,29 @@ class CallVerifier {
     for (std::uint32_t i = 0; i < args.size(); ++i) {
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
       const Slot& held = slot(value);
-      if (held.is_rewritten || held.is_number_too) continue;
+      if (held.is_replaced || held.is_result) continue;
       if (held.letter == 'I') {
-        ETSTREAM_ASSIGN(const pte::Held integer, held_by(value));
+        ETSTREAM_ASSIGN(const pte::Held integer, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
       } else if (held.letter == 'T') {
-        ETSTREAM_ASSIGN(const pte::Held tensor, held_by(value));
+        ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].tensor, tensor_argument(tensor.tensor(), held));
       }
     }
     const auto broken = find_broken_rule(callee.name, *callee.signature, arguments);
-    if (broken) error(call, text("{} of {}", broken->expected, callee.name), broken->found);
+    if (broken) calls_.error(call, text("{} of {}", broken->expected, callee.name), broken->found);
+    return {};
+  }
+
+  /// That integers in memory are still there when a call reads them.
+  Result<void> check_in_place(const pte::Call& call, const Callee& callee,
+                              const NumberList<std::int32_t>& args) {
+    const auto number = argument_of_indices(callee.name);
+    if (!number) return {};
+    ETSTREAM_ASSIGN(const std::int32_t value, args.at(*number));
+    if (!flow_->is_stale(value)) return {};
+    calls_.error(call, text("integers that are in place as argument {} of {}", *number, callee.name),
+                 text("value {}, in whose memory is something else on a way here", value));
     return {};
   }
 
@@ -331,12 +194,12 @@ class CallVerifier {
     ETSTREAM_ASSIGN(TensorInfo info, tensor.info());
     KernelArgument::Tensor out;
     out.dtype = info.scalar_type;
-    out.rank = info.sizes.size();
     if (held.is_constant && out.dtype == ScalarType::kInt64) {
       ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(out.dtype, info.sizes));
       ETSTREAM_ASSIGN(out.constants, integers_in(tensor, bytes));
     }
-    if (info.dynamism == ShapeDynamism::kStatic) out.sizes = std::move(info.sizes);
+    out.is_static = info.dynamism == ShapeDynamism::kStatic || held.is_constant;
+    out.sizes = std::move(info.sizes);
     return out;
   }
 
@@ -344,174 +207,151 @@ class CallVerifier {
   Result<std::vector<std::int64_t>> integers_in(const pte::Tensor& tensor, std::uint64_t bytes) {
     constexpr std::uint64_t kMostRead = 64 * 1024;
     if (bytes > kMostRead) return std::vector<std::int64_t>();
-    ETSTREAM_TRY(budget_.spend(tensor.position(), bytes));
+    ETSTREAM_TRY(calls_.budget().spend(tensor.position(), bytes));
     ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
-    ETSTREAM_ASSIGN(const ByteSource data, program_.tensor_data(tensor, storage, bytes));
+    ETSTREAM_ASSIGN(const ByteSource data, calls_.program().tensor_data(tensor, storage, bytes));
     std::vector<std::int64_t> out(static_cast<std::size_t>(bytes / sizeof(std::int64_t)));
     ETSTREAM_TRY(data.read_at(0, std::as_writable_bytes(std::span(out))));
     return out;
   }
 
+  /// That on every way there a value holds what a letter stands for, or one of `others`. False where one of
+  /// the kinds that it may hold is another, which is found.
+  bool check_kinds(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
+                   std::int32_t value, std::string_view others = "") {
+    const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
+    if ((held & kAnything) != 0) return true;
+    for (const char kind : kKinds) {
+      if ((held & kinds_of_letter(kind)) == 0 || takes(letter, kind) || others.find(kind) != others.npos)
+        continue;
+      calls_.error(call, text("{} as argument {} of {}", name_of_kind(letter), number, name),
+                   name_of_kind(kind));
+      return false;
+    }
+    return true;
+  }
+
+  /// That what a call gives can be put in `value`.
+  Result<void> check_result(const pte::View& call, const Callee& callee, std::uint32_t number,
+                            std::int32_t value) {
+    const Slot& held = slot(value);
+    if (!callee.gives_number() || held.is_replaced || held.letter == kUnknownKind || takes('s', held.letter))
+      return {};
+    calls_.error(call, text("{} as argument {} of {}", name_of_kind('S'), number, callee.name),
+                 name_of_kind(held.letter));
+    return {};
+  }
+
+  /// That a tensor has got its memory and its shape before a call reads it.
+  void check_filled(const pte::View& call, std::string_view name, std::uint32_t number, std::int32_t value) {
+    const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
+    if ((held & kAnything) != 0 || (held & kEmpty) == 0 || slot(value).has_no_data) return;
+    calls_.error(call, text("a tensor that a call before gives, as argument {} of {}", number, name),
+                 text("value {}, which none does on a way here", value));
+  }
+
   /// That value number `value` can be argument `number` of what is called.
   Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
                               std::int32_t value, bool is_written) {
-    Slot& held = slot(value);
-    if (letter == '*' || held.is_rewritten || held.letter == kUnknown) return {};
-    if (held.is_number_too && letter != 's' &&
-        (takes(letter, 'I') || takes(letter, 'D') || takes(letter, 'B')))
-      return {};
+    if (!check_kinds(call, name, number, letter, value)) return {};
+    const Slot& held = slot(value);
+    if (held.is_replaced) return {};
+    if (held.letter == 'A') return check_integers(value);
+    if (held.letter == 'L' || held.letter == 'O') return check_memory_of_items(call, name, value);
     const auto place = [&](std::string_view what) {
       return text("{} as argument {} of {}", what, number, name);
     };
-    if (!takes(letter, held.letter)) {
-      error(call, place(name_of(kind_of(letter))), name_of(held.letter));
-      return {};
-    }
-    if (held.letter == 'A') return check_integers(value);
-    if (held.letter == 'L' || held.letter == 'O') return check_memory_of_items(call, name, value);
     if (held.has_no_data && (letter == 'T' || letter == 't')) {
-      error(call, place("a tensor with memory"), text("value {}, which nothing gives any", value));
+      calls_.error(call, place("a tensor with memory"), text("value {}, which nothing gives any", value));
     }
     if (held.is_constant && is_written) {
-      error(call, place("a tensor that can be written"), text("value {}, a constant", value));
+      calls_.error(call, place("a tensor that can be written"), text("value {}, a constant", value));
     }
     return {};
   }
 
-  /// Those in the list that is value `value`.
+  /// Those in the list that is value `value`, which are read when an operator takes it.
   Result<void> check_integers(std::int32_t value) {
-    if (std::exchange(slot(value).is_checked, true)) return {};
-    ETSTREAM_ASSIGN(const auto list, held_by(value));
-    ETSTREAM_ASSIGN(const auto items, list.numbers<std::int64_t>(list.items()));
-    ETSTREAM_TRY(budget_.spend(list.position(), std::uint64_t{items.size()} * 8));
+    if (slot(value).is_checked) return {};
+    ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
+    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int64_t>(list, list.items()));
+    bool is_final = true;
     for (std::uint64_t i = 0; i < items.size(); ++i) {
       ETSTREAM_ASSIGN(const std::int64_t item, items.at(i));
-      const Slot& held = slot(item);
-      if (held.is_rewritten || held.is_number_too || held.letter == kUnknown || held.letter == 'I') continue;
-      error(list, text("{} of integers", list.items().full_name()), name_of(held.letter));
+      const auto number = static_cast<std::uint32_t>(item);
+      const Kinds held = values().kinds_of(number);
+      is_final &= !values().is_changed(number);
+      if ((held & kAnything) != 0 || (held & ~kinds_of_letter('I')) == 0) continue;
+      is_final = true;
+      calls_.error(list, text("{} of integers", list.items().full_name()),
+                   name_of_kind(other_than_integer(held)));
     }
+    slot(value).is_checked = is_final;
     return {};
+  }
+
+  static char other_than_integer(Kinds held) {
+    for (const char kind : kKinds) {
+      if (kind != 'I' && (held & kinds_of_letter(kind)) != 0) return kind;
+    }
+    return kUnknownKind;
   }
 
   Result<void> check_memory_of_items(const pte::View& call, std::string_view name, std::int32_t value) {
     if (std::exchange(slot(value).is_checked, true)) return {};
-    ETSTREAM_ASSIGN(const auto list, held_by(value));
-    ETSTREAM_ASSIGN(const auto items, list.numbers<std::int32_t>(list.items()));
-    ETSTREAM_TRY(budget_.spend(list.position(), std::uint64_t{items.size()} * 4));
+    ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
+    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int32_t>(list, list.items()));
     for (std::uint64_t i = 0; i < items.size(); ++i) {
       ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-      if (item == -1 || !slot(item).has_no_data || slot(item).is_rewritten) continue;
-      error(call, text("tensors with memory in a list for {}", name),
-            text("value {}, which nothing gives any", item));
+      if (item == -1 || !slot(item).has_no_data || slot(item).is_replaced) continue;
+      calls_.error(call, text("tensors with memory in a list for {}", name),
+                   text("value {}, which nothing gives any", item));
     }
-    return {};
-  }
-
-  /// Of a value that holds something.
-  Result<pte::Held> held_by(std::int32_t value) const {
-    ETSTREAM_ASSIGN(const pte::Value at, values_->at(static_cast<std::uint64_t>(value)));
-    ETSTREAM_ASSIGN(const auto held, at.held());
-    return *held;
-  }
-
-  Result<void> verify_delegates() {
-    ETSTREAM_ASSIGN(const std::string method, method_.name());
-    arguments_.resize(delegates_->size());
-    for (std::uint32_t i = 0; i < delegates_->size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Delegate delegate, delegates_->at(i));
-      ETSTREAM_TRY(verify_compile_specs(delegate));
-      ETSTREAM_ASSIGN(const auto id, delegate.id());
-      if (id && !is_utf8(*id)) error(delegate, "a delegate's id in UTF-8", quote(*id));
-      if (!id) continue;
-      const std::string name =
-          text("{}: method {}, delegate {} ({})", program_.name(), quote(method), i, printable(*id));
-      if (*id != kXnnpackBackend) {
-        ETSTREAM_TRY(verify_other_delegate(delegate, *id, name));
-        continue;
-      }
-      ETSTREAM_ASSIGN(arguments_[i], verify_xnnpack_delegate(delegate, name));
-    }
-    return {};
-  }
-
-  Result<void> verify_compile_specs(const pte::Delegate& delegate) {
-    ETSTREAM_ASSIGN(const auto specs, delegate.compile_specs());
-    for (std::uint32_t i = 0; i < specs.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::View spec, specs.at(i));
-      for (const BoundField* field : {&known_.compile_spec.key, &known_.compile_spec.value}) {
-        ETSTREAM_ASSIGN(const bool is_there, spec.has(*field));
-        if (!is_there) error(spec, field->full_name(), "none");
-      }
-    }
-    return {};
-  }
-
-  /// What calls of it bring. `name` is what messages call its data, which several delegates may share.
-  Result<const std::vector<XnnpackArgument>*> verify_xnnpack_delegate(const pte::Delegate& delegate,
-                                                                      const std::string& name) {
-    ETSTREAM_ASSIGN(const auto data, delegate.data());
-    ETSTREAM_ASSIGN(const bool in_segment, data->is_in_segment());
-    ETSTREAM_ASSIGN(const std::uint32_t index, data->index());
-    const auto [found, is_new] = payloads_.try_emplace({in_segment, index});
-    if (!is_new) return &found->second;
-    ETSTREAM_ASSIGN(const ByteSource payload, program_.delegate_data(data->position(), in_segment, index));
-    ETSTREAM_TRY(budget_.spend(data->position(), payload.size()));
-    ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, findings_));
-    return &found->second;
-  }
-
-  /// Of backends whose data says which named data they take.
-  Result<void> verify_other_delegate(const pte::Delegate& delegate, const std::string& id,
-                                     const std::string& name) {
-    ETSTREAM_ASSIGN(const auto data, delegate.data());
-    ETSTREAM_ASSIGN(const bool in_segment, data->is_in_segment());
-    ETSTREAM_ASSIGN(const std::uint32_t index, data->index());
-    if (!payloads_.try_emplace({in_segment, index}).second) return {};
-    ETSTREAM_ASSIGN(const ByteSource payload, program_.delegate_data(data->position(), in_segment, index));
-    ETSTREAM_TRY(budget_.spend(data->position(), payload.size()));
-    const auto read = read_backend_payload(id, payload, name);
-    if (read) return {};
-    if (read.error().code != ErrorCode::kCorrupt) return read.error();
-    add_error(findings_, read.error().message);
     return {};
   }
 
   Result<void> verify_delegate_call(const pte::Call& call) {
     ETSTREAM_ASSIGN(const auto index, call.scalar<std::int32_t>(known_.delegate_call.delegate_index));
-    ETSTREAM_ASSIGN(const auto args, arguments_of(call));
-    const auto* wanted = arguments_[static_cast<std::size_t>(index)];
+    ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
+    const auto* wanted = delegates_.arguments_of(index);
     if (!wanted) return {};
-    ETSTREAM_TRY(budget_.spend(call.position(), wanted->size()));
+    ETSTREAM_TRY(calls_.budget().spend(call.position(), wanted->size()));
     for (const XnnpackArgument& each : *wanted) {
       if (each.number >= args.size()) {
-        error(call, text("more than {} arguments of {}", each.number, kXnnpackBackend),
-              text("{}", args.size()));
+        calls_.error(call, text("more than {} arguments of {}", each.number, kXnnpackBackend),
+                     text("{}", args.size()));
         continue;
       }
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(each.number));
       ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, 'T', value, false));
       const Slot& held = slot(value);
-      if (held.letter != 'T' || held.is_rewritten || held.width >= each.width) continue;
-      error(call, text("elements of {} bytes in argument {} of {}", each.width, each.number, kXnnpackBackend),
-            text("{}", held.width));
+      if (held.letter != 'T' || held.is_replaced || held.width >= each.width) continue;
+      calls_.error(
+          call, text("elements of {} bytes in argument {} of {}", each.width, each.number, kXnnpackBackend),
+          text("{}", held.width));
     }
     return {};
   }
 
-  const pte::Program& program_;
+  /// That none is a list: ExecuTorch's own bindings end the process over one.
+  Result<void> verify_outputs() {
+    ETSTREAM_ASSIGN(const auto outputs,
+                    calls_.items_of<std::int32_t>(calls_.method(), known_.method.outputs));
+    for (std::uint64_t i = 0; i < outputs.size(); ++i) {
+      ETSTREAM_ASSIGN(const std::int32_t value, outputs.at(i));
+      const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
+      for (const char kind : std::string_view("LOAFG")) {
+        if ((held & kAnything) != 0 || (held & kinds_of_letter(kind)) == 0) continue;
+        calls_.error(calls_.method(), text("an output {} that is no list", i), name_of_kind(kind));
+      }
+    }
+    return {};
+  }
+
+  MethodCalls calls_;
   const pte::ProgramFields& known_;
-  const pte::Method& method_;
-  Findings& findings_;
-  WalkBudget budget_;
-  std::optional<pte::List<pte::Value>> values_;
-  std::optional<pte::List<pte::Operator>> operators_;
-  std::optional<pte::List<pte::Delegate>> delegates_;
-  std::vector<Slot> slots_;      // of the values
-  std::vector<Callee> callees_;  // of the operators
-  /// By where the delegates have their data: whether in a segment, and which.
-  std::map<std::pair<bool, std::uint32_t>, std::vector<XnnpackArgument>> payloads_;
-  std::vector<const std::vector<XnnpackArgument>*>
-      arguments_;  // of the delegates; none where it is not known
+  MethodDelegates delegates_;
+  std::optional<MethodFlow> flow_;
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ constexpr Dtypes dtypes(auto... types) { return ((Dtypes{1} << static_cast<unsig
 
 constexpr Dtypes kHalfOrFloat = dtypes(ScalarType::kFloat16, ScalarType::kFloat32, ScalarType::kBFloat16);
 constexpr Dtypes kFloating = kHalfOrFloat | dtypes(ScalarType::kFloat64);
-constexpr Dtypes kBytes = dtypes(ScalarType::kUInt8, ScalarType::kInt8);
+constexpr Dtypes kUInt8 = dtypes(ScalarType::kUInt8);
+constexpr Dtypes kBytes = kUInt8 | dtypes(ScalarType::kInt8);
 constexpr Dtypes kQuantized =
     kBytes | dtypes(ScalarType::kInt16, ScalarType::kInt32, ScalarType::kUInt16, ScalarType::kBits16);
 constexpr Dtypes kFloatOrDouble = dtypes(ScalarType::kFloat32, ScalarType::kFloat64);
@@ -36,6 +37,10 @@ enum class Kind {
   kLeast,      // integer `b` no less than the dtype of tensor `a` has
   kMost,       // integer `b` no more than the dtype of tensor `a` has
   kChannels,   // tensor `a` has as many elements as tensor 0 has along the dimension that integer `b` says
+  kRank,       // of tensor `a` `b`
+  kSameDtype,  // of tensors `a` and `b`
+  kScales,     // tensor `a` has one for each row of tensor 0, or for each of a row's equal groups
+  kRows,       // tensor `b` has room for a row of tensor 0 for each element of tensor `a`
 };
 
 struct Rule {
@@ -43,6 +48,7 @@ struct Rule {
   std::size_t a;
   std::size_t b = 0;
   Dtypes among = 0;
+  std::size_t per_byte = 1;  // elements of tensor 0
 };
 
 constexpr Rule kQuantizePerTensor[] = {{Kind::kDtype, 0, 0, kFloating},
@@ -76,24 +82,51 @@ constexpr Rule kDequantizePerChannel[] = {{Kind::kDtype, 0, 0, kQuantized},
                                           {Kind::kChannels, 1, 3},
                                           {Kind::kChannels, 2, 3},
                                           {Kind::kBetween, 2, 4}};
-constexpr Rule kEmbeddingByte[] = {{Kind::kDtype, 0, 0, kBytes},
-                                   {Kind::kDtype, 1, 0, kHalfOrFloat},
-                                   {Kind::kDtype, 5, 0, kInt64},
-                                   {Kind::kDtype, 6, 0, kHalfOrFloat},
-                                   {Kind::kAtMost, 3, 4}};
+/// Of kernels with `per_byte` weights in a byte, with the dtype of what they give as an argument or without.
+constexpr std::array<Rule, 11> embedding(std::size_t per_byte, bool has_dtype) {
+  const std::size_t out = has_dtype ? 7 : 6;
+  const bool is_packed = per_byte > 1;
+  return {{{Kind::kDtype, 0, 0, is_packed ? kUInt8 : kBytes},
+           {Kind::kDtype, 1, 0, kHalfOrFloat},
+           {Kind::kDtype, 5, 0, is_packed ? kIntegers : kInt64},
+           {Kind::kDtype, out, 0, kHalfOrFloat},
+           has_dtype ? Rule{Kind::kDtypeIs, out, 6} : Rule{Kind::kSameDtype, 1, out},
+           {Kind::kSameDtype, 2, out},
+           {Kind::kAtMost, 3, 4},
+           {Kind::kRank, 0, 2},
+           {Kind::kScales, 1, 0, 0, per_byte},
+           {Kind::kSameSizes, 2, 1},
+           {Kind::kRows, 5, out, 0, per_byte}}};
+}
+constexpr auto kEmbeddingByte = embedding(1, false);
+constexpr auto kEmbeddingByteDtype = embedding(1, true);
+constexpr auto kEmbedding2Bit = embedding(4, false);
+constexpr auto kEmbedding2BitDtype = embedding(4, true);
+constexpr auto kEmbedding4Bit = embedding(2, false);
+constexpr auto kEmbedding4BitDtype = embedding(2, true);
 
 constexpr Rule kConvolution[] = {{Kind::kPositive, 8}};  // its groups
+
+constexpr Rule kBmm[] = {{Kind::kRank, 0, 3}, {Kind::kRank, 1, 3}, {Kind::kRank, 2, 3}};
+constexpr Rule kMm[] = {{Kind::kRank, 0, 2}, {Kind::kRank, 1, 2}, {Kind::kRank, 2, 2}};
 
 constexpr Rule kSymSize[] = {{Kind::kDimension, 0, 1}};
 
 constexpr std::pair<std::string_view, std::span<const Rule>> kRules[] = {
+    {"aten::bmm.out", kBmm},
     {"aten::convolution.out", kConvolution},
+    {"aten::mm.out", kMm},
     {"aten::sym_size.int", kSymSize},
     {"quantized_decomposed::quantize_per_tensor.out", kQuantizePerTensor},
     {"quantized_decomposed::dequantize_per_tensor.out", kDequantizePerTensor},
     {"quantized_decomposed::quantize_per_channel.out", kQuantizePerChannel},
     {"quantized_decomposed::dequantize_per_channel.out", kDequantizePerChannel},
     {"quantized_decomposed::embedding_byte.out", kEmbeddingByte},
+    {"quantized_decomposed::embedding_byte.dtype_out", kEmbeddingByteDtype},
+    {"quantized_decomposed::embedding_2bit.out", kEmbedding2Bit},
+    {"quantized_decomposed::embedding_2bit.dtype_out", kEmbedding2BitDtype},
+    {"quantized_decomposed::embedding_4bit.out", kEmbedding4Bit},
+    {"quantized_decomposed::embedding_4bit.dtype_out", kEmbedding4BitDtype},
 };
 
 std::span<const Rule> rules_of(std::string_view name) {
@@ -130,26 +163,28 @@ std::pair<std::int64_t, std::int64_t> range_of(ScalarType dtype) {
   }
 }
 
-std::optional<std::int64_t> elements_of(const KernelArgument& argument) {
-  if (!argument.tensor || !argument.tensor->sizes) return std::nullopt;
+/// With the sizes that the program says.
+std::optional<std::int64_t> elements_of(const KernelArgument::Tensor& tensor) {
   std::int64_t out = 1;
-  for (const std::int32_t size : *argument.tensor->sizes) {
+  for (const std::int32_t size : tensor.sizes) {
     if (__builtin_mul_overflow(out, std::int64_t{size}, &out)) return std::nullopt;
   }
   return out;
 }
 
 std::optional<BrokenRule> check_channels(const Rule& rule, Arguments arguments) {
-  const auto elements = elements_of(arguments[rule.a]);
   const auto& input = arguments[0].tensor;
-  if (!elements || !input || !input->sizes || !arguments[rule.b].integer) return std::nullopt;
-  const auto rank = static_cast<std::int64_t>(input->sizes->size());
+  const auto& scales = arguments[rule.a].tensor;
+  if (!input || !input->is_static || !scales->is_static || !arguments[rule.b].integer) return std::nullopt;
+  const auto elements = elements_of(*scales);
+  if (!elements) return std::nullopt;
+  const auto rank = static_cast<std::int64_t>(input->sizes.size());
   std::int64_t axis = *arguments[rule.b].integer;
   if (axis < -rank || axis >= rank) {
     return BrokenRule{text("a dimension below {} as argument {}", rank, rule.b), text("{}", axis)};
   }
   if (axis < 0) axis += rank;
-  const std::int32_t channels = (*input->sizes)[static_cast<std::size_t>(axis)];
+  const std::int32_t channels = input->sizes[static_cast<std::size_t>(axis)];
   if (channels == *elements) return std::nullopt;
   return BrokenRule{text("{} elements in argument {}", channels, rule.a), text("{}", *elements)};
 }
@@ -157,9 +192,9 @@ std::optional<BrokenRule> check_channels(const Rule& rule, Arguments arguments) 
 std::optional<BrokenRule> check_dimension(std::size_t rank, const Rule& rule,
                                           const KernelArgument& dimension) {
   const auto limit = static_cast<std::int64_t>(rank);
-  if (!dimension.integer || (*dimension.integer >= -limit && *dimension.integer < limit)) return std::nullopt;
-  return BrokenRule{text("a dimension below {} as argument {}", limit, rule.b),
-                    text("{}", *dimension.integer)};
+  if (dimension.integer && *dimension.integer >= 0 && *dimension.integer < limit) return std::nullopt;
+  return BrokenRule{text("a dimension from 0 to below {} as argument {}", limit, rule.b),
+                    dimension.integer ? text("{}", *dimension.integer) : "one that is not known before"};
 }
 
 std::optional<BrokenRule> check_between(std::span<const std::int64_t> elements, const Rule& rule,
@@ -173,6 +208,41 @@ std::optional<BrokenRule> check_between(std::span<const std::int64_t> elements, 
                       text("{}", element)};
   }
   return std::nullopt;
+}
+
+std::optional<BrokenRule> check_scales(const Rule& rule, const KernelArgument::Tensor& scales,
+                                       Arguments arguments) {
+  const auto& table = arguments[0].tensor;
+  if (!table || !table->is_static || !scales.is_static || table->sizes.size() != 2) return std::nullopt;
+  const std::size_t rank = scales.sizes.size();
+  if (rank < 1 || rank > 2 || scales.sizes[0] != table->sizes[0]) {
+    return BrokenRule{text("{} rows, as argument 0 has, in argument {}", table->sizes[0], rule.a),
+                      rank < 1 || rank > 2 ? "another shape" : text("{}", scales.sizes[0])};
+  }
+  const std::int64_t columns = std::int64_t{table->sizes[1]} * static_cast<std::int64_t>(rule.per_byte);
+  if (rank == 1 || (scales.sizes[1] > 0 && columns % scales.sizes[1] == 0)) return std::nullopt;
+  return BrokenRule{text("equal groups of {} elements in argument {}", columns, rule.a),
+                    text("{}", scales.sizes[1])};
+}
+
+/// At most: a tensor may have fewer elements when it is run.
+std::optional<BrokenRule> check_rows(const Rule& rule, const KernelArgument::Tensor& indices,
+                                     Arguments arguments) {
+  const auto& table = arguments[0].tensor;
+  const auto& out = arguments[rule.b].tensor;
+  if (!table || !out || !table->is_static || table->sizes.size() != 2) return std::nullopt;
+  if (out->sizes.size() != indices.sizes.size() + 1) {
+    return BrokenRule{text("a tensor of {} dimensions as argument {}", indices.sizes.size() + 1, rule.b),
+                      text("{}", out->sizes.size())};
+  }
+  const auto rows = elements_of(indices);
+  const auto there = elements_of(*out);
+  std::int64_t needed = 0;
+  if (!rows || !there || __builtin_mul_overflow(*rows, std::int64_t{table->sizes[1]}, &needed) ||
+      __builtin_mul_overflow(needed, static_cast<std::int64_t>(rule.per_byte), &needed))
+    return std::nullopt;
+  if (needed <= *there) return std::nullopt;
+  return BrokenRule{text("room for {} elements in argument {}", needed, rule.b), text("{}", *there)};
 }
 
 std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument::Tensor& a,
@@ -190,7 +260,7 @@ std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument::T
       return BrokenRule{text("a tensor of the dtype that argument {} says, {},{}", rule.b, *b.integer, place),
                         text("{}", static_cast<int>(a.dtype))};
     case Kind::kSameSizes:
-      if (!b.tensor || !a.sizes || !b.tensor->sizes || a.sizes == b.tensor->sizes) break;
+      if (!b.tensor || !a.is_static || !b.tensor->is_static || a.sizes == b.tensor->sizes) break;
       return BrokenRule{text("a tensor of the same sizes as argument {}{}", rule.b, place), "another"};
     case Kind::kLeast:
       if (!b.integer || *b.integer >= range_of(a.dtype).first) break;
@@ -203,9 +273,21 @@ std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument::T
     case Kind::kChannels:
       return check_channels(rule, arguments);
     case Kind::kDimension:
-      return check_dimension(a.rank, rule, b);
+      return check_dimension(a.sizes.size(), rule, b);
     case Kind::kBetween:
       return check_between(a.constants, rule, arguments);
+    case Kind::kRank:
+      if (a.sizes.size() == rule.b) break;
+      return BrokenRule{text("a tensor of {} dimensions{}", rule.b, place), text("{}", a.sizes.size())};
+    case Kind::kSameDtype:
+      if (!b.tensor || b.tensor->dtype == a.dtype) break;
+      return BrokenRule{
+          text("a tensor of the dtype of argument {}, {},{}", rule.b, name_of(b.tensor->dtype), place),
+          std::string(name_of(a.dtype))};
+    case Kind::kScales:
+      return check_scales(rule, a, arguments);
+    case Kind::kRows:
+      return check_rows(rule, a, arguments);
     case Kind::kAtMost:
     case Kind::kPositive:
       break;
@@ -229,6 +311,24 @@ std::optional<BrokenRule> check_rule(const Rule& rule, Arguments arguments) {
 
 bool has_kernel_rules(std::string_view name, std::string_view signature) {
   return !rules_of(name).empty() || promotes(name, signature);
+}
+
+bool reads_indices(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "aten::embedding.out",    "aten::gather.out",
+      "aten::index.Tensor_out", "aten::index_put.out",
+      "aten::index_put_",       "aten::index_select.out",
+      "aten::scatter.src_out",  "aten::scatter.value_out",
+      "aten::scatter_add.out",  "aten::max_pool2d_with_indices_backward.grad_input"};
+  return argument_of_indices(name) ||
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+std::optional<std::size_t> argument_of_indices(std::string_view name) {
+  if (name == "aten::_local_scalar_dense") return 0;
+  constexpr std::string_view kEmbedding = "quantized_decomposed::embedding_";
+  return name.starts_with(kEmbedding) && has_kernel_rules(name, "") ? std::optional<std::size_t>(5)
+                                                                    : std::nullopt;
 }
 
 std::optional<BrokenRule> find_broken_rule(std::string_view name, std::string_view signature,

@@ -19,8 +19,8 @@ namespace etstream {
 struct KernelArgument {
   struct Tensor {
     ScalarType dtype{};
-    std::optional<std::vector<std::int32_t>> sizes;  // of a static shape
-    std::size_t rank = 0;
+    std::vector<std::int32_t> sizes;      // or the most that they may be
+    bool is_static = false;               // or a constant: it has these sizes
     std::vector<std::int64_t> constants;  // its elements, of a small constant of integers
   };
   std::optional<Tensor> tensor;
@@ -34,6 +34,13 @@ struct BrokenRule {
 
 /// Whether there are rules for an operator's kernel.
 [[nodiscard]] bool has_kernel_rules(std::string_view name, std::string_view signature);
+
+/// Whether an operator finds elements by the indices in tensors, which may not change meanwhile.
+[[nodiscard]] bool reads_indices(std::string_view name);
+
+/// Which argument of an operator has integers that are used as indices without a check, or with one that ends
+/// the process.
+[[nodiscard]] std::optional<std::size_t> argument_of_indices(std::string_view name);
 
 /// The first that `arguments`, as many as the operator has, break.
 [[nodiscard]] std::optional<BrokenRule> find_broken_rule(std::string_view name, std::string_view signature,

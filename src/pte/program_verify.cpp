@@ -23,6 +23,7 @@ namespace etstream {
 namespace {
 
 constexpr std::uint32_t kProgramVersion = 0;  // that ExecuTorch 1.5.1 writes
+constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
 
 class ProgramVerifier {
@@ -220,6 +221,9 @@ class ProgramVerifier {
   }
 
   Result<void> verify_tensor(const pte::Tensor& tensor) {
+    const BoundField& dynamism = known_.tensor.shape_dynamism;
+    ETSTREAM_ASSIGN(const auto kind, tensor.scalar<std::int8_t>(dynamism));
+    ETSTREAM_TRY(report(tensor.check_index(dynamism, kind, kShapeDynamisms)));
     ETSTREAM_ASSIGN(const auto bytes, check_shape(program_.view(), tensor, findings_));
     return bytes ? verify_tensor_data(tensor, *bytes) : Result<void>();
   }

@@ -3,108 +3,14 @@
 // A program of one call, with one thing wrong in it: ProgramFile::verify finds it.
 #include <doctest/doctest.h>
 
-#include <functional>
-
-#include "base/text.h"
-#include "etstream/program.h"
-#include "file_bytes.h"
-#include "program_generated.h"
 #include "pte/kernel_rules.h"
+#include "pte/one_call_program.h"
 #include "pte/operator_signatures.h"
-#include "test_errors.h"
 
 namespace etstream::call_verify_test {
 namespace {
 
-using namespace program;  // NOLINT: the generated types are what this file is about
-
-enum Index : std::int32_t { kInput, kOther, kAlpha, kOutput, kList, kNone, kText };
-
-template <class Held>
-Held& add_value(ExecutionPlanT& plan, Held held) {
-  plan.values.push_back(std::make_unique<EValueT>());
-  plan.values.back()->val.Set(std::move(held));
-  return *static_cast<Held*>(plan.values.back()->val.value);
-}
-
-void add_tensor(ExecutionPlanT& plan) {
-  TensorT tensor;
-  tensor.scalar_type = scalar_type::ScalarType_FLOAT;
-  tensor.sizes = {2};
-  tensor.dim_order = {0};
-  add_value(plan, std::move(tensor));
-}
-
-template <class Call>
-void add_call(ExecutionPlanT& plan, Call call) {
-  plan.chains[0]->instructions.push_back(std::make_unique<InstructionT>());
-  plan.chains[0]->instructions.back()->instr_args.Set(std::move(call));
-}
-
-void call(ExecutionPlanT& plan, const std::string& name, const std::string& overload,
-          std::vector<std::int32_t> args) {
-  KernelCallT kernel;
-  kernel.op_index = static_cast<std::int32_t>(plan.operators.size());
-  kernel.args = std::move(args);
-  plan.operators.push_back(std::make_unique<OperatorT>());
-  plan.operators.back()->name = name;
-  plan.operators.back()->overload = overload;
-  add_call(plan, std::move(kernel));
-}
-
-/// out = input + 1 * other, with a list, a null and a string that nothing uses.
-ProgramT sound_object() {
-  ProgramT object;
-  object.constant_segment = std::make_unique<SubsegmentOffsetsT>();
-  object.constant_segment->offsets = {0};
-  object.execution_plan.push_back(std::make_unique<ExecutionPlanT>());
-  ExecutionPlanT& plan = *object.execution_plan[0];
-  plan.name = "forward";
-  plan.inputs = {kInput, kOther};
-  plan.outputs = {kOutput};
-  plan.chains.push_back(std::make_unique<ChainT>());
-  add_tensor(plan);
-  add_tensor(plan);
-  add_value(plan, IntT()).int_val = 1;
-  add_tensor(plan);
-  add_value(plan, IntListT()).items = {kAlpha};
-  add_value(plan, NullT());
-  add_value(plan, StringT()).string_val = "text";
-  call(plan, "aten::add", "out", {kInput, kOther, kAlpha, kOutput, kOutput});
-  return object;
-}
-
-std::string packed(const ProgramT& object) {
-  flatbuffers::FlatBufferBuilder builder;
-  FinishProgramBuffer(builder, Program::Pack(builder, &object));
-  return finished(builder);
-}
-
-using Spoil = std::function<void(ExecutionPlanT&)>;
-
-Findings findings_after(const Spoil& spoil) {
-  ProgramT object = sound_object();
-  spoil(*object.execution_plan[0]);
-  return findings_of(packed(object));
-}
-
-void check_found(const std::string& expected, const Spoil& spoil) {
-  CAPTURE(expected);
-  const Findings findings = findings_after(spoil);
-  CAPTURE(lines_of(findings.errors));
-  REQUIRE(findings.errors.size() == 1);
-  CHECK(findings.errors[0].starts_with("bad: offset "));
-  CHECK(findings.errors[0].find(expected) != std::string::npos);
-}
-
-void check_sound(const Spoil& spoil) {
-  const Findings findings = findings_after(spoil);
-  CHECK(lines_of(findings.errors).empty());
-}
-
-KernelCallT& kernel(ExecutionPlanT& plan) {
-  return *plan.chains[0]->instructions[0]->instr_args.AsKernelCall();
-}
+using namespace one_call;  // NOLINT: the program that is spoilt
 
 TEST_CASE("the unspoilt call has nothing to find") {
   check_sound([](ExecutionPlanT&) {});
@@ -180,16 +86,6 @@ TEST_CASE("a number that a call of the runtime's own writes may take the place o
               });
 }
 
-TEST_CASE("what is moved to a value may be of any kind") {
-  check_sound([](ExecutionPlanT& plan) {
-    MoveCallT move;
-    move.move_from = kInput;
-    move.move_to = kText;
-    add_call(plan, move);
-    kernel(plan).args[0] = kText;
-  });
-}
-
 TEST_CASE("an item of a list of tensors that is none, or comes behind the list, is found") {
   const auto list = [](std::int32_t item) {
     return [=](ExecutionPlanT& plan) { add_value(plan, TensorListT()).items = {item}; };
@@ -208,10 +104,6 @@ TEST_CASE("a tensor that an operator takes and nothing gives memory is found") {
   check_sound([](ExecutionPlanT& plan) {
     plan.inputs.pop_back();
     plan.values[kOther]->val.AsTensor()->sizes = {0};
-  });
-  check_sound([](ExecutionPlanT& plan) {
-    plan.inputs.pop_back();
-    call(plan, "executorch_prim::et_view", "default", {kInput, kList, kOther});
   });
 }
 
@@ -234,8 +126,7 @@ TEST_CASE("signatures are found by their whole names") {
 }
 
 KernelArgument tensor_argument(ScalarType dtype, std::vector<std::int32_t> sizes) {
-  const std::size_t rank = sizes.size();
-  return {KernelArgument::Tensor{dtype, std::move(sizes), rank, {}}, std::nullopt};
+  return {KernelArgument::Tensor{dtype, std::move(sizes), true, {}}, std::nullopt};
 }
 
 KernelArgument integer_argument(std::int64_t integer) { return {std::nullopt, integer}; }
@@ -302,11 +193,75 @@ TEST_CASE("zero points that a kernel does not take, and a dimension that a tenso
   arguments[2].tensor->constants[1] = 128;
   CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) ==
         "elements from -127 to 127 in argument 2");
-  arguments = {tensor_argument(ScalarType::kFloat32, {1, 2}), integer_argument(-2), {}};
+  arguments = {tensor_argument(ScalarType::kFloat32, {1, 2}), integer_argument(1), {}};
   CHECK_FALSE(find_broken_rule("aten::sym_size.int", "", arguments));
-  arguments[1] = integer_argument(2);
-  CHECK(exactly(find_broken_rule("aten::sym_size.int", "", arguments).value().expected) ==
-        "a dimension below 2 as argument 1");
+  for (const std::int64_t dimension : {2, -1}) {
+    arguments[1] = integer_argument(dimension);
+    CHECK(exactly(find_broken_rule("aten::sym_size.int", "", arguments).value().expected) ==
+          "a dimension from 0 to below 2 as argument 1");
+  }
+}
+
+TEST_CASE("scales, rows and dtypes that a kernel for quantized tables does not take are found") {
+  const auto check = [](const std::string& bits, std::int32_t columns, bool has_dtype) {
+    CAPTURE(bits);
+    const std::string name = "quantized_decomposed::embedding_" + bits + (has_dtype ? ".dtype_out" : ".out");
+    const std::size_t out = has_dtype ? 7 : 6;
+    const ScalarType weights = bits == "byte" ? ScalarType::kInt8 : ScalarType::kUInt8;
+    std::vector<KernelArgument> sound = {tensor_argument(weights, {8, columns}),
+                                         tensor_argument(ScalarType::kFloat32, {8, 2}),
+                                         tensor_argument(ScalarType::kFloat32, {8, 2}),
+                                         integer_argument(-128),
+                                         integer_argument(127),
+                                         tensor_argument(ScalarType::kInt64, {1, 3})};
+    if (has_dtype) sound.push_back(integer_argument(static_cast<std::int64_t>(ScalarType::kFloat32)));
+    sound.push_back(tensor_argument(ScalarType::kFloat32, {1, 3, 4}));
+    sound.push_back({});
+    const auto expected_after = [&](std::size_t number, const KernelArgument& argument) {
+      auto arguments = sound;
+      arguments[number] = argument;
+      const auto broken = find_broken_rule(name, "", arguments);
+      return exactly(broken ? broken->expected : "nothing");
+    };
+    CHECK(argument_of_indices(name) == 5);
+    CHECK(expected_after(2, {}) == "nothing");
+    CHECK(expected_after(0, tensor_argument(weights, {8})) == "a tensor of 2 dimensions as argument 0");
+    CHECK(expected_after(1, tensor_argument(ScalarType::kFloat32, {7, 2})) ==
+          "8 rows, as argument 0 has, in argument 1");
+    CHECK(expected_after(1, tensor_argument(ScalarType::kFloat32, {8, 3})) ==
+          "equal groups of 4 elements in argument 1");
+    CHECK(expected_after(1, tensor_argument(ScalarType::kFloat32, {8, 0})) ==
+          "equal groups of 4 elements in argument 1");
+    CHECK(expected_after(2, tensor_argument(ScalarType::kFloat32, {8, 1})) ==
+          "a tensor of the same sizes as argument 1 as argument 2");
+    CHECK(expected_after(5, tensor_argument(ScalarType::kInt64, {1, 4})) ==
+          exactly(text("room for 16 elements in argument {}", out)));
+    CHECK(expected_after(5, tensor_argument(ScalarType::kInt64, {3})) ==
+          exactly(text("a tensor of 2 dimensions as argument {}", out)));
+    CHECK(expected_after(out, tensor_argument(ScalarType::kFloat16, {1, 3, 4})) ==
+          exactly(has_dtype ? "a tensor of the dtype that argument 6 says, 6, as argument 7"
+                            : "a tensor of the dtype of argument 6, float16, as argument 1"));
+  };
+  for (const bool has_dtype : {false, true}) {
+    check("byte", 4, has_dtype);
+    check("4bit", 2, has_dtype);
+    check("2bit", 1, has_dtype);
+  }
+  CHECK(argument_of_indices("aten::embedding.out") == std::nullopt);
+}
+
+TEST_CASE("a product of tensors of other ranks, and a dimension that a call gives, are found") {
+  const auto expected = [](std::string_view name, const std::vector<KernelArgument>& arguments) {
+    const auto broken = find_broken_rule(name, "", arguments);
+    return exactly(broken ? broken->expected : "nothing");
+  };
+  const KernelArgument matrix = tensor_argument(ScalarType::kFloat32, {2, 2});
+  const KernelArgument batch = tensor_argument(ScalarType::kFloat32, {1, 2, 2});
+  CHECK(expected("aten::mm.out", {matrix, matrix, matrix, {}}) == "nothing");
+  CHECK(expected("aten::mm.out", {matrix, batch, matrix, {}}) == "a tensor of 2 dimensions as argument 1");
+  CHECK(expected("aten::bmm.out", {batch, batch, batch, {}}) == "nothing");
+  CHECK(expected("aten::bmm.out", {batch, batch, matrix, {}}) == "a tensor of 3 dimensions as argument 2");
+  CHECK(expected("aten::sym_size.int", {matrix, {}, {}}) == "a dimension from 0 to below 2 as argument 1");
 }
 
 TEST_CASE("tensors that no common dtype is found for are found") {

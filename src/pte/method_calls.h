@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A method's values and the operators that it calls, as they are when it is loaded: what verify needs of
+// them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/try.h"
+#include "etstream/findings.h"
+#include "etstream/result.h"
+#include "etstream/scalar_type.h"
+#include "flatbuffer/walk_budget.h"
+#include "pte/program_model.h"
+
+namespace etstream {
+
+constexpr char kUnknownKind = '?';
+constexpr char kNull = '0';
+
+/// What a value holds.
+struct Slot {
+  char letter = kUnknownKind;  // of operator_signatures.h, kNull, or kUnknownKind
+  bool is_constant = false;    // in the program's memory
+  bool has_no_data = false;    // before something gives it some
+  bool is_empty = false;       // a tensor that a call gives its memory or its shape, in each run
+  bool is_replaced = false;    // by another value or an unknown operator's
+  bool is_result = false;      // of a call of the runtime's own, that gives a number
+  bool is_planned = false;     // a tensor in planned memory, or of the program
+  bool is_checked = false;     // of a list
+  bool is_written = false;     // by an operator, anew
+  bool is_buffer = false;      // changed by an operator in place
+  std::uint8_t width = 0;      // the bytes of a tensor's element
+};
+
+/// An operator that is called.
+struct Callee {
+  bool is_read = false;
+  std::string name;
+  std::optional<std::string_view> signature;
+
+  /// Whether it gives a number, and writes to none of its arguments.
+  [[nodiscard]] bool gives_number() const {
+    return signature && signature->ends_with('*') && signature->find('>') == std::string_view::npos;
+  }
+};
+
+/// Of a tensor in planned memory.
+struct PlannedPlace {
+  std::uint32_t memory = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  ScalarType dtype{};
+
+  [[nodiscard]] bool overlaps(const PlannedPlace& other) const {
+    return memory == other.memory && begin < other.end && other.begin < end;
+  }
+};
+
+/// What messages call a kind.
+[[nodiscard]] std::string_view name_of_kind(char letter);
+/// Whether an argument with this letter in a signature may be what a letter of a Slot says.
+[[nodiscard]] bool takes(char letter, char held);
+
+/// All indices of the method are in range. Memory: 11 bytes a value and 56 an operator. Errors: those of
+/// Program, and kCorrupt where more is shared than WalkBudget allows.
+class MethodCalls {
+ public:
+  /// All three outlive it. `findings` gets what is wrong with lists of tensors and operators' names.
+  MethodCalls(const pte::Program& program, const pte::Method& method, Findings& findings)
+      : program_(program),
+        known_(program.fields()),
+        method_(method),
+        findings_(findings),
+        budget_(program.view()) {}
+
+  /// Comes first.
+  [[nodiscard]] Result<void> read_values();
+
+  [[nodiscard]] const pte::Program& program() const noexcept { return program_; }
+  [[nodiscard]] const pte::ProgramFields& known() const noexcept { return known_; }
+  [[nodiscard]] const pte::Method& method() const noexcept { return method_; }
+  [[nodiscard]] Findings& findings() const noexcept { return findings_; }
+  [[nodiscard]] WalkBudget& budget() noexcept { return budget_; }
+  void error(const pte::View& table, std::string_view expected, std::string_view found);
+
+  [[nodiscard]] std::uint32_t values() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
+  [[nodiscard]] Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
+  /// Of a value that holds something.
+  [[nodiscard]] Result<pte::Held> held_by(std::int32_t value) const;
+  /// Of a value that holds a tensor; none of one that is not in planned memory.
+  [[nodiscard]] Result<std::optional<PlannedPlace>> place_of(std::int32_t value) const;
+  [[nodiscard]] Result<const Callee*> callee_of(const pte::Call& call);
+  [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
+  /// The items of a list, or of a method's inputs and outputs.
+  template <class T>
+  [[nodiscard]] Result<NumberList<T>> items_of(const pte::View& table, const BoundField& field) {
+    ETSTREAM_ASSIGN(auto items, table.numbers<T>(field));
+    ETSTREAM_TRY(budget_.spend(table.position(), std::uint64_t{items.size()} * sizeof(T)));
+    return items;
+  }
+
+  /// Calls `visit` with each instruction's call, if it has one, and number, and `begin` with the number of
+  /// each chain's first.
+  [[nodiscard]] Result<void> for_each_call(const auto& visit, const auto& begin) {
+    ETSTREAM_ASSIGN(const auto chains, method_.chains());
+    std::uint32_t number = 0;
+    for (std::uint32_t i = 0; i < chains.size(); ++i) {
+      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
+      ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
+      ETSTREAM_TRY(budget_.spend(chain.position(), std::uint64_t{instructions.size()} * 4));
+      begin(number);
+      for (std::uint32_t j = 0; j < instructions.size(); ++j, ++number) {
+        ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(j));
+        ETSTREAM_ASSIGN(const auto call, instruction.call());
+        ETSTREAM_TRY(visit(call, number));
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] char letter_of(const pte::Held& held) const;
+  Result<void> check_tensors(const pte::Held& list, std::uint32_t own);
+  Result<void> read_callee(std::uint32_t index, Callee& callee);
+
+  const pte::Program& program_;
+  const pte::ProgramFields& known_;
+  const pte::Method& method_;
+  Findings& findings_;
+  WalkBudget budget_;
+  std::optional<pte::List<pte::Value>> values_;
+  std::optional<pte::List<pte::Operator>> operators_;
+  std::vector<Slot> slots_;      // of the values
+  std::vector<Callee> callees_;  // of the operators
+};
+
+}  // namespace etstream
