@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
+#include "io/file_identity_posix.h"
 #include "io/file_storage.h"
 
 namespace etstream {
@@ -23,32 +24,22 @@ namespace {
 
 /// Which file it is and which state of it.
 struct Identity {
-  dev_t device;
-  ino_t inode;
+  FileIdentity file;
   off_t size;
   timespec modified;
   timespec changed;  // which a writer can't put back, as it can the time before
   nlink_t names;
 
   explicit Identity(const struct stat& s)
-      : device(s.st_dev),
-        inode(s.st_ino),
-        size(s.st_size),
-        modified(s.st_mtim),
-        changed(s.st_ctim),
-        names(s.st_nlink) {}
-
-  [[nodiscard]] FileIdentity file() const noexcept {
-    return {static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(inode)};
-  }
+      : file(file_identity(s)), size(s.st_size), modified(s.st_mtim), changed(s.st_ctim), names(s.st_nlink) {}
 
   bool operator==(const Identity& other) const {
     const auto same = [](const timespec& a, const timespec& b) {
       return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
     };
     // A file that gets or loses a name, as one that is replaced does, has another time of change, too.
-    return device == other.device && inode == other.inode && size == other.size &&
-           same(modified, other.modified) && (names != other.names || same(changed, other.changed));
+    return file == other.file && size == other.size && same(modified, other.modified) &&
+           (names != other.names || same(changed, other.changed));
   }
 };
 
@@ -177,7 +168,7 @@ class FileStorage final : public ByteStorage {
     return {};
   }
 
-  bool lies_in(const FileIdentity& file) const override { return identity_.file() == file; }
+  bool lies_in(const FileIdentity& file) const override { return identity_.file == file; }
 
   Result<int> open_descriptor() const override {
     ETSTREAM_ASSIGN(const auto descriptor, acquire_unchanged());
@@ -253,7 +244,7 @@ Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& 
     return make_error(ErrorCode::kInvalidArgument, "cannot open {}: it is no path", quote(path));
   }
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
-  if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file(), path);
+  if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error);
   const bool was_cached = is_cached(opened.descriptor.get(), opened.identity.size);

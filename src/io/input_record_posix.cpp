@@ -8,13 +8,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/file_identity_posix.h"
 
 namespace etstream {
 namespace {
-
-FileIdentity identity(const struct stat& found) {
-  return {static_cast<std::uint64_t>(found.st_dev), static_cast<std::uint64_t>(found.st_ino)};
-}
 
 thread_local InputRecord* newest = nullptr;
 
@@ -58,13 +55,13 @@ Result<void> InputRecord::check_output_in_place(const FileIdentity& file, const 
 std::optional<FileIdentity> identity_of(const std::string& path) {
   struct stat found {};
   if (path.find('\0') != std::string::npos || ::stat(path.c_str(), &found) != 0) return std::nullopt;
-  return identity(found);
+  return file_identity(found);
 }
 
 std::optional<FileIdentity> identity_of_file(int descriptor) {
   struct stat found {};
   if (::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
-  return identity(found);
+  return file_identity(found);
 }
 
 }  // namespace etstream

@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/file_identity_posix.h"
 
 namespace etstream {
 namespace {
@@ -97,7 +98,7 @@ bool names(const std::string& path, int fd) {
   struct stat by_path {};
   struct stat by_descriptor {};
   return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(fd, &by_descriptor) == 0 &&
-         by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
+         file_identity(by_path) == file_identity(by_descriptor);
 }
 
 constexpr int kMostLinks = 40;  // Linux's own limit
