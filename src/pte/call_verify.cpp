@@ -222,7 +222,8 @@ class CallVerifier {
     const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
     if ((held & kAnything) != 0) return true;
     for (const char kind : kKinds) {
-      if ((held & kinds_of_letter(kind)) == 0 || takes(letter, kind) || others.find(kind) != others.npos)
+      if ((held & kinds_of_letter(kind)) == 0 || takes(letter, kind) ||
+          others.find(kind) != std::string_view::npos)
         continue;
       calls_.error(call, text("{} as argument {} of {}", name_of_kind(letter), number, name),
                    name_of_kind(kind));

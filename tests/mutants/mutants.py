@@ -4,7 +4,8 @@
     ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/mutants.py --mutants 20000
 
 prints a table. ExecuTorch ends the mutants that it crashes on by a signal: of those that `verify` accepted none should.
-In the other direction all programs, and those in the folders that --valid names, have to be accepted.
+In the other direction all programs, those of valid_models.py, and those in the folders that --valid names have to be
+accepted. tests/mutants/table compares with the command as it was before it checked calls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +34,17 @@ PROGRAMS = (
     *("portable", "kinds", "two_methods", "dynamic", "mutable_buffers", "control_flow", "quantized_kernels"),
     *("xnnpack", "xnnpack_quantized", "xnnpack_dynamic", "xnnpack_named_data", "llama"),
 )
+# Of valid_models.py, and not mutated.
+VALID = (
+    *("scan", "map_with_operand", "cond_with_indices", "cache_at_position", "number_of_input", "number_of_buffer"),
+    *("lists", "views", "sizes", "indices", "lstm", "encoder"),
+    *(f"quantized_table_{bits}_{scales}" for bits in (8, 4, 2) for scales in ("rows", "groups")),
+)
 _HERE = Path(__file__).resolve().parent
 _REFUSED_TOO = 10  # of so many refused mutants one is run
 _NEEDED = "to come from a tensor data file"  # as verify says that it is of keys
 _AT_ONCE = 40  # so many are run before others are made
+_MOST_CLASSES = 40  # that are printed
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Subject:
         self.name = file.stem
         self.file = file
         self.content = file.read_bytes()
-        self.inputs: runtime.Inputs = torch.load(file.with_suffix(".inputs"), weights_only=True)
+        self.inputs = inputs_of(file)
         self._parts = Parts.of(self.content)
         self._fields = Fields(self._parts.tree, schema_tables(PROGRAM_SCHEMA))
         self._payloads = {
@@ -100,13 +108,15 @@ class Tally:
     accepted: Counter[str] = field(default_factory=Counter)
     ends: Counter[tuple[str, bool, str]] = field(default_factory=Counter)  # program, accepted, and kind
     crashes: Counter[tuple[str, str]] = field(default_factory=Counter)  # of those accepted: what, and why
+    accepted_before: Counter[str] = field(default_factory=Counter)  # by program
+    crashes_before: Counter[tuple[str, str]] = field(default_factory=Counter)  # program, and why
     ran_though_refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # what, and the error
     refused_valid: list[str] = field(default_factory=list)
 
 
 class Verify:
-    def __init__(self, command: str, folder: Path) -> None:
-        self._command, self._file = command, folder / "mutant.pte"
+    def __init__(self, command: str, file: Path) -> None:
+        self._command, self._file = command, file
 
     def content(self, content: bytes) -> str | None:
         """The first error."""
@@ -125,26 +135,31 @@ class Verify:
 
 
 class Judge:
-    """Counts how mutants end, several in a go."""
+    """Counts how mutants end, several in a go; also those that an earlier verify accepts, if one is given."""
 
-    def __init__(self, verify: Verify, tally: Tally, keep: Path | None) -> None:
-        self._verify, self._tally, self._keep = verify, tally, keep
+    def __init__(self, verify: Verify, before: Verify | None, tally: Tally, keep: Path | None) -> None:
+        self._verify, self._before, self._tally, self._keep = verify, before, tally, keep
         self._kept = 0
-        self._waiting: list[tuple[Mutant, runtime.Inputs, str | None]] = []  # with the error of verify
+        # With the error of verify, and whether the earlier one accepts it.
+        self._waiting: list[tuple[Mutant, runtime.Inputs, str | None, bool]] = []
 
     def take(self, mutant: Mutant, inputs: runtime.Inputs) -> None:
         error = self._verify.content(mutant.content)
+        was_accepted = self._before is not None and self._before.content(mutant.content) is None
         self._tally.made[mutant.program] += 1
         self._tally.accepted[mutant.program] += error is None
-        if error is None or self._tally.made[mutant.program] % _REFUSED_TOO == 0:
-            self._waiting.append((mutant, inputs, error))
+        self._tally.accepted_before[mutant.program] += was_accepted
+        if error is None or was_accepted or self._tally.made[mutant.program] % _REFUSED_TOO == 0:
+            self._waiting.append((mutant, inputs, error, was_accepted))
         if len(self._waiting) >= _AT_ONCE:
             self.finish()
 
     def finish(self) -> None:
-        ends = runtime.run_all([(mutant.content, inputs) for mutant, inputs, _ in self._waiting])
-        for (mutant, _, error), end in zip(self._waiting, ends, strict=True):
+        ends = runtime.run_all([(mutant.content, inputs) for mutant, inputs, *_ in self._waiting])
+        for (mutant, _, error, was_accepted), end in zip(self._waiting, ends, strict=True):
             self._tally.ends[mutant.program, error is None, end.kind] += 1
+            if was_accepted and end.kind == "crashed":
+                self._tally.crashes_before[mutant.program, end.why] += 1
             if error is None:
                 self._keep_it(mutant, end)
             if error is None and end.kind == "crashed":
@@ -164,21 +179,29 @@ class Judge:
             print(json.dumps({"file": file.name, **note}), file=notes)
 
 
-def make_programs(folder: Path, names: list[str]) -> list[Subject]:
+def make_programs(folder: Path, wanted: Sequence[str]) -> list[Path]:
     """Those of programs.py, made unless they are there, by a process of its own: exporting takes memory."""
-    wanted = names or list(PROGRAMS)
     missing = [name for name in wanted if not (folder / f"{name}.inputs").exists()]
     if missing:
         subprocess.run([sys.executable, str(_HERE / "programs.py"), str(folder), *missing], check=True)
-    return [Subject(folder / f"{name}.pte") for name in wanted]
+    return [folder / f"{name}.pte" for name in wanted]
 
 
-def check_valid(subjects: list[Subject], folders: list[Path], verify: Verify, tally: Tally) -> int:
+def inputs_of(file: Path) -> runtime.Inputs:
+    return torch.load(file.with_suffix(".inputs"), weights_only=True)  # type: ignore[no-any-return]
+
+
+def check_valid(
+    subjects: list[Subject], programs: list[Path], folders: list[Path], verify: Verify, tally: Tally
+) -> int:
     """How many there were. That programs run, and run once they were written anew, is asserted."""
-    files = [file for folder in folders for kind in ("pte", "bpte") for file in sorted(folder.rglob(f"*.{kind}"))]
+    for program in programs:
+        end = runtime.run(program.read_bytes(), inputs_of(program))
+        assert end.kind == "ran", (program, end)
+    files = programs + [file for folder in folders for kind in ("pte", "bpte") for file in sorted(folder.rglob(f"*.{kind}"))]
     for file in [subject.file for subject in subjects] + files:
         error = verify.file(file)
-        if error is not None:
+        if error is not None and _NEEDED not in error:
             tally.refused_valid.append(f"{file}: {error}")
     for subject in subjects:
         for content in (subject.content, subject.unchanged()):
@@ -190,23 +213,47 @@ def check_valid(subjects: list[Subject], folders: list[Path], verify: Verify, ta
     return len(files) + 2 * len(subjects)
 
 
-def print_table(tally: Tally, names: list[str], valid: int) -> None:
+def print_table(tally: Tally, names: list[str], valid: int, with_before: bool) -> None:
     kinds = ("ran", "refused", "no end", "crashed")
-    print(f"{'':20}{'mutants':>9}{'accepted':>9}" + "".join(f"{kind:>9}" for kind in kinds))
-    rows = [(name, tally.made[name], tally.accepted[name], [tally.ends[name, True, kind] for kind in kinds]) for name in names]
-    total = ("all", tally.made.total(), tally.accepted.total(), [sum(row[3][i] for row in rows) for i in range(4)])
-    for name, made, accepted, ends in [*rows, total]:
-        print(f"{name:20}{made:9}{accepted:9}" + "".join(f"{end:9}" for end in ends))
+    before = ("accepted", "crashed") if with_before else ()
+    print(f"{'':20}{'mutants':>9}{'accepted':>9}" + "".join(f"{kind:>9}" for kind in kinds) + " |" * with_before, end="")
+    print("".join(f"{kind:>9}" for kind in before) + ("   before" if with_before else ""))
+    crashed_before = Counter({name: sum(n for (at, _), n in tally.crashes_before.items() if at == name) for name in names})
+    rows = [
+        [tally.made[name], tally.accepted[name], *(tally.ends[name, True, kind] for kind in kinds)]
+        + [tally.accepted_before[name], crashed_before[name]] * with_before
+        for name in names
+    ]
+    for name, row in [*zip(names, rows, strict=True), ("all", [sum(column) for column in zip(*rows, strict=True)])]:
+        cells = [f"{cell:9}" for cell in row]
+        print(f"{name:20}" + "".join(cells[:6]) + (" |" + "".join(cells[6:]) if with_before else ""))
     print(f"\naccepted, but crashed: {tally.crashes.total()}")
     for (what, why), times in tally.crashes.most_common():
         print(f"{times:7}  {what}: {why}")
+    if with_before:
+        print_classes(tally)
     refused = {kind: sum(tally.ends[name, False, kind] for name in names) for kind in kinds}
-    print(f"\nrefused, one in {_REFUSED_TOO} of them run: {refused}")
+    print(f"\nrefused, and run: {refused}")
     for (what, error), times in tally.ran_though_refused.most_common(40):
         print(f"{times:7}  {what}: ran, expected{error}")
     print(f"\nvalid programs refused: {len(tally.refused_valid)} of {valid}")
     for line in tally.refused_valid:
         print(f"    {line}")
+
+
+def print_classes(tally: Tally) -> None:
+    """What ended ExecuTorch, before and now."""
+    before: Counter[str] = Counter()
+    for (_, why), times in tally.crashes_before.items():
+        before[why] += times
+    now: Counter[str] = Counter()
+    for (_, why), times in tally.crashes.items():
+        now[why] += times
+    print(f"\n{'before':>7}{'now':>7}  crashed")
+    for why, times in (before | now).most_common(_MOST_CLASSES):
+        print(f"{before[why]:7}{now[why]:7}  {why}")
+    others = [why for why, _ in (before | now).most_common()[_MOST_CLASSES:]]
+    print(f"{sum(before[why] for why in others):7}{sum(now[why] for why in others):7}  {len(others)} others")
 
 
 def makers(kinds: list[str]) -> Iterator[Callable[[Subject, random.Random], Mutant]]:
@@ -228,9 +275,11 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], choices=PROGRAMS, metavar="NAME", help="a program")
     parser.add_argument("--programs", type=Path, default=Path("build/mutants"), help="where they are kept")
     parser.add_argument("--keep", type=Path, help="a folder for the mutants that verify accepts, with how each ended")
+    parser.add_argument("--before", help="an earlier command, to compare with")
     parser.add_argument("--valid", type=Path, action="append", default=[], help="a folder of more valid programs")
     arguments = parser.parse_args()
-    subjects = make_programs(arguments.programs, arguments.only)
+    subjects = [Subject(file) for file in make_programs(arguments.programs, arguments.only or PROGRAMS)]
+    programs = make_programs(arguments.programs / "valid", VALID)
     runtime.load_libraries()
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
@@ -238,16 +287,17 @@ def main() -> int:
     rng = random.Random(arguments.seed)
     until = time.monotonic() + arguments.seconds
     with tempfile.TemporaryDirectory() as scratch:
-        verify = Verify(os.environ["ETSTREAM"], Path(scratch))
-        valid = check_valid(subjects, arguments.valid, verify, tally)
-        judge = Judge(verify, tally, arguments.keep)
+        verify = Verify(os.environ["ETSTREAM"], Path(scratch) / "mutant.pte")
+        before = Verify(arguments.before, Path(scratch) / "before.pte") if arguments.before else None
+        valid = check_valid(subjects, programs, arguments.valid, verify, tally)
+        judge = Judge(verify, before, tally, arguments.keep)
         turns = zip(makers(arguments.kind or ["field"]), itertools.cycle(subjects), strict=False)
         for make, subject in turns:
             if tally.accepted.total() >= arguments.mutants or time.monotonic() > until:
                 break
             judge.take(make(subject, rng), subject.inputs)
         judge.finish()
-    print_table(tally, [subject.name for subject in subjects], valid)
+    print_table(tally, [subject.name for subject in subjects], valid, before is not None)
     most = arguments.most_crashes_per_thousand
     too_many = most is not None and tally.crashes.total() * 1000 > most * tally.accepted.total() + 1000
     return 1 if too_many or tally.refused_valid else 0

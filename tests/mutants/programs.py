@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs that are mutated: small ones of every kind that ExecuTorch exports.
+"""The programs that are mutated, small ones of every kind that ExecuTorch exports, and those of valid_models.py.
 
     python tests/mutants/programs.py FOLDER [NAME...]
 
@@ -27,7 +27,8 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "field"))
 import export_models  # noqa: E402
-from mutants import PROGRAMS  # noqa: E402
+import valid_models  # noqa: E402
+from mutants import PROGRAMS, VALID  # noqa: E402
 from export_models import Model  # noqa: E402
 
 
@@ -99,6 +100,7 @@ _MODELS: dict[str, Callable[[], Model]] = {
     "xnnpack_quantized": export_models.MODELS["quantized"],
     "xnnpack_dynamic": dynamic_xnnpack,
     "xnnpack_named_data": export_models.MODELS["shared_weights"],
+    **valid_models.MODELS,
 }
 
 
@@ -163,7 +165,7 @@ def export(name: str) -> Export:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", default=PROGRAMS, choices=PROGRAMS, metavar="NAME")
+    parser.add_argument("names", nargs="*", default=PROGRAMS, choices=PROGRAMS + VALID, metavar="NAME")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")

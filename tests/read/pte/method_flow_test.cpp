@@ -63,6 +63,19 @@ TEST_CASE("a number that a run leaves as another kind is found where the next ru
   check_found("expected IntList.items of integers, found a boolean", make("eq"));
 }
 
+TEST_CASE("a list of integers is checked again where its items have changed since") {
+  const auto make = [](const std::string& between) {
+    return [=](ExecutionPlanT& plan) {
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "executorch_prim::" + between, "Scalar", {kAlpha, kAlpha, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "aten::sym_numel", "", {kInput, kAlpha});
+    };
+  };
+  check_sound(make("add"));
+  check_found("expected IntList.items of integers, found a boolean", make("eq"));
+}
+
 TEST_CASE("a number of each kind is told from the others") {
   const auto make = [](const std::string& name, std::vector<std::int32_t> args) {
     return [=](ExecutionPlanT& plan) {
