@@ -24,6 +24,7 @@ constexpr Dtypes kQuantized =
 constexpr Dtypes kFloatOrDouble = dtypes(ScalarType::kFloat32, ScalarType::kFloat64);
 constexpr Dtypes kDouble = dtypes(ScalarType::kFloat64);
 constexpr Dtypes kInt64 = dtypes(ScalarType::kInt64);
+constexpr Dtypes kLoaded = kFloating | kBytes | kInt64 | dtypes(ScalarType::kInt16, ScalarType::kInt32);
 constexpr Dtypes kIntegers = dtypes(ScalarType::kInt32, ScalarType::kInt64);
 
 enum class Kind {
@@ -105,7 +106,8 @@ constexpr auto kEmbedding2BitDtype = embedding(4, true);
 constexpr auto kEmbedding4Bit = embedding(2, false);
 constexpr auto kEmbedding4BitDtype = embedding(2, true);
 
-constexpr Rule kConvolution[] = {{Kind::kPositive, 8}};  // its groups
+constexpr Rule kConvolution[] = {{Kind::kDtype, 2, 0, kLoaded},  // its bias
+                                 {Kind::kPositive, 8}};          // its groups
 
 constexpr Rule kBmm[] = {{Kind::kRank, 0, 3}, {Kind::kRank, 1, 3}, {Kind::kRank, 2, 3}};
 constexpr Rule kMm[] = {{Kind::kRank, 0, 2}, {Kind::kRank, 1, 2}, {Kind::kRank, 2, 2}};

@@ -250,6 +250,17 @@ TEST_CASE("scales, rows and dtypes that a kernel for quantized tables does not t
   CHECK(argument_of_indices("aten::embedding.out") == std::nullopt);
 }
 
+TEST_CASE("a bias of a dtype that a convolution can't load is found") {
+  std::vector<KernelArgument> arguments(11);
+  arguments[2] = tensor_argument(ScalarType::kFloat32, {4});
+  CHECK_FALSE(find_broken_rule("aten::convolution.out", "", arguments));
+  for (const ScalarType dtype : {ScalarType::kUInt16, ScalarType::kBool}) {
+    arguments[2] = tensor_argument(dtype, {4});
+    CHECK(exactly(find_broken_rule("aten::convolution.out", "", arguments).value().expected) ==
+          "a tensor of a dtype that the kernel takes as argument 2");
+  }
+}
+
 TEST_CASE("a product of tensors of other ranks, and a dimension that a call gives, are found") {
   const auto expected = [](std::string_view name, const std::vector<KernelArgument>& arguments) {
     const auto broken = find_broken_rule(name, "", arguments);
