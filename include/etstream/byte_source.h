@@ -80,7 +80,7 @@ struct SourcePlace {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 
-  friend auto operator<=>(const SourcePlace&, const SourcePlace&) = default;
+  friend auto operator<=>(const SourcePlace&, const SourcePlace&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// A range of a ByteStorage. A value: cheap to copy, shares ownership of the storage, 32 bytes. The

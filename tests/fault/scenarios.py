@@ -62,6 +62,8 @@ BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/resul
 SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--format", "segmented", "-o"]
 TO_SEGMENTED = ["convert", "in/large_cases.bpte", "--to", "segmented", "-o", "out/result"]
 TO_BP08 = ["convert", "in/segmented.bpte", "--to", "bp08", "-o", "out/result"]
+# Packages are stamped; two runs give the same bytes at one time only.
+os.environ["SOURCE_DATE_EPOCH"] = "315532800"
 PACKAGE = ["ptn", "in/program.ptg", "--constants", "in/weights.safetensors", "-o", "out/result"]
 THE_BYTES = ("write", "sync", "rename")
 CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]

@@ -133,7 +133,7 @@ def test_named_data_is_told_by_the_payload(
     program, *weights = saved(exported(Everything(backend)), tmp_path)
     assert etstream.inspect(program)["named_data_users"] == [f"method 'forward', delegate 0 ({backend}): {what} of named data"]
     assert etstream.verify(program).errors == []
-    assert etstream.verify(program, *weights) .errors == []
+    assert etstream.verify(program, *weights).errors == []
     assert etstream.verify(program, *weights).warnings == []
     # One key less, and one too short.
     key, value = list(named.items())[-1]
