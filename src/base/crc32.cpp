@@ -25,18 +25,18 @@ constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) noexcept {
   return out;
 }
 
-constexpr std::size_t kStep = 16;  // bytes that are looked up at once
+constexpr std::size_t kBytesAtOnce = 16;  // bytes that are looked up at once
 using Table = std::array<std::uint32_t, 256>;
 
 /// At [n][byte] what `byte` adds with n bytes behind it.
-constexpr std::array<Table, kStep> make_tables() noexcept {
-  std::array<Table, kStep> out{};
+constexpr std::array<Table, kBytesAtOnce> make_tables() noexcept {
+  std::array<Table, kBytesAtOnce> out{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
     std::uint32_t value = byte;
     for (int bit = 0; bit < 8; ++bit) value = times_x(value);
     out[0][byte] = value;
   }
-  for (std::size_t n = 1; n < kStep; ++n) {
+  for (std::size_t n = 1; n < kBytesAtOnce; ++n) {
     for (std::size_t byte = 0; byte < 256; ++byte) {
       const std::uint32_t before = out[n - 1][byte];
       out[n][byte] = (before >> 8) ^ out[0][before & 0xff];
@@ -45,7 +45,7 @@ constexpr std::array<Table, kStep> make_tables() noexcept {
   return out;
 }
 
-constexpr std::array<Table, kStep> kTables = make_tables();
+constexpr std::array<Table, kBytesAtOnce> kTables = make_tables();
 
 /// x to the power of 2^i.
 constexpr std::array<std::uint32_t, 32> make_powers() noexcept {
@@ -63,13 +63,13 @@ static_assert(std::endian::native == std::endian::little, "words are looked up f
 
 void Crc32::update(std::span<const std::byte> bytes) noexcept {
   std::uint32_t state = state_;
-  for (; bytes.size() >= kStep; bytes = bytes.subspan(kStep)) {
-    std::array<std::uint32_t, kStep / 4> words{};
-    std::memcpy(words.data(), bytes.data(), kStep);
+  for (; bytes.size() >= kBytesAtOnce; bytes = bytes.subspan(kBytesAtOnce)) {
+    std::array<std::uint32_t, kBytesAtOnce / 4> words{};
+    std::memcpy(words.data(), bytes.data(), kBytesAtOnce);
     words[0] ^= state;
     state = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::size_t behind = kStep - 1 - 4 * i;
+      const std::size_t behind = kBytesAtOnce - 1 - 4 * i;
       state ^= kTables[behind][words[i] & 0xff] ^ kTables[behind - 1][words[i] >> 8 & 0xff] ^
                kTables[behind - 2][words[i] >> 16 & 0xff] ^ kTables[behind - 3][words[i] >> 24];
     }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kEnding = ".ptd";
 
 /// A buffer, and the entries that share it, by key.
-struct Group {
+struct KeyGroup {
   std::uint32_t buffer = 0;
   std::vector<const TensorData::Entry*> entries;
 };
@@ -25,8 +25,8 @@ struct Group {
 bool before(const TensorData::Entry* a, const TensorData::Entry* b) { return a->key < b->key; }
 
 /// By their keys.
-Result<std::vector<Group>> sorted_groups(const TensorData& data) {
-  std::vector<Group> all(data.buffers.size());
+Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
+  std::vector<KeyGroup> all(data.buffers.size());
   for (const TensorData::Entry& entry : data.entries) {
     if (entry.buffer >= all.size()) {
       return make_error(ErrorCode::kInvalidArgument,
@@ -39,8 +39,8 @@ Result<std::vector<Group>> sorted_groups(const TensorData& data) {
     all[i].buffer = i;
     std::sort(all[i].entries.begin(), all[i].entries.end(), before);
   }
-  std::erase_if(all, [](const Group& group) { return group.entries.empty(); });
-  std::sort(all.begin(), all.end(), [](const Group& a, const Group& b) {
+  std::erase_if(all, [](const KeyGroup& group) { return group.entries.empty(); });
+  std::sort(all.begin(), all.end(), [](const KeyGroup& a, const KeyGroup& b) {
     return std::lexicographical_compare(a.entries.begin(), a.entries.end(), b.entries.begin(),
                                         b.entries.end(), before);
   });
@@ -48,8 +48,8 @@ Result<std::vector<Group>> sorted_groups(const TensorData& data) {
 }
 
 /// The tensor data of some groups: entries by key, buffers as these refer to them.
-TensorData shard_of(const TensorData& data, std::vector<Group>::const_iterator begin,
-                    std::vector<Group>::const_iterator end) {
+TensorData shard_of(const TensorData& data, std::vector<KeyGroup>::const_iterator begin,
+                    std::vector<KeyGroup>::const_iterator end) {
   TensorData out;
   out.segment_alignment = data.segment_alignment;
   out.unchecked = data.unchecked;
@@ -98,7 +98,7 @@ Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most
     if (most == 0) {
       return make_error(ErrorCode::kInvalidArgument, "a shard of at most 0 bytes: expected at least 1");
     }
-    ETSTREAM_ASSIGN(const std::vector<Group> groups, sorted_groups(data));
+    ETSTREAM_ASSIGN(const std::vector<KeyGroup> groups, sorted_groups(data));
     std::vector<TensorData> out;
     auto begin = groups.begin();
     std::uint64_t size = 0;

@@ -25,19 +25,19 @@ constexpr std::uint32_t kOwnersAttributes = 0600U << 16;
 constexpr std::uint64_t kFieldHeader = 4;
 
 /// Bytes of a record that grow by little-endian numbers.
-class Record {
+class RecordWriter {
  public:
   template <class Integer>
-  Record& put(Integer number) {
+  RecordWriter& put(Integer number) {
     const auto bytes = std::as_bytes(std::span(&number, 1));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  Record& put_bytes(std::span<const std::byte> bytes) {
+  RecordWriter& put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }
-  Record& put_zeros(std::uint64_t n) {
+  RecordWriter& put_zeros(std::uint64_t n) {
     bytes_.resize(bytes_.size() + static_cast<std::size_t>(n));
     return *this;
   }
@@ -60,7 +60,7 @@ bool needs_zip64(const ZipMember& member, bool whole) {
 }
 
 /// A field that brings what follows it, from `position` on, to a multiple of `alignment`.
-void put_alignment(Record& extra, std::uint64_t position, std::uint32_t alignment) {
+void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t alignment) {
   std::uint64_t missing = padding_to(position, alignment);
   if (missing == 0) return;
   constexpr std::uint64_t kLeast = kFieldHeader + sizeof(std::uint16_t);
@@ -81,13 +81,13 @@ Result<void> ZipWriter::append_record(std::vector<std::byte> bytes, const char* 
 Result<void> ZipWriter::begin(ZipMember member, bool whole) {
   const bool zip64 = needs_zip64(member, whole);
   const std::uint16_t version = zip64 ? kVersion64 : kVersion;
-  Record extra;
+  RecordWriter extra;
   if (zip64) {
     extra.put(zip::kZip64Field).put(std::uint16_t{16}).put(member.size).put(member.size);
   }
   member.header = plan_.size;
   put_alignment(extra, plan_.size + zip::kLocalSize + member.name.size() + extra.size(), alignment_);
-  Record header;
+  RecordWriter header;
   header.put(zip::kLocalSignature).put(version).put(std::uint16_t{0}).put(zip::kStored);
   header.put(member.time).put(member.day).put(member.crc32);
   header.put(low(member.size, zip64)).put(low(member.size, zip64));
@@ -101,11 +101,11 @@ Result<void> ZipWriter::begin(ZipMember member, bool whole) {
 
 Result<void> ZipWriter::finish() {
   const std::uint64_t begin = plan_.size;
-  Record directory;
+  RecordWriter directory;
   for (const auto& [member, local_version] : members_) {
     const bool large = member.size > kMostIn32Bits;
     const bool far = member.header > kMostIn32Bits;
-    Record extra;
+    RecordWriter extra;
     if (large) extra.put(member.size).put(member.size);
     if (far) extra.put(member.header);
     const std::uint16_t version = std::max(local_version, large || far ? kVersion64 : kVersion);
