@@ -15,7 +15,7 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/table_reader.h"
-#include "io/payload_budget.h"
+#include "io/file_budget.h"
 
 namespace etstream {
 namespace {
@@ -76,7 +76,7 @@ Result<std::vector<Value>> read_values(const TableReader& test_case, std::string
   return values;
 }
 
-Result<void> spend(const MethodTestCase& test_case, PayloadBudget& budget) {
+Result<void> spend(const MethodTestCase& test_case, FileBudget& budget) {
   for (const std::vector<Value>* const values : {&test_case.inputs, &test_case.expected_outputs}) {
     for (const Value& value : *values) {
       if (const auto* tensor = std::get_if<Tensor>(&value)) ETSTREAM_TRY(budget.spend(tensor->data.size()));
@@ -239,7 +239,7 @@ Result<BundledProgram> BundledProgramFile::read() const {
     BundledProgram bundle;
     bundle.version = version();
     bundle.program = program();
-    PayloadBudget budget(file());
+    FileBudget budget(file());
     for (const Suite& suite : suites()) {
       MethodTestSuite& out = bundle.method_test_suites.emplace_back();
       out.method_name = suite.method_name;

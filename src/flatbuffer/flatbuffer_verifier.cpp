@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_walk.h"
-#include "flatbuffer/walk_budget.h"
+#include "io/file_budget.h"
 
 namespace etstream {
 namespace {
@@ -28,7 +28,7 @@ class Verification : public FlatbufferVisitor {
  public:
   /// `met` may be null.
   Verification(const FlatbufferView& view, const FlatbufferChecks& checks, Met* met)
-      : view_(view), checks_(checks), met_(met), budget_(view) {}
+      : view_(view), checks_(checks), met_(met), budget_(view.name(), view.file().size()) {}
 
   Result<void> run() {
     use(0, kOffsetSize + view_.schema().identifier().size());
@@ -51,14 +51,14 @@ class Verification : public FlatbufferVisitor {
   }
   Result<void> reach(std::uint64_t position, std::uint64_t size) {
     use(position, size);
-    return budget_.spend(position, size);
+    return budget_.reach(position, size);
   }
   Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
     const std::uint64_t size = std::uint64_t{vector.count} * field.width;
     use(vector.position, kCountSize + size);
     see_alignment(vector, field.natural_alignment);
     // Bytes are payloads, which hardly anybody walks through.
-    return budget_.spend(vector.position, kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : size));
+    return budget_.reach(vector.position, kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : size));
   }
 
  private:
@@ -96,7 +96,7 @@ class Verification : public FlatbufferVisitor {
   const FlatbufferView& view_;
   const FlatbufferChecks checks_;
   Met* met_;
-  WalkBudget budget_;  // shared with later walks
+  FileBudget budget_;  // shared with later walks
 };
 
 /// Looks at what lies between objects.

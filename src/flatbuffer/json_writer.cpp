@@ -12,7 +12,7 @@
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/json_scalar.h"
 #include "flatbuffer/json_text.h"
-#include "flatbuffer/walk_budget.h"
+#include "io/file_budget.h"
 
 namespace etstream {
 namespace {
@@ -27,7 +27,11 @@ bool is_zero(std::span<const std::byte> bytes) {
 class JsonFlatbufferWriter : public FlatbufferVisitor {
  public:
   JsonFlatbufferWriter(const FlatbufferView& view, const JsonOptions& options, Sink& sink)
-      : view_(view), schema_(view.schema()), options_(options), out_(sink, options.compact), budget_(view) {}
+      : view_(view),
+        schema_(view.schema()),
+        options_(options),
+        out_(sink, options.compact),
+        budget_(view.name(), view.file().size()) {}
 
   Result<void> run() {
     if (options_.references) {
@@ -68,7 +72,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     }
     out_.key(field.name);
   }
-  Result<void> reach(std::uint64_t position, std::uint64_t size) { return budget_.spend(position, size); }
+  Result<void> reach(std::uint64_t position, std::uint64_t size) { return budget_.reach(position, size); }
   Result<void> inline_value(std::uint64_t position, const InlineType& type) {
     chunk_.resize(type.width);
     ETSTREAM_TRY(view_.read(position, chunk_));
@@ -122,7 +126,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
       out_.end('}');
       return {};
     }
-    ETSTREAM_TRY(budget_.spend(vector.position, elements.size()));
+    ETSTREAM_TRY(budget_.reach(vector.position, elements.size()));
     if (is_byte(field)) return write_bytes(elements);
     out_.begin('[', true);
     const std::uint64_t at_once = std::max<std::uint64_t>(kChunkSize / field.width, 1) * field.width;
@@ -228,7 +232,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   const Schema& schema_;
   const JsonOptions& options_;
   JsonText out_;
-  WalkBudget budget_;
+  FileBudget budget_;
   std::optional<std::string> file_;  // of the references, as JSON
   std::vector<std::byte> chunk_;     // that was read last
 };

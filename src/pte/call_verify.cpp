@@ -207,7 +207,7 @@ class CallVerifier {
   Result<std::vector<std::int64_t>> integers_in(const pte::Tensor& tensor, std::uint64_t bytes) {
     constexpr std::uint64_t kMostRead = 64 * 1024;
     if (bytes > kMostRead) return std::vector<std::int64_t>();
-    ETSTREAM_TRY(calls_.budget().spend(tensor.position(), bytes));
+    ETSTREAM_TRY(calls_.budget().spend(bytes));
     ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
     ETSTREAM_ASSIGN(const ByteSource data, calls_.program().tensor_data(tensor, storage, bytes));
     std::vector<std::int64_t> out(static_cast<std::size_t>(bytes / sizeof(std::int64_t)));
@@ -316,7 +316,7 @@ class CallVerifier {
     ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
     const auto* wanted = delegates_.arguments_of(index);
     if (!wanted) return {};
-    ETSTREAM_TRY(calls_.budget().spend(call.position(), wanted->size()));
+    ETSTREAM_TRY(calls_.budget().reach(call.position(), wanted->size()));
     for (const XnnpackArgument& each : *wanted) {
       if (each.number >= args.size()) {
         calls_.error(call, text("more than {} arguments of {}", each.number, kXnnpackBackend),

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "io/payload_budget.h"
+#include "io/file_budget.h"
 #include "pte/backend_payload.h"
 #include "pte/delegate_references.h"
 #include "pte/program_model.h"
@@ -123,7 +123,7 @@ Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramF
   ETSTREAM_ASSIGN(const auto references, read_delegate_references(model));
   std::set<std::pair<bool, std::uint32_t>> seen;  // data, by its place
   std::vector<RecognisedDelegate> out;
-  PayloadBudget budget(model.file());
+  FileBudget budget(model.file());
   for (const DelegateReference& reference : references) {
     if (!seen.insert({reference.in_segment, reference.index}).second) continue;
     ETSTREAM_ASSIGN(const ByteSource data,

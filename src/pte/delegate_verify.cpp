@@ -51,7 +51,7 @@ Result<const std::vector<XnnpackArgument>*> MethodDelegates::verify_payload(Meth
   if (!is_new) return arguments;
   ETSTREAM_ASSIGN(const ByteSource payload,
                   calls.program().delegate_data(data->position(), in_segment, index));
-  ETSTREAM_TRY(calls.budget().spend(data->position(), payload.size()));
+  ETSTREAM_TRY(calls.budget().spend(payload.size()));
   if (is_xnnpack) {
     ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, calls.findings()));
     return arguments;

@@ -14,7 +14,7 @@
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
-#include "flatbuffer/walk_budget.h"
+#include "io/file_budget.h"
 #include "pte/program_model.h"
 
 namespace etstream {
@@ -67,7 +67,7 @@ struct PlannedPlace {
 [[nodiscard]] bool takes(char letter, char held);
 
 /// All indices of the method are in range. Memory: 11 bytes a value and 56 an operator. Errors: those of
-/// Program, and kCorrupt where more is shared than WalkBudget allows.
+/// Program, and kCorrupt where more is shared than FileBudget allows.
 class MethodCalls {
  public:
   /// All three outlive it. `findings` gets what is wrong with lists of tensors and operators' names.
@@ -76,7 +76,7 @@ class MethodCalls {
         known_(program.fields()),
         method_(method),
         findings_(findings),
-        budget_(program.view()) {}
+        budget_(program.view().name(), program.view().file().size(), program.file().size()) {}
 
   /// Comes first.
   [[nodiscard]] Result<void> read_values();
@@ -85,7 +85,7 @@ class MethodCalls {
   [[nodiscard]] const pte::ProgramFields& known() const noexcept { return known_; }
   [[nodiscard]] const pte::Method& method() const noexcept { return method_; }
   [[nodiscard]] Findings& findings() const noexcept { return findings_; }
-  [[nodiscard]] WalkBudget& budget() noexcept { return budget_; }
+  [[nodiscard]] FileBudget& budget() noexcept { return budget_; }
   void error(const pte::View& table, std::string_view expected, std::string_view found);
 
   [[nodiscard]] std::uint32_t values() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
@@ -100,7 +100,7 @@ class MethodCalls {
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(const pte::View& table, const BoundField& field) {
     ETSTREAM_ASSIGN(auto items, table.numbers<T>(field));
-    ETSTREAM_TRY(budget_.spend(table.position(), std::uint64_t{items.size()} * sizeof(T)));
+    ETSTREAM_TRY(budget_.reach(table.position(), std::uint64_t{items.size()} * sizeof(T)));
     return items;
   }
 
@@ -112,7 +112,7 @@ class MethodCalls {
     for (std::uint32_t i = 0; i < chains.size(); ++i) {
       ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
       ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
-      ETSTREAM_TRY(budget_.spend(chain.position(), std::uint64_t{instructions.size()} * 4));
+      ETSTREAM_TRY(budget_.reach(chain.position(), std::uint64_t{instructions.size()} * 4));
       begin(number);
       for (std::uint32_t j = 0; j < instructions.size(); ++j, ++number) {
         ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(j));
@@ -132,7 +132,7 @@ class MethodCalls {
   const pte::ProgramFields& known_;
   const pte::Method& method_;
   Findings& findings_;
-  WalkBudget budget_;
+  FileBudget budget_;
   std::optional<pte::List<pte::Value>> values_;
   std::optional<pte::List<pte::Operator>> operators_;
   std::vector<Slot> slots_;      // of the values

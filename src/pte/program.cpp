@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/extended_header.h"
-#include "flatbuffer/walk_budget.h"
+#include "io/file_budget.h"
 #include "pte/program_model.h"
 
 namespace etstream {
@@ -21,7 +21,7 @@ std::uint64_t size_of(const ValueInfo& info) {
 
 /// The values that a method lists in `field`, which may be one over and over.
 Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const BoundField& field,
-                                           WalkBudget& budget) {
+                                           FileBudget& budget) {
   ETSTREAM_ASSIGN(const auto values, method.values());
   ETSTREAM_ASSIGN(const auto numbers, method.numbers<std::int32_t>(field));
   ETSTREAM_ASSIGN(const auto indices, numbers.all());
@@ -34,7 +34,7 @@ Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const Boun
     ETSTREAM_ASSIGN(const pte::Value value, values.at(static_cast<std::uint64_t>(index)));
     ETSTREAM_ASSIGN(const auto held, value.held());
     ETSTREAM_ASSIGN(ValueInfo info, pte::Held::info_of(held));
-    ETSTREAM_TRY(budget.spend(value.position(), size_of(info)));
+    ETSTREAM_TRY(budget.reach(value.position(), size_of(info)));
     out.push_back(std::move(info));
   }
   return out;
@@ -74,7 +74,7 @@ Result<std::vector<MethodInfo>> ProgramFile::methods() const {
   return without_exceptions([&]() -> Result<std::vector<MethodInfo>> {
     ETSTREAM_ASSIGN(const auto listed, model_->methods());
     std::vector<MethodInfo> methods;
-    WalkBudget budget(model_->view());
+    FileBudget budget(model_->view().name(), model_->view().file().size());
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
       ETSTREAM_ASSIGN(const pte::Method table, listed.at(i));
       MethodInfo method;

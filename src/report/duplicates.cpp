@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_graph.h"
+#include "io/file_budget.h"
 #include "io/hash_source.h"
-#include "io/payload_budget.h"
 #include "report/inspection.h"
 
 namespace etstream {
@@ -65,8 +65,7 @@ Result<void> add_programs(const AnyFile& file, Payloads& payloads) {
 
 /// Adds the groups of equal bytes among payloads of one size.
 Result<void> add_duplicates(const ByteSource& file, Payloads::const_iterator begin,
-                            Payloads::const_iterator end, PayloadBudget& budget,
-                            std::vector<Duplicates>& out) {
+                            Payloads::const_iterator end, FileBudget& budget, std::vector<Duplicates>& out) {
   std::map<ContentHash, Duplicates> groups;
   for (; begin != end; ++begin) {
     const auto& [size, offset] = begin->first;
@@ -90,7 +89,7 @@ Result<std::vector<Duplicates>> find_duplicates(const AnyFile& file, const FileI
   for (const FilePart& part : inspection.parts) add_payload(payloads, part.name, part.offset, part.size);
   ETSTREAM_TRY(add_programs(file, payloads));
   std::vector<Duplicates> out;
-  PayloadBudget budget(source_of(file));
+  FileBudget budget(source_of(file));
   for (auto begin = payloads.begin(); begin != payloads.end();) {
     const auto end = payloads.lower_bound({begin->first.first + 1, 0});
     if (std::next(begin) != end) ETSTREAM_TRY(add_duplicates(source_of(file), begin, end, budget, out));

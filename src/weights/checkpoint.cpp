@@ -15,7 +15,7 @@
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/tensor_data_shards.h"
-#include "io/payload_budget.h"
+#include "io/file_budget.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
 #include "weights/gguf.h"
@@ -96,7 +96,7 @@ Result<void> open_gguf_files(const ByteSource& file, const std::string& path, co
 
 /// `size` are the bytes of all files that were opened, of which `file` is the first.
 Result<void> check_sharing(const ByteSource& file, std::uint64_t size, const Checkpoint& checkpoint) {
-  PayloadBudget budget(file.name(), size);
+  FileBudget budget(file.name(), size);
   for (const CheckpointTensor& tensor : checkpoint.tensors) ETSTREAM_TRY(budget.spend(tensor.data.size()));
   return {};
 }

@@ -161,6 +161,12 @@ def main() -> int:
         verified = machine.run(["verify", "FILE"], hole)
         if verified.status != 0 or verified.seconds > 1:
             failed.append(f"verify of a hole took {verified.seconds:.2f} s and ended with {verified.status}")
+        large = folder / "delegate.pte"
+        large.write_bytes(worst_cases.program_that_is_mostly_a_delegate(LARGE))
+        for row, command in {**REPORTS, **OF_PROGRAMS, **WRITERS[".pte"]}.items():
+            status = machine.run(command, large).status
+            if status != (1 if row in ("diff", "ptd") else 0):
+                failed.append(f"{row} of a program that is mostly a delegate ended with {status}")
         for name, files in write_files(folder).items():
             size = files[-1].stat().st_size
             for row, command in commands_for(name).items():

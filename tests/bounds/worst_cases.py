@@ -180,6 +180,15 @@ def header_of_tensors(size: int) -> bytes:
     return struct.pack("<Q", len(header)) + header
 
 
+def program_that_is_mostly_a_delegate(size: int) -> bytes:
+    """No worst case, but what any backend makes of a large model: data that is not shared, and much larger than the
+    flatbuffer."""
+    delegate = Table(f0=String("Backend"), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
+    run = instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0])))
+    calling = method("forward", [tensor([1])], [0], [run], f7=Tables([delegate]))
+    return program([calling], bytes(size), f4=Tables([Table(f1=("Q", size))]))
+
+
 def write_program_with_a_hole(path: Path, hole: int) -> None:
     """A program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
     segments = Tables([Table(f1=("Q", 64))])

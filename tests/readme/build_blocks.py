@@ -33,6 +33,7 @@ BLOCKS = {
     "docs/executorch.md: from etstream.executorch import open_bundle": PYTHON_BLOCKS,
     "docs/profile.md: etstream profile --executorch ": "takes ExecuTorch's own export of a Llama; tests/python/test_profile.py"
     " profiles a smaller export so",
+    "docs/profile.md: export:": "is a job of another project; tests/profile runs what it runs",
     "docs/exporting.md: etstream run ": "takes ExecuTorch's own export of a Llama; tests/heap runs commands, and"
     " perf/export_paths.py this one",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,

@@ -12,7 +12,7 @@
 #include "etstream/case_files.h"
 #include "flatbuffer/json_text.h"
 #include "io/atomic_folder_posix.h"
-#include "io/payload_budget.h"
+#include "io/file_budget.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
 
@@ -151,7 +151,7 @@ class TestCasesWriter {
   const BundledProgramFile& bundle_;
   const AtomicFolder& folder_;
   const Progress progress_;
-  PayloadBudget budget_;
+  FileBudget budget_;
   std::set<std::string> labels_;
 };
 

@@ -5,7 +5,7 @@
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/struct_reader.h"
-#include "io/payload_budget.h"
+#include "io/file_budget.h"
 #include "pte/segment_uses.h"
 
 namespace etstream {
@@ -248,7 +248,7 @@ Result<EditableProgram> read_editable_program(const ProgramFile& program) {
     sources.push_back({std::move(source), 1, segment.offset - program.segment_base_offset()});
   }
   ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program.model(), sources));
-  PayloadBudget budget(program.file());
+  FileBudget budget(program.file());
   for (const SegmentSource& source : sources) ETSTREAM_TRY(budget.spend(source.source.size()));
   for (const auto* const listed : {&editable.inline_constants, &editable.inline_delegates}) {
     for (const EditableProgram::InlineData& data : *listed) ETSTREAM_TRY(budget.spend(data.data.size()));

@@ -12,8 +12,8 @@
 #include "base/try.h"
 #include "etstream/program_metadata.h"
 #include "etstream/tensor_layout.h"
+#include "io/file_budget.h"
 #include "io/find_keys.h"
-#include "io/payload_budget.h"
 #include "layout/same_bytes.h"
 #include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
@@ -139,7 +139,7 @@ class ConstantMover {
 
   EditableProgram& editable_;
   const ConstantsOut& options_;
-  PayloadBudget budget_;
+  FileBudget budget_;
   ExternalData out_;
   ExternalUses uses_;
   std::map<std::uint32_t, std::string> hashes_;     // of constants
