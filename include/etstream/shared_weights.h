@@ -21,6 +21,7 @@
 #include "etstream/file_plan.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
+#include "etstream/tensor_data.h"
 
 namespace etstream {
 
@@ -68,6 +69,7 @@ struct RenamedKey {
 struct SharedWeightsPlan {
   std::vector<FilePlan> programs;   // in the order given; a copy of one that shares nothing
   std::optional<FilePlan> weights;  // none where the programs have nothing in common
+  TensorData tensor_data;           // what it is the plan of; split() makes shards of it
   std::vector<ProgramData> data;    // in the order in which the programs have it
   std::vector<RenamedKey> renamed;  // in the order of the programs
 

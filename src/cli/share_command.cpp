@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/tensor_data_output.h"
 #include "jobs/weight_sharing.h"
 #include "report/json_report.h"
 #include "report/sharing_report.h"
@@ -26,6 +28,8 @@ struct ShareArguments {
   std::filesystem::path folder;
   std::string container;
   std::uint64_t least_size = kDefaultLeastShared;
+  std::uint64_t split_max_size = 0;
+  bool is_split = false;
   bool dry_run = false;
   bool no_sync = false;
   bool json = false;
@@ -41,13 +45,14 @@ Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
 }
 
 /// Weights first, as programs that need them are not there before they are.
-Result<void> write_files(const SharingPlan& planned, const ShareArguments& arguments) {
+Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& weights,
+                         const ShareArguments& arguments) {
   if (!planned.files.weights) {
     return Error{
         ErrorCode::kInvalidArgument,
         "the programs have no weights in common that could be shared; --dry-run tells what they have"};
   }
-  std::vector<Output> outputs = {{&*planned.files.weights, arguments.weights}};
+  std::vector<Output> outputs = weights.outputs();
   for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
     const std::filesystem::path name = std::filesystem::path(arguments.files[i]).filename();
     outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
@@ -56,17 +61,20 @@ Result<void> write_files(const SharingPlan& planned, const ShareArguments& argum
   return write_outputs(outputs, !arguments.no_sync, arguments.folder.string());
 }
 
-void print_report(const SharingPlan& planned, const std::vector<SharingInput>& inputs, bool json) {
+void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
+                  const std::vector<SharingInput>& inputs, bool json) {
   std::vector<SharingProgram> before;
   before.reserve(inputs.size());
   for (const SharingInput& input : inputs) before.push_back({input.name, input.program.size()});
   if (!json) {
     print_sharing(before, planned.files);
-    if (!planned.container) return;
-    say("\nthe fat container: %" PRIu64 " bytes\n", planned.container->size);
+    if (planned.container) say("\nthe fat container: %" PRIu64 " bytes\n", planned.container->size);
+    if (weights.is_split) say("\n");
+    if (weights.is_split) print_shards(weights);
     return;
   }
   nlohmann::ordered_json report = sharing_to_json(before, planned.files);
+  if (weights.is_split) report["shards"] = shards_to_json(weights);
   if (planned.container) report["fat"] = {{"size", planned.container->size}};
   print_json(report);
 }
@@ -76,8 +84,11 @@ Result<void> share_command(const ShareArguments& arguments) {
   const SharingOptions options{.least_size = arguments.least_size,
                                .into_container = !arguments.container.empty()};
   ETSTREAM_ASSIGN(const SharingPlan planned, plan_sharing(inputs, options));
-  if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, arguments));
-  print_report(planned, inputs, arguments.json);
+  const auto most = arguments.is_split ? std::optional(arguments.split_max_size) : std::nullopt;
+  ETSTREAM_ASSIGN(const TensorDataOutput weights,
+                  plan_tensor_data_output(planned.files.tensor_data, arguments.weights, most));
+  if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
+  print_report(planned, weights, inputs, arguments.json);
   return {};
 }
 
@@ -105,10 +116,12 @@ void add_share_command(CLI::App& app, Run& run) {
       ->add_option("--least-size", arguments->least_size,
                    "Leave data of fewer than N bytes where it is; 512 by default")
       ->type_name(kNumber);
+  add_split_option(*command, arguments->split_max_size);
   command->add_flag("--dry-run", arguments->dry_run, "Write nothing: report what would be shared");
   command->add_flag("--no-sync", arguments->no_sync, "Leave the files to the page cache, as cp does");
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, &run] {
+  command->callback([arguments, command, &run] {
+    arguments->is_split = !command->get_option("--split-max-size")->empty();
     if (!arguments->dry_run && arguments->weights.empty()) throw CLI::RequiredError("--weights");
     for (const std::string& path : {arguments->weights, arguments->container}) {
       if (is_standard_output(path)) {

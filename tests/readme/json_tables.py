@@ -62,6 +62,7 @@ COMMANDS = {
     "share": [
         "share first.pte second.pte --weights shared.ptd --fat shared.fat --least-size 1 --json",
         "share first.pte second.pte --dry-run --json",
+        "share first.pte second.pte --dry-run --least-size 1 --split-max-size 1M --json",
     ],
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],

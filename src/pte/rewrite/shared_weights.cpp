@@ -180,7 +180,8 @@ class WeightSharer {
       out.programs.push_back(std::move(planned));
     }
     if (!external_.data().entries.empty()) {
-      ETSTREAM_ASSIGN(out.weights, plan(external_.data()));
+      out.tensor_data = external_.data();
+      ETSTREAM_ASSIGN(out.weights, plan(out.tensor_data));
     }
     for (Group& group : groups_) {
       ProgramData data{group.data.size(), {}, std::move(group.keys)};

@@ -19,6 +19,11 @@ cmp back.pte in/portable.pte && echo "as it was"
 try etstream share in/portable.pte in/aligned.pte in/thin.pte --weights three.ptd --out-dir three | grep -A 9 'after'
 cmp in/thin.pte three/thin.pte && echo "as it was"
 
+# In shards, of which the first one stands for all.
+try etstream share in/portable.pte in/aligned.pte --weights w.ptd --out-dir split --least-size 1 --split-max-size 20K | tail -n 5
+try etstream verify split/aligned.pte w-00001-of-00003.ptd
+try etstream share in/portable.pte in/aligned.pte --weights w.ptd --dry-run --split-max-size 1K
+
 echo "--- what is refused, and leaves nothing"
 try etstream share in/portable.pte --weights new.ptd --out-dir new
 try etstream share in/portable.pte in/aligned.pte --out-dir new
