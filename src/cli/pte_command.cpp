@@ -75,6 +75,7 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
   std::vector<Output> outputs = weights.outputs();
   if (arguments.dry_run) {
     std::vector<const FilePlan*> plans;
+    plans.reserve(outputs.size());
     for (const Output& output : outputs) plans.push_back(output.plan);
     print_plan(planned.program, arguments.json, plans);
     return {};

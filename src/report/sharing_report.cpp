@@ -132,19 +132,18 @@ void print_sharing(const std::vector<SharingProgram>& before, const SharedWeight
 
 nlohmann::ordered_json sharing_to_json(const std::vector<SharingProgram>& before,
                                        const SharedWeightsPlan& plan) {
-  using Json = nlohmann::ordered_json;
-  Json programs = Json::array();
+  nlohmann::ordered_json programs = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < before.size(); ++i) {
     programs.push_back(
         {{"name", before[i].name}, {"size_before", before[i].size}, {"size_after", plan.programs[i].size}});
   }
-  Json shared = Json::array();
-  Json kept = Json::array();
+  nlohmann::ordered_json shared = nlohmann::ordered_json::array();
+  nlohmann::ordered_json kept = nlohmann::ordered_json::array();
   std::size_t keys = 0;
   for (const ProgramData& data : plan.data) {
     keys += data.keys.size();
     if (!data.keys.empty()) {
-      Json names = Json::array();
+      nlohmann::ordered_json names = nlohmann::ordered_json::array();
       for (const std::uint32_t program : sharers(data)) names.push_back(before[program].name);
       shared.push_back({{"size", data.size}, {"programs", std::move(names)}, {"keys", data.keys}});
     }
@@ -156,12 +155,13 @@ nlohmann::ordered_json sharing_to_json(const std::vector<SharingProgram>& before
                       {"reason", word_of(*use.kept)}});
     }
   }
-  Json renamed = Json::array();
+  nlohmann::ordered_json renamed = nlohmann::ordered_json::array();
   for (const RenamedKey& each : plan.renamed) {
     renamed.push_back({{"program", before[each.program].name}, {"name", each.name}, {"key", each.key}});
   }
-  Json out = {{"size_before", sum_of(before)}, {"size_after", plan.size()}, {"programs", std::move(programs)},
-              {"shared", std::move(shared)},   {"kept", std::move(kept)},   {"renamed", std::move(renamed)}};
+  nlohmann::ordered_json out = {{"size_before", sum_of(before)},   {"size_after", plan.size()},
+                                {"programs", std::move(programs)}, {"shared", std::move(shared)},
+                                {"kept", std::move(kept)},         {"renamed", std::move(renamed)}};
   if (plan.weights) out["weights"] = {{"size", plan.weights->size}, {"keys", keys}};
   return out;
 }
