@@ -21,7 +21,9 @@ class ProgramPlan(NamedTuple):
     """The plan of a program, and of the tensor data that goes with it where constants are moved out."""
 
     program: _core.FilePlan
-    tensor_data: _core.FilePlan | list[_core.FilePlan] | None  # a list of shards with split_max_size
+    tensor_data: _core.FilePlan | None
+    shards: tuple[_core.FilePlan, ...] = ()
+    """With split_max_size, in the place of `tensor_data`."""
 
 
 def plan_program(
@@ -117,7 +119,9 @@ def plan_program(
         split_max_size=split_max_size,
     )
     whole, weights = planned
-    return ProgramPlan(whole, weights[0] if weights and split_max_size is None else weights)
+    if split_max_size is not None:
+        return ProgramPlan(whole, None, tuple(weights or ()))
+    return ProgramPlan(whole, weights[0] if weights else None)
 
 
 def rewrite_program(
@@ -182,8 +186,8 @@ def rewrite_program(
             split_max_size=split_max_size,
         )
         files: list[tuple[_core.FilePlan, object]] = [(plan.program, output)]
-        if isinstance(plan.tensor_data, list):
-            files[:0] = shard_outputs(plan.tensor_data, constants_to)
+        if plan.shards:
+            files[:0] = shard_outputs(plan.shards, constants_to)
         elif plan.tensor_data is not None:
             files.insert(0, (plan.tensor_data, constants_to))
         _core.write_plans(files, sync=sync, progress=progress)
@@ -259,7 +263,7 @@ def all_shards(given: list[Any]) -> list[Any]:
     return out
 
 
-def shard_outputs(plans: list[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, object]]:
+def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, object]]:
     """The plans of shards with their paths, which are named after `output`."""
     if not isinstance(output, (str, os.PathLike)):
         raise TypeError(f"shards are several files: expected a path that they are named after, found {output!r}")
