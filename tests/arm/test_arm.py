@@ -159,7 +159,7 @@ def test_saving_256_mib_takes_at_most_16_mib(tmp_path: Path, monkeypatch: pytest
 
 def test_the_example_has_a_program_for_tosa_too(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", SCRIPTS.parents[1] / "examples" / "fat_model.py", tmp_path],
+        [sys.executable, "-W", "ignore", Path(__file__).resolve().parents[2] / "examples" / "fat_model.py", tmp_path],
         check=True,
         capture_output=True,
         text=True,
