@@ -87,13 +87,14 @@ struct Profile {
 [[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_profiled(const std::vector<std::string>& command,
                                                               Profile& profile);
 
-/// The phase, or null for the command as a whole, that took more than `limit` bytes of anonymous memory; the
-/// one that took most. With `name` only phases of that name count. Nothing if none did. Error: kNotFound
-/// where no phase has the name.
+/// What took more than it may.
 struct Excess {
-  const PhaseProfile* phase = nullptr;
-  std::uint64_t anonymous = 0;
+  const PhaseProfile* phase = nullptr;  // of the profile; none for the command as a whole
+  std::uint64_t anonymous = 0;          // in bytes, at most
 };
+
+/// What took most, if that is more than `limit` bytes of anonymous memory. With `name` only phases of that
+/// name count. Error: kNotFound where no phase has the name.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<Excess>> find_excess(const Profile& profile,
                                                                         std::uint64_t limit,
                                                                         const std::string& name = {});

@@ -40,19 +40,7 @@ Result<void> fat_pack(const FatPackArguments& arguments) {
     container.payloads.push_back({each.substr(0, equals), std::move(data)});
   }
   ETSTREAM_ASSIGN(const FilePlan planned, plan(container));
-  if (arguments.dry_run) {
-    print_plan(planned, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(planned, arguments.output, !arguments.no_sync));
-  if (arguments.json) {
-    print_json(
-        {{"output", arguments.output}, {"size", planned.size}, {"payloads", container.payloads.size()}});
-  } else if (!is_standard_output(arguments.output)) {
-    say("%s: %s, %s\n", arguments.output.c_str(), counted(container.payloads.size(), "payload").c_str(),
-        readable_size(planned.size).c_str());
-  }
-  return {};
+  return show_or_write(planned, arguments, "payload", container.payloads.size());
 }
 
 struct FatListArguments {

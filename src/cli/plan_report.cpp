@@ -8,6 +8,8 @@
 
 #include "base/print.h"
 #include "base/text.h"
+#include "base/try.h"
+#include "cli/output.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -79,6 +81,22 @@ void print_plan(const FilePlan& plan, bool as_json, const std::vector<const File
     say("\nthe tensor data:\n");
     print_table(*one);
   }
+}
+
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
+                           std::size_t count) {
+  if (options.dry_run) {
+    print_plan(plan, options.json);
+    return {};
+  }
+  ETSTREAM_TRY(write_output(plan, options.output, !options.no_sync));
+  if (options.json) {
+    print_json({{"output", options.output}, {"size", plan.size}, {noun + "s", count}});
+  } else if (!is_standard_output(options.output)) {
+    say("%s: %s, %s\n", options.output.c_str(), counted(count, noun).c_str(),
+        readable_size(plan.size).c_str());
+  }
+  return {};
 }
 
 }  // namespace etstream::cli

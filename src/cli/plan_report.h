@@ -3,9 +3,13 @@
 // A plan as people and programs want to see it.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
+#include "cli/output_options.h"
 #include "etstream/file_plan.h"
+#include "etstream/result.h"
 
 namespace etstream::cli {
 
@@ -14,5 +18,10 @@ namespace etstream::cli {
 /// bytes. Of `tensor_data`, the files that are written with it, the same below it, in JSON under
 /// "tensor_data", a list where there are several.
 void print_plan(const FilePlan& plan, bool as_json, const std::vector<const FilePlan*>& tensor_data = {});
+
+/// Shows the plan, or writes it and says so: where to, how large, and how many of what `noun` names
+/// ("tensor") are in it; in JSON {"output", "size", "tensors"}. Errors: those of write_output().
+[[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                                         const std::string& noun, std::size_t count);
 
 }  // namespace etstream::cli

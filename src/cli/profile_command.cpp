@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -158,18 +160,19 @@ Result<void> compare_command(const ProfileArguments& arguments) {
   }
   say("%-36s %10s %10s %10s %9s %9s\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
   print_compared("all", &read[0].peak, &read[1].peak, read[0].seconds, read[1].seconds);
-  std::vector<bool> is_taken(read[1].phases.size());
+  std::map<std::string, std::deque<const PhaseProfile*>> others;
+  for (const PhaseProfile& b : read[1].phases) others[b.name].push_back(&b);
+  std::set<const PhaseProfile*> compared;
   for (const PhaseProfile& a : read[0].phases) {
-    std::size_t i = 0;
-    while (i < is_taken.size() && (is_taken[i] || read[1].phases[i].name != a.name)) ++i;
-    const PhaseProfile* const b = i < is_taken.size() ? &read[1].phases[i] : nullptr;
-    if (b != nullptr) is_taken[i] = true;
+    std::deque<const PhaseProfile*>& alike = others[a.name];
+    const PhaseProfile* const b = alike.empty() ? nullptr : alike.front();
+    if (b != nullptr) alike.pop_front();
+    compared.insert(b);
     print_compared(a.name, &a.peak, b != nullptr ? &b->peak : nullptr, a.seconds,
                    b != nullptr ? b->seconds : 0);
   }
-  for (std::size_t i = 0; i < is_taken.size(); ++i) {
-    const PhaseProfile& b = read[1].phases[i];
-    if (!is_taken[i]) print_compared(b.name, nullptr, &b.peak, 0, b.seconds);
+  for (const PhaseProfile& b : read[1].phases) {
+    if (!compared.contains(&b)) print_compared(b.name, nullptr, &b.peak, 0, b.seconds);
   }
   return {};
 }
@@ -203,8 +206,7 @@ void add_profile_command(CLI::App& app, Run& run) {
   command
       ->add_option("--fail-above", arguments->fail_above,
                    "Exit with 3 if more anonymous memory was taken than this, as in 1G, or in the phases of "
-                   "a name, as "
-                   "in 1G@lower")
+                   "a name, as in 1G@lower")
       ->type_name(kSize + std::string("[@PHASE]"));
   command->add_flag(
       "--executorch", arguments->executorch,

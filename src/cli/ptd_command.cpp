@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptd IN... -o OUT.ptd [what becomes of the tensors]
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -99,18 +98,7 @@ Result<void> ptd_command(const PtdArguments& arguments) {
   if (arguments.split_max_size) return write_shards(std::move(checkpoint), arguments);
   const std::size_t tensors = checkpoint.tensors.size();
   ETSTREAM_ASSIGN(const FilePlan plan, plan_weights(std::move(checkpoint), arguments));
-  if (arguments.dry_run) {
-    print_plan(plan, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
-  if (arguments.json) {
-    print_json({{"output", arguments.output}, {"size", plan.size}, {"tensors", tensors}});
-  } else if (!is_standard_output(arguments.output)) {
-    say("%s: %s, %s\n", arguments.output.c_str(), counted(tensors, "tensor").c_str(),
-        readable_size(plan.size).c_str());
-  }
-  return {};
+  return show_or_write(plan, arguments, "tensor", tensors);
 }
 
 }  // namespace

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/output.h"
 #include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package.h"
 #include "etstream/native_package_file.h"
-#include "report/json_report.h"
 
 namespace etstream::cli {
 namespace {
@@ -59,19 +54,7 @@ Result<NativePackage> read_package(const PtnArguments& arguments) {
 Result<void> ptn_command(const PtnArguments& arguments) {
   ETSTREAM_ASSIGN(const NativePackage package, read_package(arguments));
   ETSTREAM_ASSIGN(const FilePlan planned, plan(package));
-  if (arguments.dry_run) {
-    print_plan(planned, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(planned, arguments.output, !arguments.no_sync));
-  if (arguments.json) {
-    print_json(
-        {{"output", arguments.output}, {"size", planned.size}, {"constants", package.constants.size()}});
-  } else if (!is_standard_output(arguments.output)) {
-    say("%s: %s, %s\n", arguments.output.c_str(), counted(package.constants.size(), "constant").c_str(),
-        readable_size(planned.size).c_str());
-  }
-  return {};
+  return show_or_write(planned, arguments, "constant", package.constants.size());
 }
 
 void add_list(CLI::App& command, const char* option, std::vector<std::string>& values, const char* type,

@@ -101,7 +101,7 @@ Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, cons
   ETSTREAM_TRY(set_environment(options));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
   const auto began = std::chrono::steady_clock::now();
-  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&](int) { look(shared, use); }));
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));
   use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   add_counts(shared, use);
   return end;

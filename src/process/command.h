@@ -16,9 +16,9 @@ namespace etstream {
 [[nodiscard]] Error become(const std::vector<std::string>& command);
 
 /// Runs the command, which is not empty, and waits for it, passing on the signals that are sent to this
-/// process; one thread only. Every 10 ms, and for the first time as soon as it runs, it calls `look` with the
-/// child's number. Errors: kNotFound, kIo, kOutOfMemory, where it can't be started.
+/// process; one thread only. Every 10 ms, and for the first time as soon as it runs, it calls `look`. Errors:
+/// kNotFound, kIo, kOutOfMemory, where it can't be started.
 [[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
-                                             const std::function<void(int)>& look);
+                                             const std::function<void()>& look);
 
 }  // namespace etstream

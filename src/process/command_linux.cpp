@@ -107,13 +107,12 @@ Error become(const std::vector<std::string>& command) {
   return cannot_run(command, errno);
 }
 
-Result<CommandEnd> run_watched(const std::vector<std::string>& command,
-                               const std::function<void(int)>& look) {
+Result<CommandEnd> run_watched(const std::vector<std::string>& command, const std::function<void()>& look) {
   const SignalsHeld signals;
   ETSTREAM_ASSIGN(const ::pid_t child, start(command, signals));
   std::optional<CommandEnd> end;
   while (!(end = end_of(child))) {
-    look(child);
+    look();
     const auto signal = signals.wait();
     // Those of the terminal's reach the command by themselves.
     if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) ::kill(child, signal->si_signo);

@@ -164,7 +164,6 @@ void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<Phas
   std::stable_sort(profile.phases.begin(), profile.phases.end(),
                    [](const PhaseProfile& a, const PhaseProfile& b) { return a.start < b.start; });
   for (const auto& [process, lost] : of_process) {
-    if (lost.empty()) continue;
     profile.notes.push_back(
         text("process {} told of phases, and ended before it was seen; they are left out", process));
   }

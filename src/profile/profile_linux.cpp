@@ -121,7 +121,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
   const std::uint64_t begin = now();
-  const auto look = [&](int) {
+  const auto look = [&] {
     watch.look(self, now(), spilled_in(heaps));
     const std::uint64_t cache = page_cache();
     profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));

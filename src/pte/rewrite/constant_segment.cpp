@@ -73,6 +73,13 @@ Result<void> split_constants(EditableProgram& editable) {
   return {};
 }
 
+Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor& tensor) {
+  const std::vector<ByteSource>& pieces = *editable.constants->pieces;
+  if (tensor.buffer < pieces.size()) return pieces[tensor.buffer];
+  return editable.program.view().corrupt(tensor.position, text("a constant below {}", pieces.size()),
+                                         std::to_string(tensor.buffer));
+}
+
 Result<void> split_mutable_data(EditableProgram& editable) {
   for (EditableProgram::Subsegments& subsegments : editable.mutable_data) {
     if (subsegments.pieces) continue;

@@ -17,6 +17,9 @@ namespace etstream {
 /// refers to keeps the padding behind it. Errors: kCorrupt for a piece that is not inside; kIo.
 [[nodiscard]] Result<void> split_constants(EditableProgram& editable);
 
+/// The piece that a constant tensor has of those. Error: kCorrupt where there is none of its number.
+[[nodiscard]] Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor& tensor);
+
 /// Splits the initial state of mutable tensors, which has no padding, into pieces. Errors: kCorrupt for a
 /// piece that is not inside.
 [[nodiscard]] Result<void> split_mutable_data(EditableProgram& editable);

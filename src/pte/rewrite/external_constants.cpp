@@ -58,28 +58,24 @@ class ConstantMover {
  private:
   Result<void> add_tensors() {
     ETSTREAM_TRY(split_constants(editable_));
-    const std::vector<ByteSource>& pieces = *editable_.constants->pieces;
     for (std::size_t i = 0; i < editable_.tensors.size(); ++i) {
       const ProgramTensor& tensor = editable_.tensors[i];
       if (!tensor.is_constant()) continue;
-      if (tensor.buffer >= pieces.size()) {
-        return editable_.program.view().corrupt(tensor.position, text("a constant below {}", pieces.size()),
-                                                std::to_string(tensor.buffer));
-      }
+      ETSTREAM_ASSIGN(const ByteSource data, piece_of(editable_, tensor));
       ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable_, tensor));
-      ETSTREAM_ASSIGN(const std::string key, key_of(tensor));
-      ETSTREAM_TRY(add_tensor(i, key, layout));
+      ETSTREAM_ASSIGN(const std::string key, key_of(tensor, data));
+      ETSTREAM_TRY(add_tensor(i, data, key, layout));
     }
     return {};
   }
 
-  Result<std::string> key_of(const ProgramTensor& tensor) {
+  Result<std::string> key_of(const ProgramTensor& tensor, const ByteSource& data) {
     const auto by_number = options_.keys.find(std::to_string(tensor.buffer));
     if (by_number != options_.keys.end()) return by_number->second;
     if (options_.keys.empty() && !tensor.name.empty()) return tensor.name;
     std::string& hash = hashes_[tensor.buffer];
     if (hash.empty()) {
-      ETSTREAM_ASSIGN(hash, sha256_of((*editable_.constants->pieces)[tensor.buffer]));
+      ETSTREAM_ASSIGN(hash, sha256_of(data));
     }
     const auto by_hash = options_.keys.find(hash);
     if (by_hash != options_.keys.end()) return by_hash->second;
@@ -89,10 +85,11 @@ class ConstantMover {
 
   /// Names the tensor by the key, and by the key and its layout where another tensor of the same data but of
   /// another layout has the key: ExecuTorch takes a layout from the file.
-  Result<void> add_tensor(std::size_t index, const std::string& key, const TensorLayout& layout) {
+  Result<void> add_tensor(std::size_t index, const ByteSource& data, const std::string& key,
+                          const TensorLayout& layout) {
     const std::uint32_t constant = editable_.tensors[index].buffer;
     const auto [number, is_new] = numbers_.try_emplace(constant, 0);
-    if (is_new) number->second = out_.add_buffer((*editable_.constants->pieces)[constant]);
+    if (is_new) number->second = out_.add_buffer(data);
     const std::uint32_t buffer = number->second;
     std::string name = key;
     if (!out_.add(name, buffer, layout) && out_.find(key) == buffer) name += key_suffix(layout);

@@ -39,19 +39,15 @@ class UseReader {
  private:
   Result<void> read_constants() {
     ETSTREAM_TRY(split_constants(editable_));
-    const std::vector<ByteSource>& pieces = *editable_.constants->pieces;
     std::map<std::uint32_t, std::size_t> places;  // in out_, by number
     for (std::size_t i = 0; i < editable_.tensors.size(); ++i) {
       const ProgramTensor& tensor = editable_.tensors[i];
       if (!tensor.is_constant()) continue;
-      if (tensor.buffer >= pieces.size()) {
-        return editable_.program.view().corrupt(tensor.position, text("a constant below {}", pieces.size()),
-                                                std::to_string(tensor.buffer));
-      }
+      ETSTREAM_ASSIGN(ByteSource data, piece_of(editable_, tensor));
       const auto [place, is_new] = places.try_emplace(tensor.buffer, out_.size());
       if (is_new) {
         const std::string name = tensor.name.empty() ? std::to_string(tensor.buffer) : quote(tensor.name);
-        out_.push_back({pieces[tensor.buffer], "constant " + name, {}, {}, {}});
+        out_.push_back({std::move(data), "constant " + name, {}, {}, {}});
       }
       WeightUses& uses = out_[place->second];
       ETSTREAM_ASSIGN(const pte::Tensor table, editable_.program.tensor_at(tensor.position));

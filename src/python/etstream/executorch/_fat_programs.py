@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from etstream import _core, verify
 from etstream._errors import Error, NotFoundError, UnsupportedError
-from etstream.executorch._internals import needed
-from etstream.executorch._runtime import loadable_bytes
+from etstream.executorch._runtime import loadable_bytes, runtime_function
 
 
 class FatProgram:
@@ -113,7 +111,7 @@ class _LoadedProgram:
     """A program on ExecuTorch's runtime. Raises RuntimeError, with ExecuTorch's words, where that can't run it."""
 
     def __init__(self, source: _core.Source, weights: str | None) -> None:
-        load = _loader()
+        load = runtime_function("load_fat()", "_load_program_from_buffer")
         findings = verify(source, *([weights] if weights else []))
         if not findings:
             raise UnsupportedError(findings.errors[0])
@@ -127,10 +125,3 @@ class _LoadedProgram:
         # They refer to the bytes, and are to be gone before them.
         self.__dict__.pop("methods", None)
         self.__dict__.pop("_program", None)
-
-
-def _loader() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is experimental
-        (load,) = needed("load_fat()", "executorch.extension.pybindings.portable_lib:_load_program_from_buffer")
-    return load

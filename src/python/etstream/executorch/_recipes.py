@@ -33,7 +33,7 @@ def lower(
 
     Returns an ExecutorchProgramManager.
     """
-    edge_manager, to_edge, edge_passes = needed(
+    edge_manager, to_edge, edge_config = needed(
         "specialize()",
         "executorch.exir:EdgeProgramManager",
         "executorch.exir:to_edge_transform_and_lower",
@@ -50,7 +50,7 @@ def lower(
     # Of the partition that the program was part of.
     for node in exported_program.graph.nodes:
         node.meta.pop("delegation_tag", None)
-    edge = edge_manager(exported_program, compile_config=compile_config or edge_passes(_check_ir_validity=False))
+    edge = edge_manager(exported_program, compile_config=compile_config or edge_config(_check_ir_validity=False))
     if transform_passes is not None:
         edge = edge.transform(transform_passes)
     for partitioner in partitioners:

@@ -161,7 +161,7 @@ class Bundle:
         return CaseResult(method, case, tuple(compared))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
-        load = _runtimes_loader()
+        load = runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")
         program, weights = self._load()
         module = None
         try:
@@ -206,14 +206,12 @@ def open_bundle(source: Any, *, weights: Any = None) -> Bundle:
 
 
 @functools.cache
-def _runtimes_loader() -> Any:
+def runtime_function(feature: str, name: str) -> Any:
+    """What the runtime's Python module has by that name; see needed()."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is experimental
-        (load,) = needed(
-            "Bundle.verify()",
-            "executorch.extension.pybindings.portable_lib:_load_for_executorch_from_buffer",
-        )
-    return load
+        (function,) = needed(feature, f"executorch.extension.pybindings.portable_lib:{name}")
+    return function
 
 
 @dataclass(frozen=True)
