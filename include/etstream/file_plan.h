@@ -56,9 +56,12 @@ struct FilePlan {
   /// What `extent`, which is one of this plan's, holds.
   [[nodiscard]] const std::string& label(const Extent& extent) const { return labels[extent.label]; }
 
-  /// About how many bytes of memory writing takes: the plan itself and the transfer buffer.
+  /// How many bytes of memory writing takes: the plan itself and the transfer buffer.
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory() const noexcept;
 };
+
+/// The same of several plans that are written one after the other.
+[[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory_to_write(std::span<const FilePlan* const> plans) noexcept;
 
 /// The file that writing `plan` gives, to be read before it is written or instead. Errors: kUnsupported for
 /// a plan with a trailer, whose bytes only writing tells; kTooLarge over 2^64 - 1 bytes.

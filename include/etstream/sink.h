@@ -52,8 +52,8 @@ class ETSTREAM_EXPORT Sink {
   /// The regular file that append() changes in place, which no source may lie in. None of a sink that leaves
   /// its destination alone until commit(), and of one to no file.
   [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
-  /// Does all of commit() that is likely to fail: everything has gone where it goes, or is on the disk. Only
-  /// commit() follows.
+  /// Does all of commit() that is likely to fail: everything has gone where it goes, or is on the disk, and
+  /// little memory is held. Only commit() follows, or this again, which does nothing.
   [[nodiscard]] virtual Result<void> prepare() { return {}; }
   /// Makes what was appended the destination's content, durably. To be called once, last.
   [[nodiscard]] virtual Result<void> commit() = 0;

@@ -83,11 +83,8 @@ Result<void> bundle_command(const BundleArguments& arguments) {
                                                      .program_alignment = arguments.program_alignment,
                                                      .unchecked = true,
                                                      .writer = arguments.writer.version()}));
-  if (arguments.dry_run) {
-    print_plan(plan, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
+  if (arguments.dry_run) return show_plan(plan, arguments);
+  ETSTREAM_TRY(write_output(plan, arguments.output, arguments));
   report_written(arguments, bundle, plan);
   return {};
 }

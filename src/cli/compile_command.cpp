@@ -29,7 +29,7 @@ Result<void> compile_exactly(const CompileArguments& arguments) {
     ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(input));
     const std::string folder = std::filesystem::path(input).parent_path().string();
     ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, folder, order));
-    ETSTREAM_TRY(write_output(plan, paths[i], !arguments.no_sync));
+    ETSTREAM_TRY(write_output(plan, paths[i], arguments));
   }
   return {};
 }
@@ -58,6 +58,7 @@ void add_compile_command(CLI::App& app, Run& run) {
   auto* exact =
       command->add_flag("--exact", arguments->exact,
                         "Take the JSON that decompile --exact writes, with data that lies in files");
+  for (CLI::Option* const limit : add_limits(*command, *arguments)) limit->needs(exact);
   command
       ->add_flag("--python-order", arguments->python_order,
                  "Have objects in the order of .pte and .bpte files, not in flatc's")

@@ -27,11 +27,8 @@ Result<void> convert_command(const ConvertArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
   ETSTREAM_ASSIGN(const FilePlan plan, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
-  if (arguments.dry_run) {
-    print_plan(plan, arguments.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(plan, arguments.output, !arguments.no_sync));
+  if (arguments.dry_run) return show_plan(plan, arguments);
+  ETSTREAM_TRY(write_output(plan, arguments.output, arguments));
   if (arguments.json) {
     print_json({{"output", arguments.output}, {"format", arguments.format}, {"size", plan.size}});
   } else if (!is_standard_output(arguments.output)) {

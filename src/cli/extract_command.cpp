@@ -22,14 +22,13 @@
 namespace etstream::cli {
 namespace {
 
-struct ExtractArguments {
+struct ExtractArguments : WriteOptions {
   std::string file;
   std::string program;
   std::optional<std::uint64_t> segment;
   std::optional<std::string> tensor;
   std::string output;
   std::string cases;
-  bool no_sync = false;
 };
 
 struct Part {
@@ -45,7 +44,7 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
   std::vector<Output> outputs;
   outputs.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) outputs.push_back({&layouts[i], parts[i].path});
-  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync));
+  ETSTREAM_TRY(write_outputs(outputs, arguments));
   for (const Part& part : parts) {
     if (is_standard_output(part.path)) continue;
     say("%s: %s, %s\n", part.path.c_str(), part.what.c_str(), readable_size(part.source.size()).c_str());
@@ -130,6 +129,7 @@ void add_extract_command(CLI::App& app, Run& run) {
   auto* cases =
       command->add_option("--cases", arguments->cases, "Write the test cases to a new folder, for bundle")
           ->type_name(kFolder);
+  for (CLI::Option* const limit : add_limits(*command, *arguments)) limit->excludes(cases);
   command->add_flag("--no-sync", arguments->no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);
   tensor->needs(output)->excludes(program)->excludes(segment)->excludes(cases);

@@ -80,11 +80,10 @@ Result<void> fat_list(const FatListArguments& arguments) {
   return {};
 }
 
-struct FatExtractArguments {
+struct FatExtractArguments : WriteOptions {
   std::string file;
   std::string name;
   std::string output;
-  bool no_sync = false;
 };
 
 Result<void> fat_extract(const FatExtractArguments& arguments) {
@@ -98,7 +97,7 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
     return make_error(ErrorCode::kNotFound, "{}: there is no payload {}; there are {}", arguments.file,
                       quote(arguments.name), names.empty() ? "none" : names);
   }
-  ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, !arguments.no_sync));
+  ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
   if (!is_standard_output(arguments.output)) {
     say("%s: payload %s, %s\n", arguments.output.c_str(), quote(payload->name).c_str(),
         readable_size(payload->data.size()).c_str());
@@ -147,7 +146,7 @@ void add_fat_extract(CLI::App& fat, Run& run) {
   command->add_option("-o,--output", arguments->output, "Where it goes; - is standard output")
       ->type_name("OUT")
       ->required();
-  command->add_flag("--no-sync", arguments->no_sync, "Leave the file to the page cache, as cp does");
+  add_write_options(*command, *arguments);
   command->callback([arguments, &run] { run = [arguments] { return fat_extract(*arguments); }; });
 }
 

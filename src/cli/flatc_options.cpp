@@ -87,7 +87,7 @@ Result<std::vector<std::string>> output_paths(const FlatcOptions& options, const
 Result<void> write_content(const FlatcOptions& options, const std::string& input, const std::string& path,
                            std::vector<std::byte> content, bool is_text) {
   const FilePlan plan = plan_copy(ByteSource::owned(std::move(content)), input);
-  return write_outputs({{&plan, path, is_text}}, !options.no_sync);
+  return write_outputs({{&plan, path, is_text}}, options);
 }
 
 }  // namespace etstream::cli

@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "cli/output_options.h"
 #include "etstream/result.h"
 
 namespace etstream::cli {
 
-struct FlatcOptions {
+struct FlatcOptions : WriteOptions {
   std::string schema;
   std::vector<std::string> include_folders;
   std::vector<std::string> inputs;
   std::string output;
-  bool no_sync = false;
 };
 
 /// `input` is what the files to be read are called, and `what` tells of them.

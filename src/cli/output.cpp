@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/option_names.h"
+#include "cli/own_memory.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "etstream/input_record.h"
@@ -19,6 +20,10 @@
 
 namespace etstream::cli {
 namespace {
+
+/// What the command takes before it writes: its data, and the pages of files that readers keep. Measured 0.5
+/// to 1.3 MiB.
+constexpr std::uint64_t kOwnMemory = std::uint64_t{3} << 19;
 
 /// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
 /// opening it or writing to it may take for ever.
@@ -49,6 +54,21 @@ class NewFolder {
   const std::filesystem::path path_;
   bool is_new_ = false;
 };
+
+/// The least whole number of KiB or MiB that `bytes` fit in, as options have it: 26K, 513M.
+std::string rounded_up(std::uint64_t bytes) {
+  const bool is_small = bytes <= std::uint64_t{1} << 20;
+  const std::uint64_t unit = std::uint64_t{1} << (is_small ? 10 : 20);
+  return std::to_string(bytes / unit + (bytes % unit == 0 ? 0 : 1)) + (is_small ? 'K' : 'M');
+}
+
+Result<void> check_limit(const char* option, const std::optional<std::uint64_t>& limit, const char* where,
+                         std::uint64_t needed) {
+  if (!limit || needed <= *limit) return {};
+  return make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of {}, over {} {}; {} {} would fit",
+                    readable_size(needed), needed, where, option, readable_size(*limit), option,
+                    rounded_up(needed));
+}
 
 Progress plain_progress() {
   return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
@@ -101,7 +121,27 @@ Progress interruptible_progress() {
   };
 }
 
-Result<void> write_outputs(const std::vector<Output>& outputs, bool sync, const std::string& folder) {
+std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
+  return kOwnMemory + memory_to_write(plans);
+}
+
+Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options) {
+  std::vector<const FilePlan*> plans;
+  std::uint64_t disk = 0;
+  for (const Output& output : outputs) {
+    plans.push_back(output.plan);
+    if (!is_stream(output.path)) disk += output.plan->size;
+  }
+  // What the plans were made from is in memory too. Of many small payloads it takes more than they do.
+  const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({}));
+  ETSTREAM_TRY(check_limit("--max-memory", options.max_memory, "memory", memory));
+  return check_limit("--max-disk", options.max_disk, "the disk", disk);
+}
+
+Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+                           const std::string& folder) {
+  ETSTREAM_TRY(check_limits(outputs, options));
+  const bool sync = !options.no_sync;
   std::vector<std::string> paths;
   paths.reserve(outputs.size());
   for (const Output& output : outputs) paths.push_back(output.path);
@@ -126,14 +166,15 @@ Result<void> write_outputs(const std::vector<Output>& outputs, bool sync, const 
     ETSTREAM_ASSIGN(auto sink, open_output(output->path, sync, output->is_text));
     written.push_back(std::move(sink));
     ETSTREAM_TRY(write_uncommitted(*output->plan, *written.back(), progress));
+    if (files.size() > 1) ETSTREAM_TRY(written.back()->prepare());
   }
   ETSTREAM_TRY(commit_together(written));
   made.keep();
   return {};
 }
 
-Result<void> write_output(const FilePlan& plan, const std::string& path, bool sync) {
-  return write_outputs({{&plan, path}}, sync);
+Result<void> write_output(const FilePlan& plan, const std::string& path, const WriteOptions& options) {
+  return write_outputs({{&plan, path}}, options);
 }
 
 Result<void> require_sound(const std::string& path, const Findings& findings) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/output_options.h"
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
@@ -21,7 +23,8 @@ namespace etstream::cli {
 
 /// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. A file that the command
 /// has read is refused as the output: it is likely a slip. So is a terminal, but for text.
-[[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path, bool sync);
+[[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path,
+                                        const WriteOptions& options);
 
 /// What goes where.
 struct Output {
@@ -32,8 +35,16 @@ struct Output {
 
 /// The same for several files: all are there in the end, or none is. They come in this order, behind what
 /// goes to streams. `folder`, if it is not there, is made for them, and removed where they do not appear.
-[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, bool sync,
+[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
+
+/// How many bytes of memory the command takes to write the plans: those that are as large as their metadata,
+/// itself and its readers included.
+[[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
+
+/// What writing does before all else, for plans that are only shown. Error: kTooLarge where the plans'
+/// figures are over the limits.
+[[nodiscard]] Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options);
 
 /// Error: kInvalidArgument where two of `paths` are one file.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);

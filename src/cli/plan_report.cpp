@@ -2,6 +2,7 @@
 #include "cli/plan_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -33,7 +34,7 @@ nlohmann::ordered_json plan_to_json(const FilePlan& plan) {
   nlohmann::ordered_json out = {{"size", plan.size},
                                 {"metadata_size", plan.metadata_size},
                                 {"payload_size", plan.payload_size},
-                                {"memory", plan.memory()},
+                                {"memory", planned_memory(std::array{&plan})},
                                 {"extents", nlohmann::ordered_json::array()}};
   for (const Extent& extent : plan.extents) {
     out["extents"].push_back({{"offset", extent.offset},
@@ -58,38 +59,43 @@ void print_table(const FilePlan& plan) {
   }
   say("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
       readable_size(plan.size).c_str(), plan.size, readable_size(plan.metadata_size).c_str(),
-      readable_size(plan.memory()).c_str());
+      readable_size(planned_memory(std::array{&plan})).c_str());
+}
+
+void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_data) {
+  nlohmann::ordered_json report = plan_to_json(plan);
+  for (const Output& one : tensor_data) {
+    if (tensor_data.size() == 1) {
+      report["tensor_data"] = plan_to_json(*one.plan);
+    } else {
+      report["tensor_data"].push_back(plan_to_json(*one.plan));
+    }
+  }
+  print_json(report);
 }
 
 }  // namespace
 
-void print_plan(const FilePlan& plan, bool as_json, const std::vector<const FilePlan*>& tensor_data) {
-  if (as_json) {
-    nlohmann::ordered_json report = plan_to_json(plan);
-    for (const FilePlan* const one : tensor_data) {
-      if (tensor_data.size() == 1) {
-        report["tensor_data"] = plan_to_json(*one);
-      } else {
-        report["tensor_data"].push_back(plan_to_json(*one));
-      }
+Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
+                       const std::vector<Output>& tensor_data) {
+  if (options.json) {
+    print_plan_json(plan, tensor_data);
+  } else {
+    print_table(plan);
+    for (const Output& one : tensor_data) {
+      say("\nthe tensor data:\n");
+      print_table(*one.plan);
     }
-    print_json(report);
-    return;
   }
-  print_table(plan);
-  for (const FilePlan* const one : tensor_data) {
-    say("\nthe tensor data:\n");
-    print_table(*one);
-  }
+  std::vector<Output> outputs = tensor_data;
+  outputs.push_back({&plan, options.output});
+  return check_limits(outputs, options);
 }
 
 Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
                            std::size_t count) {
-  if (options.dry_run) {
-    print_plan(plan, options.json);
-    return {};
-  }
-  ETSTREAM_TRY(write_output(plan, options.output, !options.no_sync));
+  if (options.dry_run) return show_plan(plan, options);
+  ETSTREAM_TRY(write_output(plan, options.output, options));
   if (options.json) {
     print_json({{"output", options.output}, {"size", plan.size}, {noun + "s", count}});
   } else if (!is_standard_output(options.output)) {

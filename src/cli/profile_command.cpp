@@ -88,7 +88,7 @@ Result<void> write_reports(const Profile& profile, const ProfileArguments& argum
   if (!arguments.json.empty()) add(arguments.json, json_text(profile_to_json(profile)) + "\n");
   if (!arguments.html.empty()) add(arguments.html, profile_page(profile));
   if (!arguments.trace.empty()) add(arguments.trace, json_text(profile_trace(profile)) + "\n");
-  return outputs.empty() ? Result<void>() : write_outputs(outputs, true);
+  return outputs.empty() ? Result<void>() : write_outputs(outputs, {});
 }
 
 /// Tells of it where the command took more than it may.

@@ -73,15 +73,9 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
     ETSTREAM_ASSIGN(weights, plan_tensor_data_output(*planned.tensor_data, arguments.constants_to, most));
   }
   std::vector<Output> outputs = weights.outputs();
-  if (arguments.dry_run) {
-    std::vector<const FilePlan*> plans;
-    plans.reserve(outputs.size());
-    for (const Output& output : outputs) plans.push_back(output.plan);
-    print_plan(planned.program, arguments.json, plans);
-    return {};
-  }
+  if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
   outputs.push_back({&planned.program, arguments.output});
-  ETSTREAM_TRY(write_outputs(outputs, !arguments.no_sync));
+  ETSTREAM_TRY(write_outputs(outputs, arguments));
   if (arguments.json) {
     nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
     if (planned.tensor_data) {

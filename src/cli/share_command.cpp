@@ -22,7 +22,7 @@
 namespace etstream::cli {
 namespace {
 
-struct ShareArguments {
+struct ShareArguments : WriteOptions {
   std::vector<std::string> files;
   std::string weights;
   std::filesystem::path folder;
@@ -31,7 +31,6 @@ struct ShareArguments {
   std::uint64_t split_max_size = 0;
   bool is_split = false;
   bool dry_run = false;
-  bool no_sync = false;
   bool json = false;
 };
 
@@ -45,6 +44,17 @@ Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
 }
 
 /// Weights first, as programs that need them are not there before they are.
+std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutput& weights,
+                               const ShareArguments& arguments) {
+  std::vector<Output> outputs = weights.outputs();
+  for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
+    const std::filesystem::path name = std::filesystem::path(arguments.files[i]).filename();
+    outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
+  }
+  if (planned.container) outputs.push_back({&*planned.container, arguments.container});
+  return outputs;
+}
+
 Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& weights,
                          const ShareArguments& arguments) {
   if (!planned.files.weights) {
@@ -52,13 +62,7 @@ Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& wei
         ErrorCode::kInvalidArgument,
         "the programs have no weights in common that could be shared; --dry-run tells what they have"};
   }
-  std::vector<Output> outputs = weights.outputs();
-  for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
-    const std::filesystem::path name = std::filesystem::path(arguments.files[i]).filename();
-    outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
-  }
-  if (planned.container) outputs.push_back({&*planned.container, arguments.container});
-  return write_outputs(outputs, !arguments.no_sync, arguments.folder.string());
+  return write_outputs(outputs_of(planned, weights, arguments), arguments, arguments.folder.string());
 }
 
 void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
@@ -89,7 +93,8 @@ Result<void> share_command(const ShareArguments& arguments) {
                   plan_tensor_data_output(planned.files.tensor_data, arguments.weights, most));
   if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
   print_report(planned, weights, inputs, arguments.json);
-  return {};
+  return arguments.dry_run ? check_limits(outputs_of(planned, weights, arguments), arguments)
+                           : Result<void>();
 }
 
 }  // namespace
@@ -118,7 +123,7 @@ void add_share_command(CLI::App& app, Run& run) {
       ->type_name(kNumber);
   add_split_option(*command, arguments->split_max_size);
   command->add_flag("--dry-run", arguments->dry_run, "Write nothing: report what would be shared");
-  command->add_flag("--no-sync", arguments->no_sync, "Leave the files to the page cache, as cp does");
+  add_write_options(*command, *arguments);
   command->add_flag("--json", arguments->json, "Report as JSON on standard output");
   command->callback([arguments, command, &run] {
     arguments->is_split = !command->get_option("--split-max-size")->empty();

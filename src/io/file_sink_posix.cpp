@@ -92,10 +92,20 @@ class FileSink final : public BufferedSink {
       return ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
                          static_cast<off_t>(end - begin));
     });
-    // A file system that can't reserve is written without.
-    if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
-    Error error = system_error(errno, "cannot reserve space for", file_.path());
-    error.message += text(" ({})", readable_size(end - begin));
+    if (failed == 0) return {};
+    int reason = errno;
+    struct statvfs system {};
+    const bool is_told = ::fstatvfs(file_.descriptor(), &system) == 0;
+    const std::uint64_t free = is_told ? std::uint64_t{system.f_bavail} * system.f_frsize : 0;
+    if (reason == EOPNOTSUPP || reason == ENOSYS) {
+      // A file system that can't reserve is written without, if it says that there is room.
+      if (!is_told || free >= end - begin) return {};
+      reason = ENOSPC;
+    }
+    Error error = system_error(reason, "cannot reserve space for", file_.path());
+    error.message += text(" ({}", readable_size(end - begin));
+    if (is_told && reason == ENOSPC) error.message += text("; {} are free", readable_size(free));
+    error.message += ')';
     return error;
   }
 

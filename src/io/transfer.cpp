@@ -29,9 +29,12 @@ Result<void> BufferedSink::append(const ByteSource& source) {
 
 Result<void> BufferedSink::prepare() {
   return without_exceptions([&]() -> Result<void> {
+    if (prepared_) return {};
     ETSTREAM_TRY(flush());
+    buffer_.reset();  // others may be written before this is committed
+    ETSTREAM_TRY(settle());
     prepared_ = true;
-    return settle();
+    return {};
   });
 }
 

@@ -7,7 +7,16 @@
 namespace etstream {
 
 std::uint64_t FilePlan::memory() const noexcept {
-  return kTransferBufferSize + metadata_size + extents.size() * sizeof(Extent);
+  const FilePlan* const one = this;
+  return memory_to_write({&one, 1});
+}
+
+std::uint64_t memory_to_write(std::span<const FilePlan* const> plans) noexcept {
+  std::uint64_t out = kTransferBufferSize;
+  for (const FilePlan* const plan : plans) {
+    out += plan->metadata_size + plan->extents.size() * sizeof(Extent);
+  }
+  return out;
 }
 
 Result<ByteSource> source_of(const FilePlan& plan) {

@@ -64,8 +64,11 @@ void write_plans(const std::vector<std::pair<const FilePlan*, nb::object>>& file
   std::vector<std::unique_ptr<Sink>> uncommitted;
   for (const auto& [plan, output] : files) {
     auto sink = open_output(output, sync);
-    without_gil([&, plan = plan, write_it = is_path(output) ? &write_uncommitted : &write] {
-      return write_it(*plan, *sink, progress_to(callback, before, total));
+    without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
+      const Progress shown = progress_to(callback, before, total);
+      if (!waits) return write(*plan, *sink, shown);
+      ETSTREAM_TRY(write_uncommitted(*plan, *sink, shown));
+      return files.size() > 1 ? sink->prepare() : Result<void>();
     });
     if (is_path(output)) uncommitted.push_back(std::move(sink));
     before += plan->size;

@@ -38,14 +38,29 @@ class FullDisk(CommandTestCase):
 
     def test_a_disk_without_room_is_noticed_before_anything_is_written(self) -> None:
         done = self.on_disk("mount -t tmpfs -o size=1m none out")
-        self.check(done, "cannot reserve space for 'out/result': No space left on device (2.5 MiB)")
+        self.check(done, "cannot reserve space for 'out/result': No space left on device (2.5 MiB; 1020.0 KiB are free)")
 
-    def test_a_destination_is_untouched_when_the_disk_fills(self) -> None:
+    def on_ext2(self, size: str, then: str = "true") -> subprocess.CompletedProcess:
+        """A file system that can't reserve."""
         if not shutil.which("mkfs.ext2"):
             skip_loudly(self, f"{self.id()}: there is no mkfs.ext2")
-        # ext2 can't reserve.
-        make = "truncate -s 2M disk; mkfs.ext2 -q disk >&2; mount -o loop -t ext2 disk out"
-        self.check(self.on_disk(make), "cannot write 'out/result': No space left on device")
+        make = f"truncate -s {size} disk; mkfs.ext2 -q -b 1024 -m 0 disk >&2; mount -o loop -t ext2 disk out"
+        return self.on_disk(f"{make}\n{then}")
+
+    def test_a_disk_that_can_not_reserve_is_asked_what_is_free(self) -> None:
+        done = self.on_ext2("2M")
+        self.check(done, "cannot reserve space for 'out/result': No space left on device (2.5 MiB; 1.9 MiB are free)")
+
+    def test_a_destination_is_untouched_when_the_disk_fills(self) -> None:
+        self.succeeds(*BUNDLE, "result")
+        needed = -(-(self.place.top / "result").stat().st_size // 1024)
+        # Room for the data, but not for the blocks that say where it lies.
+        fill = f"""
+available() {{ df --output=avail -k out | tail -n 1; }}
+head -c "$(($(available) - {needed} - 64))k" /dev/zero >out/lost+found/most
+while [ "$(available)" -gt {needed + 4} ]; do head -c 1k /dev/zero >"out/lost+found/$((i += 1))"; done
+"""
+        self.check(self.on_ext2("4M", fill), "cannot write 'out/result': No space left on device")
 
     def test_of_several_outputs_none_appears_when_the_disk_fills_with_the_last(self) -> None:
         share = ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/result", "--fat", "out/model.fat"]

@@ -41,6 +41,22 @@ PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool
   return peak;
 }
 
+/// Whether `command`, which took `peak` for files of `size` bytes in all, is refused before it writes where
+/// it may take less than that, and not where it may take 2 MiB more.
+void check_limits(std::vector<std::string> command, const PeakMemory& peak, std::uint64_t size) {
+  REQUIRE(peak.exit_code == 0);
+  command.emplace_back("--dry-run");
+  const auto fits = [&](const std::string& option, std::uint64_t most) {
+    auto limited = command;
+    limited.insert(limited.end(), {option, std::to_string(most)});
+    return measure(limited, std::nullopt).exit_code == 0;
+  };
+  CHECK_FALSE(fits("--max-memory", peak.anonymous - 1));
+  CHECK(fits("--max-memory", peak.anonymous + 2 * kMiB));
+  CHECK_FALSE(fits("--max-disk", size - 1));
+  CHECK(fits("--max-disk", size));
+}
+
 /// A folder for large files that goes with the object.
 class LargeFiles {
  public:
@@ -91,11 +107,29 @@ class LargeFiles {
   /// A safetensors file of this size: two tensors, which are holes.
   [[nodiscard]] std::string sparse_checkpoint(std::uint64_t size) const {
     const std::uint64_t middle = size / 4;
-    std::string header = R"({"a":{"dtype":"F32","shape":[)" + std::to_string(middle / 4096) +
-                         R"(,1024],"data_offsets":[0,)" + std::to_string(middle) +
-                         R"(]},"b":{"dtype":"F32","shape":[)" + std::to_string((size - middle) / 4096) +
-                         R"(,1024],"data_offsets":[)" + std::to_string(middle) + "," + std::to_string(size) +
-                         "]}}";
+    return write_checkpoint({{"a", middle}, {"b", size - middle}});
+  }
+
+  /// The same of so many tensors of 1 KiB each.
+  [[nodiscard]] std::string checkpoint_of(std::uint64_t tensors) const {
+    std::vector<std::pair<std::string, std::uint64_t>> sizes;
+    for (std::uint64_t i = 0; i < tensors; ++i) sizes.emplace_back("tensor." + std::to_string(i), 1024);
+    return write_checkpoint(sizes);
+  }
+
+ private:
+  /// Names, and sizes in bytes.
+  [[nodiscard]] std::string write_checkpoint(
+      const std::vector<std::pair<std::string, std::uint64_t>>& tensors) const {
+    std::string header;
+    std::uint64_t size = 0;
+    for (const auto& [name, bytes] : tensors) {
+      header += (header.empty() ? "{" : ",") + ("\"" + name) + R"(":{"dtype":"F32","shape":[)" +
+                std::to_string(bytes / 1024) + R"(,256],"data_offsets":[)" + std::to_string(size) + "," +
+                std::to_string(size + bytes) + "]}";
+      size += bytes;
+    }
+    header += "}";
     header.append((8 - header.size() % 8) % 8, ' ');
     const auto length = static_cast<std::uint64_t>(header.size());
     std::string checkpoint = path("checkpoint.safetensors");
@@ -106,7 +140,6 @@ class LargeFiles {
     return checkpoint;
   }
 
- private:
   /// Has the one segment of a program end with the file, which is of `size` bytes.
   static void stretch_segment(const std::string& model, std::uint64_t size) {
     constexpr std::size_t kSegmentBase = 24;  // where the extended header has it
@@ -179,8 +212,15 @@ PeakMemory bundle(const std::string& command, std::uint64_t size, bool limited) 
 std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   const LargeFiles files;
   const std::string file = files.path("out.bpte");
-  std::vector<PeakMemory> peaks = {run(bundle_command(etstream_path, files, size, format), size, true)};
-  REQUIRE(peaks[0].exit_code == 0);
+  const auto bundling = bundle_command(etstream_path, files, size, format);
+  std::vector<PeakMemory> peaks = {run(bundling, size, true)};
+  check_limits(bundling, peaks[0], fs::file_size(file));
+  const std::string converted = files.path("converted.bpte");
+  const std::vector<std::string> converting = {etstream_path, "convert", file,     "--to",
+                                               "segmented",   "-o",      converted};
+  peaks.push_back(run(converting, size, true));
+  check_limits(converting, peaks[1], fs::file_size(converted));
+  fs::remove(converted);
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"verify", file},
         {"inspect", file},
@@ -197,10 +237,16 @@ std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
 std::vector<PeakMemory> lay_out(std::uint64_t size) {
   const LargeFiles files;
   const std::string out = files.path("out.pte");
-  std::vector<PeakMemory> peaks = {run({etstream_path, "pte", files.model_with_sparse_segment(size),
-                                        "--segment-alignment", "65536", "--strip-stack-traces", "-o", out},
-                                       size, true)};
-  REQUIRE(peaks[0].exit_code == 0);
+  const std::vector<std::string> laying_out = {etstream_path,
+                                               "pte",
+                                               files.model_with_sparse_segment(size),
+                                               "--segment-alignment",
+                                               "65536",
+                                               "--strip-stack-traces",
+                                               "-o",
+                                               out};
+  std::vector<PeakMemory> peaks = {run(laying_out, size, true)};
+  check_limits(laying_out, peaks[0], fs::file_size(out));
   CHECK(fs::file_size(out) > size);
   for (const std::string command : {"verify", "inspect"}) {
     peaks.push_back(run({etstream_path, command, out}, size, true));
@@ -212,9 +258,10 @@ std::vector<PeakMemory> lay_out(std::uint64_t size) {
 std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   const LargeFiles files;
   const std::string weights = files.path("out.ptd");
-  std::vector<PeakMemory> peaks = {
-      run({etstream_path, "ptd", files.sparse_checkpoint(size), "-o", weights}, size, true)};
-  REQUIRE(peaks[0].exit_code == 0);
+  const std::vector<std::string> converting = {etstream_path, "ptd", files.sparse_checkpoint(size), "-o",
+                                               weights};
+  std::vector<PeakMemory> peaks = {run(converting, size, true)};
+  check_limits(converting, peaks[0], fs::file_size(weights));
   CHECK(fs::file_size(weights) > size);
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{etstream_path, "verify", weights},
@@ -230,10 +277,10 @@ std::vector<PeakMemory> pack(std::uint64_t size) {
   const std::string one = files.sparse_model(size / 2);
   const std::string other = files.sparse_model(size / 2 + kMiB);
   const std::string fat = files.path("out.fat");
-  std::vector<PeakMemory> peaks = {run({etstream_path, "fat", "pack", "one=" + one, "other=" + other,
-                                        "again=" + one, "--align", "4096", "-o", fat},
-                                       size, true)};
-  REQUIRE(peaks[0].exit_code == 0);
+  const std::vector<std::string> packing = {etstream_path,  "fat",     "pack", "one=" + one, "other=" + other,
+                                            "again=" + one, "--align", "4096", "-o",         fat};
+  std::vector<PeakMemory> peaks = {run(packing, size, true)};
+  check_limits(packing, peaks[0], fs::file_size(fat));
   CHECK(fs::file_size(fat) > size);
   CHECK(fs::file_size(fat) < size + 2 * kMiB);
   for (const std::vector<std::string>& command :
@@ -250,11 +297,16 @@ std::vector<PeakMemory> share(std::uint64_t size) {
   const std::string one = files.sparse_named_data("one.pte", size / 2);
   const std::string other = files.sparse_named_data("other.pte", size / 2);
   const std::string weights = files.path("shared.ptd");
+  const std::vector<std::string> sharing = {etstream_path, "share",
+                                            one,           other,
+                                            "--weights",   weights,
+                                            "--out-dir",   files.path("thin"),
+                                            "--fat",       files.path("thin.fat")};
   std::vector<PeakMemory> peaks = {run({etstream_path, "share", one, other, "--dry-run"}, size, true),
-                                   run({etstream_path, "share", one, other, "--weights", weights, "--out-dir",
-                                        files.path("thin"), "--fat", files.path("thin.fat")},
-                                       size, true)};
-  REQUIRE(peaks[1].exit_code == 0);
+                                   run(sharing, size, true)};
+  check_limits(sharing, peaks[1],
+               fs::file_size(weights) + fs::file_size(files.path("thin.fat")) +
+                   fs::file_size(files.path("thin/one.pte")) + fs::file_size(files.path("thin/other.pte")));
   CHECK(fs::file_size(weights) > size / 2 - kMiB);
   CHECK(fs::file_size(files.path("thin/other.pte")) < kMiB);
   return peaks;
@@ -264,10 +316,11 @@ std::vector<PeakMemory> share(std::uint64_t size) {
 std::vector<PeakMemory> package(std::uint64_t size) {
   const LargeFiles files;
   const std::string out = files.path("out.ptn");
-  std::vector<PeakMemory> peaks = {run({etstream_path, "ptn", graph_path, "--constants",
-                                        files.sparse_checkpoint(size), "--align", "4096", "-o", out},
-                                       size, true)};
-  REQUIRE(peaks[0].exit_code == 0);
+  const std::vector<std::string> packing = {
+      etstream_path, "ptn", graph_path, "--constants", files.sparse_checkpoint(size), "--align",
+      "4096",        "-o",  out};
+  std::vector<PeakMemory> peaks = {run(packing, size, true)};
+  check_limits(packing, peaks[0], fs::file_size(out));
   CHECK(fs::file_size(out) > size);
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{etstream_path, "verify", out},
@@ -276,6 +329,31 @@ std::vector<PeakMemory> package(std::uint64_t size) {
     peaks.push_back(run(command, size, true));
   }
   return peaks;
+}
+
+/// What so many tensors of 1 KiB took as shards of 1/64 each.
+PeakMemory split(std::uint64_t tensors) {
+  const LargeFiles files;
+  const std::string weights = files.path("out.ptd");
+  const std::vector<std::string> splitting = {etstream_path,
+                                              "ptd",
+                                              files.checkpoint_of(tensors),
+                                              "--split-max-size",
+                                              std::to_string(tensors * 16),
+                                              "--no-dedup",
+                                              "-o",
+                                              weights};
+  const PeakMemory peak = run(splitting, tensors * 1024, true);
+  std::uint64_t written = 0;
+  std::size_t shards = 0;
+  for (const auto& file : fs::directory_iterator(fs::path(weights).parent_path())) {
+    if (!file.path().filename().string().starts_with("out-")) continue;
+    written += file.file_size();
+    ++shards;
+  }
+  CHECK(shards == 64);
+  check_limits(splitting, peak, written);
+  return peak;
 }
 
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large) {
@@ -305,6 +383,11 @@ TEST_CASE("laying a program out again and verifying it takes the same for 64 MiB
 
 TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and of 16 GiB") {
   check_contract(convert_weights(kSmall), convert_weights(size_that_fits(2 * kHuge)));
+}
+
+TEST_CASE("64 shards take what the plan says, which follows the number of tensors") {
+  CHECK(split(1024).anonymous < 4 * kMiB);
+  CHECK(split(32768).anonymous < 48 * kMiB);
 }
 
 TEST_CASE("packing and taking apart a fat container takes the same for 64 MiB and for 8 GiB") {
