@@ -10,6 +10,7 @@
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
 #include "container/findings.h"
+#include "container/tensor_shape.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "flatbuffer/flatbuffer_verifier.h"
@@ -23,18 +24,10 @@ namespace {
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
 
-Result<Value> read_tensor(const TableReader& table, const SegmentedBundleFile* segmented) {
-  Tensor tensor;
-  ETSTREAM_ASSIGN(tensor.scalar_type, table.scalar<ScalarType>("scalar_type"));
-  for (const std::string_view name : {"sizes", "dim_order"}) {
-    ETSTREAM_ASSIGN(const auto vector, table.vector(name));
-    if (vector && vector->count > kMostDimensions) {
-      return table.corrupt(text("at most {} dimensions in Tensor.{}", kMostDimensions, name),
-                           std::to_string(vector->count));
-    }
-  }
-  ETSTREAM_ASSIGN(tensor.sizes, table.values<std::int32_t>("sizes"));
-  ETSTREAM_ASSIGN(tensor.dim_order, table.values<std::uint8_t>("dim_order"));
+Result<Value> read_tensor(const TableReader& table, const bpte::TensorFields& fields,
+                          const SegmentedBundleFile* segmented) {
+  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(table, fields));
+  Tensor tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), {}};
   if (segmented) {
     ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(table));
     if (segment) {
@@ -42,35 +35,36 @@ Result<Value> read_tensor(const TableReader& table, const SegmentedBundleFile* s
       return Value(std::move(tensor));
     }
   }
-  ETSTREAM_ASSIGN(auto data, table.bytes("data"));
+  ETSTREAM_ASSIGN(auto data, table.bytes(fields.data));
   tensor.data = std::move(data).value_or(ByteSource());
   return Value(std::move(tensor));
 }
 
-Result<Value> read_value(const TableReader& table, const SegmentedBundleFile* segmented) {
-  ETSTREAM_ASSIGN(const auto held, table.member("val"));
+Result<Value> read_value(const TableReader& table, const bpte::BundleFields& fields,
+                         const SegmentedBundleFile* segmented) {
+  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.content));
   if (!held) return Value(std::monostate{});
-  const std::string& kind = held->type_name();
-  if (kind == "Tensor") return read_tensor(*held, segmented);
-  if (kind == "Int") {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>("int_val"));
+  if (held->type() == fields.tensor.index()) return read_tensor(*held, fields.tensor, segmented);
+  if (held->type() == fields.integer.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.integer.content));
     return Value(scalar);
   }
-  if (kind == "Bool") {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>("bool_val"));
+  if (held->type() == fields.boolean.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.boolean.content));
     return Value(scalar != 0);
   }
-  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>("double_val"));
+  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.number.content));
   return Value(scalar);
 }
 
-Result<std::vector<Value>> read_values(const TableReader& test_case, std::string_view which,
+Result<std::vector<Value>> read_values(const TableReader& test_case, const BoundField& which,
+                                       const bpte::BundleFields& fields,
                                        const SegmentedBundleFile* segmented) {
   ETSTREAM_ASSIGN(const TableList list, test_case.tables(which));
   std::vector<Value> values;
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(Value value, read_value(table, segmented));
+    ETSTREAM_ASSIGN(Value value, read_value(table, fields, segmented));
     values.push_back(std::move(value));
   }
   return values;
@@ -88,25 +82,21 @@ Result<void> spend(const MethodTestCase& test_case, FileBudget& budget) {
 /// Adds an error for each field that ExecuTorch's reader takes to be there and is not.
 class PresenceCheck : public FlatbufferVisitor {
  public:
-  PresenceCheck(const FlatbufferView& view, Findings& findings) : view_(view), findings_(findings) {}
+  PresenceCheck(const FlatbufferView& view, const bpte::BundleFields& fields, Findings& findings)
+      : view_(view),
+        findings_(findings),
+        needed_{&fields.root.method_test_suites.type(),
+                &fields.root.program.type(),
+                &fields.suite.method_name.type(),
+                &fields.suite.test_cases.type(),
+                &fields.test_case.inputs.type(),
+                &fields.test_case.expected_outputs.type(),
+                &fields.tensor.sizes.type(),
+                &fields.tensor.data.type(),
+                &fields.tensor.dim_order.type()} {}
 
   Result<void> absent(const TableView& table, const TableType& declared, const FieldType& field) {
-    using Name = std::pair<std::string_view, std::string_view>;
-    static constexpr std::array kNeeded = {
-        Name("BundledProgram", "method_test_suites"),
-        Name("BundledProgram", "program"),
-        Name("BundledMethodTestSuite", "method_name"),
-        Name("BundledMethodTestSuite", "test_cases"),
-        Name("BundledMethodTestCase", "inputs"),
-        Name("BundledMethodTestCase", "expected_outputs"),
-        Name("Tensor", "sizes"),
-        Name("Tensor", "data"),
-        Name("Tensor", "dim_order"),
-    };
-    const auto is_it = [&](const auto& one) {
-      return one.first == declared.name && one.second == field.name;
-    };
-    if (std::none_of(kNeeded.begin(), kNeeded.end(), is_it)) return {};
+    if (std::find(needed_.begin(), needed_.end(), &field) == needed_.end()) return {};
     const std::string expected = text("{}.{}, which ExecuTorch reads unchecked", declared.name, field.name);
     add_error(findings_, view_.corrupt(table.position, expected, "none").message);
     return {};
@@ -115,37 +105,38 @@ class PresenceCheck : public FlatbufferVisitor {
  private:
   const FlatbufferView& view_;
   Findings& findings_;
+  const std::array<const FieldType*, 9> needed_;
 };
 
 }  // namespace
 
 Result<void> BundledProgramFile::Impl::fill() {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>("version"));
+  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>(fields.root.version));
   if (segmented) {
     ETSTREAM_TRY(segmented->match(root));
     program = segmented->program();
     program_offset = program.offset_in(file).value_or(0);
   } else {
-    ETSTREAM_ASSIGN(const auto where, root.vector("program"));
-    ETSTREAM_ASSIGN(auto bytes, root.bytes("program"));
+    ETSTREAM_ASSIGN(const auto where, root.vector(fields.root.program));
+    ETSTREAM_ASSIGN(auto bytes, root.bytes(fields.root.program));
     program = std::move(bytes).value_or(ByteSource());
     program_offset = where ? where->elements() : 0;
   }
-  ETSTREAM_ASSIGN(const TableList list, root.tables("method_test_suites"));
+  ETSTREAM_ASSIGN(const TableList list, root.tables(fields.root.method_test_suites));
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(auto name, table.string("method_name"));
-    ETSTREAM_ASSIGN(const TableList cases, table.tables("test_cases"));
+    ETSTREAM_ASSIGN(auto name, table.string(fields.suite.method_name));
+    ETSTREAM_ASSIGN(const TableList cases, table.tables(fields.suite.test_cases));
     suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
   }
   return {};
 }
 
 Result<TableReader> BundledProgramFile::Impl::test_case(const Suite& suite, std::uint32_t index) const {
-  const auto type = view.schema().find_table("BundledMethodTestSuite");
   ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
-  ETSTREAM_ASSIGN(const TableList cases, TableReader(view, table, *type).tables("test_cases"));
+  const TableReader reader(view, table, fields.suite.index());
+  ETSTREAM_ASSIGN(const TableList cases, reader.tables(fields.suite.test_cases));
   if (index >= cases.size()) {
     return make_error(ErrorCode::kInvalidArgument, "there is no test case {} among the {} of method {}",
                       index, cases.size(), quote(suite.method_name));
@@ -159,13 +150,13 @@ Result<std::vector<std::string>> BundledProgramFile::Impl::segment_names() const
   for (const Suite& suite : suites) {
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
       ETSTREAM_ASSIGN(const TableReader table, test_case(suite, i));
-      for (const auto& [which, what] :
-           {std::pair("inputs", "input"), std::pair("expected_outputs", "expected output")}) {
-        ETSTREAM_ASSIGN(const TableList list, table.tables(which));
+      for (const auto& [which, what] : {std::pair(&fields.test_case.inputs, "input"),
+                                        std::pair(&fields.test_case.expected_outputs, "expected output")}) {
+        ETSTREAM_ASSIGN(const TableList list, table.tables(*which));
         for (std::uint32_t j = 0; j < list.size(); ++j) {
           ETSTREAM_ASSIGN(const TableReader value, list.at(j));
-          ETSTREAM_ASSIGN(const auto held, value.member("val"));
-          if (!held || held->type_name() != "Tensor") continue;
+          ETSTREAM_ASSIGN(const auto held, value.member(fields.value.content));
+          if (!held || held->type() != fields.tensor.index()) continue;
           ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(*held));
           if (segment) names[*segment] = text("{} case {} {} {}", quote(suite.method_name), i, what, j);
         }
@@ -200,11 +191,11 @@ Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
       ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
       ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, file, file.name()));
       ETSTREAM_TRY(verify_flatbuffer(view));
-      return with(Impl{std::move(file), std::move(view), {}, 0, {}, 0, {}});
+      return with(Impl(std::move(file), std::move(view), {}));
     }
     ETSTREAM_ASSIGN(SegmentedBundleFile segmented, SegmentedBundleFile::open(file));
     ETSTREAM_ASSIGN(FlatbufferView view, segmented.view());
-    return with(Impl{std::move(file), std::move(view), std::move(segmented), 0, {}, 0, {}});
+    return with(Impl(std::move(file), std::move(view), std::move(segmented)));
   });
 }
 
@@ -226,10 +217,12 @@ Result<ProgramFile> BundledProgramFile::open_program() const {
 Result<MethodTestCase> BundledProgramFile::test_case(const Suite& suite, std::uint32_t index) const {
   return without_exceptions([&]() -> Result<MethodTestCase> {
     ETSTREAM_ASSIGN(const TableReader table, impl_->test_case(suite, index));
+    const bpte::BundleFields& fields = impl_->fields;
     MethodTestCase test_case;
-    ETSTREAM_ASSIGN(test_case.inputs, read_values(table, "inputs", impl_->segmented_file()));
+    ETSTREAM_ASSIGN(test_case.inputs,
+                    read_values(table, fields.test_case.inputs, fields, impl_->segmented_file()));
     ETSTREAM_ASSIGN(test_case.expected_outputs,
-                    read_values(table, "expected_outputs", impl_->segmented_file()));
+                    read_values(table, fields.test_case.expected_outputs, fields, impl_->segmented_file()));
     return test_case;
   });
 }
@@ -258,7 +251,7 @@ Result<void> BundledProgramFile::verify(Findings& findings) const { return verif
 Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_TRY(impl_->add_flaws_of_layout(findings));
-    PresenceCheck presence(impl_->view, findings);
+    PresenceCheck presence(impl_->view, impl_->fields, findings);
     ETSTREAM_TRY(walk_flatbuffer(impl_->view, presence));
     if (impl_->segmented) {
       ETSTREAM_ASSIGN(const auto names, impl_->segment_names());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bpte/bundle_fields.h"
 #include "bpte/segmented_bundle_file.h"
 #include "etstream/bundled_program_file.h"
 #include "flatbuffer/flatbuffer_view.h"
@@ -16,8 +17,15 @@
 namespace etstream {
 
 struct BundledProgramFile::Impl {
+  Impl(ByteSource given, FlatbufferView metadata, std::optional<SegmentedBundleFile> around)
+      : file(std::move(given)),
+        view(std::move(metadata)),
+        fields(view.schema()),
+        segmented(std::move(around)) {}
+
   ByteSource file;
   FlatbufferView view;                           // of the metadata
+  bpte::BundleFields fields;                     // of its schema
   std::optional<SegmentedBundleFile> segmented;  // none of BP08
   std::uint32_t version = 0;
   ByteSource program;

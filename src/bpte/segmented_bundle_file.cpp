@@ -33,19 +33,20 @@ std::string finding(const ByteSource& file, std::uint64_t offset, Template<Argum
 Result<SegmentedBundleFile> SegmentedBundleFile::open(ByteSource file) {
   ETSTREAM_ASSIGN(const SegmentedBundleHeader header, read_segmented_bundle_header(file));
   ETSTREAM_ASSIGN(SegmentedBundleDirectory directory, read_segmented_bundle_directory(file, header));
-  return SegmentedBundleFile(std::move(file), header, std::move(directory));
+  ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
+  return SegmentedBundleFile(std::move(file), header, std::move(directory), *schema);
 }
 
 Result<FlatbufferView> SegmentedBundleFile::view() const {
-  ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
   ETSTREAM_ASSIGN(ByteSource metadata, file_.slice(0, header_.extended.program_size));
-  ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(metadata), file_.name()));
+  ETSTREAM_ASSIGN(FlatbufferView view,
+                  FlatbufferView::open(fields_.schema, std::move(metadata), file_.name()));
   ETSTREAM_TRY(verify_flatbuffer(view));
   return view;
 }
 
 Result<void> SegmentedBundleFile::match(const TableReader& root) {
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields_.root.segments));
   const auto& segments = directory_.segments;
   if (listed.size() != segments.size()) {
     return root.corrupt(text("the {} segments of the directory", segments.size()),
@@ -53,8 +54,8 @@ Result<void> SegmentedBundleFile::match(const TableReader& root) {
   }
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
-    ETSTREAM_ASSIGN(const auto size, segment.scalar<std::uint64_t>("size"));
-    ETSTREAM_ASSIGN(const auto alignment, segment.scalar<std::uint32_t>("alignment"));
+    ETSTREAM_ASSIGN(const auto size, segment.scalar<std::uint64_t>(fields_.segment.size));
+    ETSTREAM_ASSIGN(const auto alignment, segment.scalar<std::uint32_t>(fields_.segment.alignment));
     const std::uint64_t offset = header_.extended.segment_base_offset + segments[i].offset;
     if (size != segments[i].logical_size || !is_power_of_two(alignment) || offset % alignment != 0) {
       return segment.corrupt(
@@ -62,20 +63,20 @@ Result<void> SegmentedBundleFile::match(const TableReader& root) {
           text("{} bytes, aligned to {}", size, alignment));
     }
   }
-  ETSTREAM_ASSIGN(program_segment_, root.scalar<std::uint32_t>("program_segment"));
+  ETSTREAM_ASSIGN(program_segment_, root.scalar<std::uint32_t>(fields_.root.program_segment));
   if (program_segment_ >= segments.size()) {
     return root.corrupt(text("a program_segment below {}", segments.size()),
                         std::to_string(program_segment_));
   }
-  ETSTREAM_ASSIGN(program_alignment_, root.scalar<std::uint32_t>("program_alignment"));
+  ETSTREAM_ASSIGN(program_alignment_, root.scalar<std::uint32_t>(fields_.root.program_alignment));
   return read_original_file(root);
 }
 
 Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
-  ETSTREAM_ASSIGN(const auto table, root.child("original_file"));
+  ETSTREAM_ASSIGN(const auto table, root.child(fields_.root.original_file));
   if (!table) return {};
-  ETSTREAM_ASSIGN(const auto metadata, table->scalar<std::uint32_t>("metadata_segment"));
-  ETSTREAM_ASSIGN(const auto payloads, table->bytes("payloads"));
+  ETSTREAM_ASSIGN(const auto metadata, table->scalar<std::uint32_t>(fields_.original_file.metadata_segment));
+  ETSTREAM_ASSIGN(const auto payloads, table->bytes(fields_.original_file.payloads));
   constexpr std::uint64_t kStruct = 16;
   const std::uint64_t count = payloads ? payloads->size() / kStruct : 0;
   const std::size_t segments = directory_.segments.size();
@@ -113,10 +114,10 @@ ByteSource SegmentedBundleFile::segment(std::uint32_t number) const {
 }
 
 Result<std::optional<std::uint32_t>> SegmentedBundleFile::data_segment(const TableReader& tensor) const {
-  ETSTREAM_ASSIGN(const bool has, tensor.has("data_segment"));
+  ETSTREAM_ASSIGN(const bool has, tensor.has(fields_.tensor.data_segment));
   if (!has) return std::optional<std::uint32_t>();
-  ETSTREAM_ASSIGN(const auto number, tensor.scalar<std::uint32_t>("data_segment"));
-  ETSTREAM_ASSIGN(const auto inline_data, tensor.bytes("data"));
+  ETSTREAM_ASSIGN(const auto number, tensor.scalar<std::uint32_t>(fields_.tensor.data_segment));
+  ETSTREAM_ASSIGN(const auto inline_data, tensor.bytes(fields_.tensor.data));
   if (number >= directory_.segments.size() || (inline_data && inline_data->size() != 0)) {
     return tensor.corrupt(text("a data_segment below {} and no data beside it", directory_.segments.size()),
                           std::to_string(number));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "bpte/bundle_fields.h"
 #include "bpte/segmented_bundle.h"
 #include "bpte/segmented_bundle_directory.h"
 #include "etstream/byte_source.h"
@@ -49,12 +50,13 @@ class SegmentedBundleFile {
   Result<void> read_original_file(const TableReader& root);
 
   SegmentedBundleFile(ByteSource file, const SegmentedBundleHeader& header,
-                      SegmentedBundleDirectory directory)
-      : file_(std::move(file)), header_(header), directory_(std::move(directory)) {}
+                      SegmentedBundleDirectory directory, const Schema& schema)
+      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_(schema) {}
 
   ByteSource file_;
   SegmentedBundleHeader header_;
   SegmentedBundleDirectory directory_;
+  bpte::SegmentedBundleFields fields_;
   std::uint32_t program_segment_ = 0;
   std::uint32_t program_alignment_ = 0;
   std::optional<OriginalFile> original_file_;

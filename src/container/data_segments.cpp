@@ -11,15 +11,14 @@
 
 namespace etstream {
 
-Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
-                                               std::uint64_t base_offset) {
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("segments"));
+Result<std::vector<SegmentInfo>> read_segments(const TableList& listed, const DataSegmentFields& fields,
+                                               const ByteSource& file, std::uint64_t base_offset) {
   std::vector<SegmentInfo> segments;
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
     SegmentInfo info;
-    ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>("offset"));
-    ETSTREAM_ASSIGN(info.size, segment.scalar<std::uint64_t>("size"));
+    ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>(fields.offset));
+    ETSTREAM_ASSIGN(info.size, segment.scalar<std::uint64_t>(fields.size));
     const auto start = checked_add(base_offset, offset);
     if (!start || !range_fits(*start, info.size, file.size())) {
       return segment.corrupt(

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "container/shared_fields.h"
 #include "etstream/byte_source.h"
 #include "etstream/findings.h"
 #include "etstream/segment_info.h"
@@ -14,9 +15,11 @@
 
 namespace etstream {
 
-/// The segments that `root` lists, which are inside `file`; `use` is empty. `base_offset` is that of the
+/// The segments that are listed, which are inside `file`; `use` is empty. `base_offset` is that of the
 /// header. Errors: kCorrupt, kIo.
-[[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableReader& root, const ByteSource& file,
+[[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableList& listed,
+                                                             const DataSegmentFields& fields,
+                                                             const ByteSource& file,
                                                              std::uint64_t base_offset);
 
 /// Where segments may be.

@@ -12,6 +12,7 @@
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"
+#include "ptd/tensor_data_fields.h"
 #include "ptd/tensor_data_header.h"
 
 namespace etstream {
@@ -20,14 +21,21 @@ struct TensorDataFile::Impl {
   ByteSource file;
   TensorDataHeader header;
   FlatbufferView view;  // of the flatbuffer alone
+  ptd::TensorDataFields fields{view.schema()};
+
+  [[nodiscard]] Result<std::vector<SegmentInfo>> segments(const TableReader& root) const {
+    ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.root.segments));
+    return read_segments(listed, fields.segment, file, header.segment_base_offset);
+  }
 };
 
 namespace {
 
-Result<std::optional<TensorLayout>> read_layout(const TableReader& named) {
-  ETSTREAM_ASSIGN(const auto table, named.child("tensor_layout"));
+Result<std::optional<TensorLayout>> read_layout(const TableReader& named,
+                                                const ptd::TensorDataFields& fields) {
+  ETSTREAM_ASSIGN(const auto table, named.child(fields.named_data.tensor_layout));
   if (!table) return std::optional<TensorLayout>();
-  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*table));
+  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*table, fields.layout));
   return std::optional(std::move(layout));
 }
 
@@ -64,23 +72,24 @@ std::uint64_t TensorDataFile::segment_data_size() const noexcept { return impl_-
 Result<std::uint32_t> TensorDataFile::version() const {
   return without_exceptions([&]() -> Result<std::uint32_t> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
-    return root.scalar<std::uint32_t>("version");
+    return root.scalar<std::uint32_t>(impl_->fields.root.version);
   });
 }
 
 Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
   return without_exceptions([&]() -> Result<std::vector<NamedTensorData>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
-    ETSTREAM_ASSIGN(const auto segments, read_segments(root, impl_->file, impl_->header.segment_base_offset));
-    ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+    ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
+    const ptd::NamedDataFields& fields = impl_->fields.named_data;
+    ETSTREAM_ASSIGN(const TableList listed, root.tables(impl_->fields.root.named_data));
     std::vector<NamedTensorData> entries;
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
       NamedTensorData entry;
-      ETSTREAM_ASSIGN(auto key, named.string("key"));
+      ETSTREAM_ASSIGN(auto key, named.string(fields.key));
       entry.key = std::move(key).value_or("");
-      ETSTREAM_ASSIGN(entry.layout, read_layout(named));
-      ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>("segment_index"));
+      ETSTREAM_ASSIGN(entry.layout, read_layout(named, impl_->fields));
+      ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>(fields.segment_index));
       if (entry.segment >= segments.size()) {
         return named.corrupt(text("a segment below {}", segments.size()), std::to_string(entry.segment));
       }
@@ -96,7 +105,7 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
 Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
   return without_exceptions([&]() -> Result<std::vector<SegmentInfo>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
-    ETSTREAM_ASSIGN(auto segments, read_segments(root, impl_->file, impl_->header.segment_base_offset));
+    ETSTREAM_ASSIGN(auto segments, impl_->segments(root));
     ETSTREAM_ASSIGN(const auto entries, this->entries());
     std::vector<std::uint64_t> more(segments.size());
     for (const NamedTensorData& entry : entries) {
@@ -117,11 +126,11 @@ Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
 namespace {
 
 /// `data_size` are the bytes of the entry's segment.
-Result<void> check_entry(const FlatbufferView& view, const TableReader& named, std::uint64_t data_size,
-                         Findings& findings) {
-  ETSTREAM_ASSIGN(const auto layout, named.child("tensor_layout"));
+Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& fields,
+                         std::uint64_t data_size, Findings& findings) {
+  ETSTREAM_ASSIGN(const auto layout, named.child(fields.named_data.tensor_layout));
   if (!layout) return {};
-  ETSTREAM_ASSIGN(const auto bytes, check_shape(view, *layout, findings));
+  ETSTREAM_ASSIGN(const auto bytes, check_shape(*layout, fields.layout, findings));
   if (!bytes || *bytes == data_size) return {};
   const Error wrong = layout->corrupt(text("data of the {} bytes that its layout says", *bytes),
                                       text("a segment of {}", data_size));
@@ -134,22 +143,24 @@ Result<void> check_entry(const FlatbufferView& view, const TableReader& named, s
   return {};
 }
 
-Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
+Result<void> check_entries(const TableReader& root, const ptd::TensorDataFields& all,
                            const TensorDataHeader& header, const std::vector<SegmentInfo>& segments,
                            Findings& findings) {
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("named_data"));
+  const ptd::NamedDataFields& fields = all.named_data;
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(all.root.named_data));
   std::set<std::string> keys;
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
     const auto error = [&](std::string_view expected, std::string_view found) {
       add_error(findings, named.corrupt(expected, found).message);
     };
-    ETSTREAM_ASSIGN(const auto key, named.string("key"));
-    if (!key) error("NamedData.key", "none");
+    ETSTREAM_ASSIGN(const auto key, named.string(fields.key));
+    if (!key) error(fields.key.full_name(), "none");
     if (key && !keys.insert(*key).second) error("each key once", quote(*key));
-    ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>("segment_index"));
+    ETSTREAM_ASSIGN(const auto index, named.scalar<std::uint32_t>(fields.segment_index));
     if (index >= segments.size()) {
-      error(text("NamedData.segment_index from 0 to below {}", segments.size()), std::to_string(index));
+      error(text("{} from 0 to below {}", fields.segment_index.full_name(), segments.size()),
+            std::to_string(index));
       continue;
     }
     // ExecuTorch compares a segment's end, counted from the base offset, with the end of all segments,
@@ -162,7 +173,7 @@ Result<void> check_entries(const FlatbufferView& view, const TableReader& root,
                  announced),
             text("its end at {}", end));
     }
-    ETSTREAM_TRY(check_entry(view, named, segment.size, findings));
+    ETSTREAM_TRY(check_entry(named, all, segment.size, findings));
   }
   return {};
 }
@@ -175,23 +186,24 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
     const auto check = [&]() -> Result<void> {
       const FlatbufferView& view = impl_->view;
       const TensorDataHeader& header = impl_->header;
+      const ptd::TensorDataFields& fields = impl_->fields;
       ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header.range()}));
       add_warnings(findings, std::move(flaws));
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-      ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
+      ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.root.version));
       if (version > kVersion) {
         add_error(findings,
                   root.corrupt(text("schema version {}", kVersion), std::to_string(version)).message);
       }
-      for (const std::string_view name : {"segments", "named_data"}) {
-        ETSTREAM_ASSIGN(const bool has, root.has(name));
-        if (!has) add_error(findings, root.corrupt(text("FlatTensor.{}", name), "none").message);
+      for (const BoundField* const needed : {&fields.root.segments, &fields.root.named_data}) {
+        ETSTREAM_ASSIGN(const bool has, root.has(*needed));
+        if (!has) add_error(findings, root.corrupt(needed->full_name(), "none").message);
       }
-      ETSTREAM_ASSIGN(const auto segments, read_segments(root, impl_->file, header.segment_base_offset));
+      ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
       const SegmentRoom room{"the file", header.flatbuffer_end(), header.segment_base_offset,
                              header.segment_data_size, TensorDataHeader::kPosition + 32};
       ETSTREAM_TRY(check_segments(view, impl_->file, segments, room, findings));
-      return check_entries(view, root, header, segments, findings);
+      return check_entries(root, fields, header, segments, findings);
     };
     auto done = check();
     if (done || done.error().code != ErrorCode::kCorrupt) return done;

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "flatbuffer/bound_table.h"
+#include "container/shared_fields.h"
 
 namespace etstream::pte {
 
@@ -40,11 +40,8 @@ struct ValueFields : BoundTable {
   BoundField val = field("val");
 };
 
-struct TensorFields : BoundTable {
-  explicit TensorFields(const Schema& schema) : BoundTable(schema, "Tensor") {}
-  BoundField scalar_type = field("scalar_type");
-  BoundField sizes = field("sizes");
-  BoundField dim_order = field("dim_order");
+struct TensorFields : ShapeFields {
+  explicit TensorFields(const Schema& schema) : ShapeFields(schema, "Tensor") {}
   BoundField shape_dynamism = field("shape_dynamism");
   BoundField data_buffer_idx = field("data_buffer_idx");
   BoundField allocation_info = field("allocation_info");
@@ -133,12 +130,6 @@ struct FreeCallFields : BoundTable {
   BoundField value_index = field("value_index");
 };
 
-struct SegmentFields : BoundTable {
-  explicit SegmentFields(const Schema& schema) : BoundTable(schema, "DataSegment") {}
-  BoundField offset = field("offset");
-  BoundField size = field("size");
-};
-
 struct SubsegmentsFields : BoundTable {
   explicit SubsegmentsFields(const Schema& schema) : BoundTable(schema, "SubsegmentOffsets") {}
   BoundField segment_index = field("segment_index");
@@ -164,8 +155,8 @@ struct InlineDelegateFields : BoundTable {
 /// Of a program that is described: segments have their data with them, and may say what it is aligned to.
 inline constexpr std::string_view kSegmentData = "data";
 inline constexpr std::string_view kSegmentAlignment = "alignment";
-struct DescribedSegmentFields : SegmentFields {
-  using SegmentFields::SegmentFields;
+struct DescribedSegmentFields : DataSegmentFields {
+  using DataSegmentFields::DataSegmentFields;
   BoundField data = field(kSegmentData);
   BoundField alignment = field(kSegmentAlignment);
 };
@@ -214,7 +205,7 @@ struct ProgramFields {
   MoveCallFields move_call{schema};
   JumpFalseCallFields jump_false_call{schema};
   FreeCallFields free_call{schema};
-  SegmentFields segment{schema};
+  DataSegmentFields segment{schema};
   SubsegmentsFields subsegments{schema};
   NamedDataFields named_data{schema};
   InlineConstantFields inline_constant{schema};

@@ -56,7 +56,9 @@ Result<std::span<const std::string>> Program::method_names() const {
 Result<std::span<const SegmentInfo>> Program::segments() const {
   const std::lock_guard lock(mutex_);
   if (!segments_) {
-    ETSTREAM_ASSIGN(auto segments, read_segments(root_, file_, header_.segment_base_offset));
+    ETSTREAM_ASSIGN(const TableList listed, root_.tables(fields_.root.segments));
+    ETSTREAM_ASSIGN(auto segments,
+                    read_segments(listed, fields_.segment, file_, header_.segment_base_offset));
     ETSTREAM_TRY(note_uses(*this, segments));
     segments_ = std::move(segments);
   }

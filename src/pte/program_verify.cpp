@@ -224,7 +224,7 @@ class ProgramVerifier {
     const BoundField& dynamism = known_.tensor.shape_dynamism;
     ETSTREAM_ASSIGN(const auto kind, tensor.scalar<std::int8_t>(dynamism));
     ETSTREAM_TRY(report(tensor.check_index(dynamism, kind, kShapeDynamisms)));
-    ETSTREAM_ASSIGN(const auto bytes, check_shape(program_.view(), tensor, findings_));
+    ETSTREAM_ASSIGN(const auto bytes, check_shape(tensor, known_.tensor, findings_));
     return bytes ? verify_tensor_data(tensor, *bytes) : Result<void>();
   }
 

@@ -100,7 +100,7 @@ struct Storage {
 class Tensor : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<TensorLayout> layout() const { return read_tensor_layout(*this); }
+  [[nodiscard]] Result<TensorLayout> layout() const { return read_tensor_layout(*this, fields().tensor); }
   [[nodiscard]] Result<TensorInfo> info() const;
   [[nodiscard]] Result<std::optional<Allocation>> allocation() const;
   [[nodiscard]] Result<Storage> storage() const;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that src/pte/program_fields.h alone names the tables and fields of programs: others use what it binds.
+"""Proves that src/pte/program_fields.h alone names the tables and fields of programs, and that whoever reads bundles
+and tensor data takes fields as they are bound: others use what those headers bind.
 
     python3 check_program_names.py ROOT
 
@@ -16,7 +17,7 @@ from check_messages import strings_of_cpp
 MODEL = "src/pte/program_fields.h"
 OF_ANOTHER_SCHEMA = {"src/pte/xnnpack_payload.cpp", "src/pte/xnnpack_verify.cpp"}
 READ = re.compile(
-    r"\b(?:scalar<[^>]*>|has|string|bytes|vector|values<[^>]*>|child|member|tables|find_field|find_table)"
+    r"\b(?<!std::)(?:scalar<[^>]*>|has|string|bytes|vector|values<[^>]*>|child|member|tables|find_field|find_table)"
     r'\(\s*(?:[\w*]+,\s*)?"'
 )
 
@@ -50,7 +51,7 @@ def main() -> int:
     names = names_of_schema((root / "schema/program.fbs").read_text(encoding="utf-8"))
     problems = []
     files = 0
-    for folder in ("pte", "report", "jobs", "weights"):
+    for folder in ("pte", "report", "jobs", "weights", "container", "ptd", "bpte"):
         for path in sorted((root / "src" / folder).rglob("*")):
             relative = path.relative_to(root).as_posix()
             if path.suffix not in (".h", ".cpp") or relative == MODEL or relative in OF_ANOTHER_SCHEMA:

@@ -97,7 +97,7 @@ Result<Schema> with_segment_data(Schema schema) {
   FieldType alignment;
   alignment.name = pte::kSegmentAlignment;
   alignment.width = alignment.natural_alignment = sizeof(std::uint32_t);
-  const std::string table = pte::SegmentFields(schema).name();
+  const std::string table = DataSegmentFields(schema).name();
   ETSTREAM_TRY(schema.add_field(table, std::move(data)));
   ETSTREAM_TRY(schema.add_field(table, std::move(alignment)));
   return schema;

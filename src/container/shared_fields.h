@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fields of tables that several formats have alike.
+#pragma once
+
+#include <string_view>
+
+#include "flatbuffer/bound_table.h"
+
+namespace etstream {
+
+/// Of a table that says a tensor's shape, whatever its name is.
+struct ShapeFields : BoundTable {
+  ShapeFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
+  BoundField scalar_type = field("scalar_type");
+  BoundField sizes = field("sizes");
+  BoundField dim_order = field("dim_order");
+};
+
+/// Of the segments that programs and tensor data files list.
+struct DataSegmentFields : BoundTable {
+  explicit DataSegmentFields(const Schema& schema) : BoundTable(schema, "DataSegment") {}
+  BoundField offset = field("offset");
+  BoundField size = field("size");
+};
+
+}  // namespace etstream
