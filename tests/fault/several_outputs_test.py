@@ -16,30 +16,35 @@ from workplace import content
 
 SHARE = ["share", "in/model.pte", "in/aligned.pte", "--no-sync"]
 SHARE += ["--weights", "out/weights.ptd", "--out-dir", "out/thin", "--fat", "out/model.fat"]
-# In the order in which they come.
-OUTPUTS = ("weights.ptd", "thin/model.pte", "thin/aligned.pte", "model.fat")
-SYNCED = [word for word in SHARE if word != "--no-sync"]
-TEMPORARY = re.compile(r"\.[a-z.]+\.etstream-[0-9a-f]{16}\.tmp")
+SHARDS = ["pte", "in/model.pte", "--no-sync", "-o", "out/model.pte"]
+SHARDS += ["--constants-to", "out/weights", "--split-max-size", "20480"]
+TEMPORARY = re.compile(r"\.[a-z0-9.-]+\.etstream-[0-9a-f]{16}\.tmp")
 
 
-class SeveralOutputs(CommandTestCase):
+class SharedWeights(CommandTestCase):
+    command = SHARE
+    # In the order in which they come.
+    outputs = ("weights.ptd", "thin/model.pte", "thin/aligned.pte", "model.fat")
+    folder = "thin"
+
     def prepare(self, old: bool) -> None:
         self.place.renew()
         if not old:
             return
-        (self.place.out / "thin").mkdir()
-        for name in OUTPUTS:
+        if self.folder:
+            (self.place.out / self.folder).mkdir()
+        for name in self.outputs:
             (self.place.out / name).write_text("old")
 
     def found(self) -> list[bytes | dict | None]:
-        return [content(self.place.out / name) for name in OUTPUTS]
+        return [content(self.place.out / name) for name in self.outputs]
 
     def temporaries(self) -> list[Path]:
         return [path for path in self.place.out.rglob("*") if TEMPORARY.fullmatch(path.name) and "0123" not in path.name]
 
     def calls(self, command: list[str]) -> Iterator[tuple[Scenario, Call, bool]]:
         """Each call by which it writes, with old files there and without; `complete` is what it makes."""
-        scenario = Scenario("share", command)
+        scenario = Scenario(command[0], command)
         for old in (True, False):
             self.prepare(old)
             first = trace(scenario, self.place, "count")
@@ -51,13 +56,14 @@ class SeveralOutputs(CommandTestCase):
 
     def assert_none(self, run: Run, call: Call, old: bool) -> None:
         what = f"call {call.index}, {call.name} ({call.about}): {run.stderr}"
-        self.assertEqual(self.found(), [b"old" if old else None] * len(OUTPUTS), what)
-        self.assertEqual((self.place.out / "thin").exists(), old, what)
+        self.assertEqual(self.found(), [b"old" if old else None] * len(self.outputs), what)
+        if self.folder:
+            self.assertEqual((self.place.out / self.folder).exists(), old, what)
         self.assertEqual(self.temporaries(), [], what)
 
     def test_where_a_call_fails_all_outputs_are_there_or_none(self) -> None:
         failed = 0
-        for scenario, call, old in self.calls(SYNCED):
+        for scenario, call, old in self.calls([word for word in self.command if word != "--no-sync"]):
             run = trace(scenario, self.place, "fail", call.index, errno.ENOSPC)
             if run.code == 0 or call.about == "fd 1":
                 self.assertEqual(self.found(), self.complete, f"{call.name} ({call.about}): {run.stderr}")
@@ -66,16 +72,16 @@ class SeveralOutputs(CommandTestCase):
             self.assertEqual(run.code, 1)
             self.assert_none(run, call, old)
         # Each output is at least made, written, synced and renamed.
-        self.assertGreaterEqual(failed, 2 * 4 * len(OUTPUTS))
+        self.assertGreaterEqual(failed, 2 * 4 * len(self.outputs))
 
     def test_an_interrupt_leaves_all_outputs_or_none(self) -> None:
-        for scenario, call, old in self.calls(SHARE):
+        for scenario, call, old in self.calls(self.command):
             run = trace(scenario, self.place, "signal", call.index, signal.SIGINT.value)
             if self.found() != self.complete:
                 self.assert_none(run, call, old)
 
     def test_killed_each_output_is_old_or_complete_and_no_program_comes_before_its_weights(self) -> None:
-        for scenario, call, old in self.calls(SHARE):
+        for scenario, call, old in self.calls(self.command):
             for mode in ("kill-before", "kill-after"):
                 self.prepare(old)
                 trace(scenario, self.place, mode, call.index)
@@ -84,9 +90,15 @@ class SeveralOutputs(CommandTestCase):
                 self.assertEqual(come, sorted(come, reverse=True), f"{mode} {call.name} ({call.about})")
                 for file, complete in zip(found, self.complete, strict=True):
                     self.assertIn(file, (complete, b"old" if old else None))
-            self.succeeds(*SHARE)
+            self.succeeds(*self.command)
             self.assertEqual(self.found(), self.complete)
             self.assertEqual(self.temporaries(), [])
+
+
+class Shards(SharedWeights):
+    command = SHARDS
+    outputs = (*(f"weights-0000{i}-of-00003.ptd" for i in (1, 2, 3)), "model.pte")
+    folder = ""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Has each system call by which a command writes go wrong in turn, and looks at what is left.
 
-    ETSTREAM=PATH FAULT_TRACER=PATH python3 sweep.py [SCENARIO...]
+    ETSTREAM=PATH FAULT_TRACER=PATH python3 sweep.py [SCENARIO... | --list]
 
 Every call fails with each of ERRORS, once and with all that come after it; writes are cut short; the process is
 killed before and after every call, and gets a Ctrl-C during it. Prints a line a scenario. The exit code is 1 where
@@ -150,6 +150,9 @@ def row(name: str, count: Count) -> str:
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--list"]:
+        print(*(scenario.name for scenario in scenarios()), sep=";")
+        return 0
     wanted = [s for s in scenarios() if s.name in sys.argv[1:] or len(sys.argv) == 1]
     total = Count()
     print(HEADING)
