@@ -37,7 +37,8 @@ struct Tolerance {
 };
 
 /// An element or a scalar. Signed and unsigned integers as such; bool, packed and bits types as the unsigned
-/// integer that their bytes are; floating-point types as a double, which holds each of their values.
+/// integer that their bytes are; floating-point types as a double, which holds each of their values. A
+/// complex element is two of these: its real part, then its imaginary one.
 using Number = std::variant<std::int64_t, std::uint64_t, double>;
 
 struct Mismatch {

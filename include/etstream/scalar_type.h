@@ -17,7 +17,7 @@
 
 namespace etstream {
 
-/// The numbers are those in ExecuTorch's files (scalar_type.fbs of ExecuTorch 1.5.1).
+/// The numbers are those in ExecuTorch's files (exir/scalar_type.py of ExecuTorch 1.5.1).
 enum class ScalarType : std::int8_t {
   kUInt8 = 0,
   kInt8 = 1,
@@ -27,6 +27,9 @@ enum class ScalarType : std::int8_t {
   kFloat16 = 5,
   kFloat32 = 6,
   kFloat64 = 7,
+  kComplex32 = 8,
+  kComplex64 = 9,
+  kComplex128 = 10,
   kBool = 11,
   kQInt8 = 12,
   kQUInt8 = 13,
@@ -44,7 +47,7 @@ enum class ScalarType : std::int8_t {
   kUInt64 = 29,
 };
 
-/// Bytes an element takes: 1, 2, 4 or 8; 0 for a number that is none of the above.
+/// Bytes an element takes: 1, 2, 4, 8 or 16; 0 for a number that is none of the above.
 [[nodiscard]] ETSTREAM_EXPORT std::uint64_t item_size(ScalarType type) noexcept;
 /// Whether it is one of the floating-point types, of 8 to 64 bits.
 [[nodiscard]] ETSTREAM_EXPORT bool is_floating_point(ScalarType type) noexcept;

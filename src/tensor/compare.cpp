@@ -147,10 +147,13 @@ Result<Comparison> compare_elements(ScalarType type, const ByteSource& expected,
     case ScalarType::kBits16:
       return compare_data<std::uint16_t>(expected, actual, exact, as_unsigned);
     case ScalarType::kFloat32:
+    case ScalarType::kComplex64:
       return compare_data<float>(expected, actual, tolerance, as_double);
     case ScalarType::kFloat64:
+    case ScalarType::kComplex128:
       return compare_data<double>(expected, actual, tolerance, as_double);
     case ScalarType::kFloat16:
+    case ScalarType::kComplex32:
       return compare_data<std::uint16_t>(expected, actual, tolerance, decode_float<kFloat16>);
     case ScalarType::kBFloat16:
       return compare_data<std::uint16_t>(expected, actual, tolerance, decode_float<kBFloat16>);

@@ -112,12 +112,13 @@ struct NpyType {
 };
 
 constexpr std::array kNpyTypes = {
-    NpyType{"|b1", ScalarType::kBool},    NpyType{"|u1", ScalarType::kUInt8},
-    NpyType{"|i1", ScalarType::kInt8},    NpyType{"<u2", ScalarType::kUInt16},
-    NpyType{"<i2", ScalarType::kInt16},   NpyType{"<u4", ScalarType::kUInt32},
-    NpyType{"<i4", ScalarType::kInt32},   NpyType{"<u8", ScalarType::kUInt64},
-    NpyType{"<i8", ScalarType::kInt64},   NpyType{"<f2", ScalarType::kFloat16},
-    NpyType{"<f4", ScalarType::kFloat32}, NpyType{"<f8", ScalarType::kFloat64},
+    NpyType{"|b1", ScalarType::kBool},      NpyType{"|u1", ScalarType::kUInt8},
+    NpyType{"|i1", ScalarType::kInt8},      NpyType{"<u2", ScalarType::kUInt16},
+    NpyType{"<i2", ScalarType::kInt16},     NpyType{"<u4", ScalarType::kUInt32},
+    NpyType{"<i4", ScalarType::kInt32},     NpyType{"<u8", ScalarType::kUInt64},
+    NpyType{"<i8", ScalarType::kInt64},     NpyType{"<f2", ScalarType::kFloat16},
+    NpyType{"<f4", ScalarType::kFloat32},   NpyType{"<f8", ScalarType::kFloat64},
+    NpyType{"<c8", ScalarType::kComplex64}, NpyType{"<c16", ScalarType::kComplex128},
 };
 
 Result<ScalarType> type_of(const std::string& descr, const std::string& file) {

@@ -38,6 +38,7 @@ constexpr std::array kSafetensorsTypes = {
     SafetensorsType{"I32", ScalarType::kInt32},
     SafetensorsType{"U32", ScalarType::kUInt32},
     SafetensorsType{"F32", ScalarType::kFloat32},
+    SafetensorsType{"C64", ScalarType::kComplex64},
     SafetensorsType{"F64", ScalarType::kFloat64},
     SafetensorsType{"I64", ScalarType::kInt64},
     SafetensorsType{"U64", ScalarType::kUInt64},

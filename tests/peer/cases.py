@@ -25,13 +25,14 @@ class Store(Enum):
 
 
 def _stores_by_dtype() -> dict[str, tuple[Store, ...]]:
-    anywhere = "uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 bool"
+    anywhere = "uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 bool"
     not_numpy = "bfloat16 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz"
-    only_raw = "qint8 quint8 qint32 quint4x2 quint2x4 bits16"
+    only_raw = "qint8 quint8 qint32 quint4x2 quint2x4 bits16 complex32"
     return {
         **dict.fromkeys(anywhere.split(), tuple(Store)),
         **dict.fromkeys(not_numpy.split(), (Store.SAFETENSORS, Store.RAW)),
         **dict.fromkeys(only_raw.split(), (Store.RAW,)),
+        "complex128": (Store.NPY, Store.RAW),
     }
 
 

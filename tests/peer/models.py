@@ -102,6 +102,13 @@ class Affine(torch.nn.Module):
         return -y if negate else y
 
 
+class Spectrum(torch.nn.Module):
+    """Has outputs of complex64."""
+
+    def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        return torch.fft.rfft(signal)
+
+
 class Count(torch.nn.Module):
     """Several dtypes in, two outputs of different dtypes."""
 
@@ -203,6 +210,13 @@ def two_methods() -> Export:
     )
 
 
+def spectrum() -> Export:
+    # ExecuTorch compares complex numbers bit by bit; of four integers these are exact.
+    cases = _forward_cases(Spectrum(), [(torch.tensor([[1.0, 2.0, 3.0, 5.0]]),), (torch.ones(1, 4),)])
+    program = torch.export.export(Spectrum(), cases["forward"][0].inputs)
+    return Export(to_edge(program).to_executorch(), cases)
+
+
 def example() -> Export:
     """The model of examples/."""
     model = make_example.make_model()
@@ -278,7 +292,7 @@ def _by_name(*models: Callable[[], Export]) -> dict[str, Callable[[], Export]]:
 
 
 # Those that are bundled.
-MODELS = _by_name(mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, example)
+MODELS = _by_name(mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, spectrum, example)
 
 # Those whose programs are laid out again: as exporting takes long, bundles of the others are not made.
 PROGRAMS = MODELS | _by_name(

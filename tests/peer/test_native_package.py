@@ -33,6 +33,7 @@ DTYPES = [
     torch.float32,
     torch.uint64,
     torch.int64,
+    torch.complex64,
     torch.float64,
 ]
 

@@ -127,8 +127,8 @@ TEST_CASE("a tensor that would harm ExecuTorch's reader is refused") {
        }},
       {place + "is int32, expected float32",
        [](BundledProgram& b) { scale_tensor(b).scalar_type = ScalarType::kInt32; }},
-      {place + "has scalar type 9",
-       [](BundledProgram& b) { scale_tensor(b).scalar_type = static_cast<ScalarType>(9); }},
+      {place + "has scalar type 18",
+       [](BundledProgram& b) { scale_tensor(b).scalar_type = static_cast<ScalarType>(18); }},
       {place + "has shape [5, 3], expected [3, 5]",
        [](BundledProgram& b) {
          scale_tensor(b).sizes = {5, 3};

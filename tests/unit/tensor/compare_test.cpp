@@ -147,6 +147,22 @@ TEST_CASE("bools and packed elements have the same bits, whatever the tolerance"
   CHECK(compared(true, true).passed());
 }
 
+TEST_CASE("a complex element is compared as its two parts") {
+  const auto one = [](ScalarType type, auto... parts) {
+    Tensor tensor = tensor_of(type, std::vector{parts...});
+    tensor.sizes = {static_cast<std::int32_t>(sizeof...(parts) / 2)};
+    return tensor;
+  };
+  const auto found = compared(one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 4.0F),
+                              one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 5.0F));
+  CHECK(found.elements == 4);
+  CHECK(found.mismatches == 1);
+  CHECK(found.first->index == 3);
+  CHECK(compared(one(ScalarType::kComplex128, 1.0, -2.0), one(ScalarType::kComplex128, 1.0, -2.0)).passed());
+  const std::uint16_t half = 0x3C00;
+  CHECK(compared(one(ScalarType::kComplex32, half, half), one(ScalarType::kComplex32, half, half)).passed());
+}
+
 struct Coded {
   ScalarType type;
   std::uint32_t bits;

@@ -21,7 +21,7 @@ struct Row {
   std::string_view name;
 };
 
-/// From scalar_type.fbs of ExecuTorch 1.5.1, and torch's names.
+/// From exir/scalar_type.py of ExecuTorch 1.5.1, and torch's names.
 constexpr Row kTypes[] = {
     {0, 1, "uint8"},
     {1, 1, "int8"},
@@ -31,6 +31,9 @@ constexpr Row kTypes[] = {
     {5, 2, "float16"},
     {6, 4, "float32"},
     {7, 8, "float64"},
+    {8, 4, "complex32"},
+    {9, 8, "complex64"},
+    {10, 16, "complex128"},
     {11, 1, "bool"},
     {12, 1, "qint8"},
     {13, 1, "quint8"},
@@ -89,8 +92,8 @@ TEST_CASE("a tensor's bytes are not given for what is no tensor") {
   using Sizes = std::vector<std::int32_t>;
   CHECK(error_of(byte_size(ScalarType::kFloat32, Sizes{2, -1})) ==
         "kInvalidArgument: a dimension has the negative size -1");
-  CHECK(error_of(byte_size(static_cast<ScalarType>(9), Sizes{2})) ==
-        "kInvalidArgument: scalar type 9 is unknown");
+  CHECK(error_of(byte_size(static_cast<ScalarType>(18), Sizes{2})) ==
+        "kInvalidArgument: scalar type 18 is unknown");
   CHECK(code_of(byte_size(ScalarType::kUInt8, Sizes{kLargestSize, kLargestSize, 8})) == "kTooLarge");
 }
 
@@ -100,7 +103,7 @@ TEST_CASE("floating-point types are told from others") {
     CHECK(is_floating_point(type));
   }
   for (const ScalarType type : {ScalarType::kUInt8, ScalarType::kInt64, ScalarType::kBool, ScalarType::kQInt8,
-                                ScalarType::kBits16, ScalarType{100}}) {
+                                ScalarType::kBits16, ScalarType::kComplex64, ScalarType{100}}) {
     CHECK_FALSE(is_floating_point(type));
   }
 }

@@ -22,7 +22,7 @@ class CasesFolder {
     put_file(folder_ / "f.safetensors",
              safetensors_file(R"({"x":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},
                                   "wide":{"dtype":"U8","shape":[0,2147483648],"data_offsets":[4,4]},
-                                  "complex":{"dtype":"C64","shape":[],"data_offsets":[4,12]}})",
+                                  "scale":{"dtype":"F8_E8M0","shape":[8],"data_offsets":[4,12]}})",
                               "wxyz........"));
     put_file(folder_ / "bad.safetensors", safetensors_file("{", ""));
   }
