@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
-#include <system_error>
+#include "cli/own_program.h"
 
 namespace etstream::cli {
 
@@ -16,9 +16,7 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
 }
 
 std::filesystem::path installed_folder() {
-  std::error_code failed;
-  const std::filesystem::path command = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return (command.parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
+  return (own_program().parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
 }
 
 int exit_code_of(const Error& error) {

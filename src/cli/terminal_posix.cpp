@@ -52,8 +52,8 @@ void die_of_interrupt() {
 void die_of(int signal) {
   std::signal(signal, SIG_DFL);
   ::sigset_t only;
-  ::sigemptyset(&only);
-  ::sigaddset(&only, signal);
+  sigemptyset(&only);
+  sigaddset(&only, signal);
   ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
   // The other process has left its memory behind, if any is to be.
   const ::rlimit none{};

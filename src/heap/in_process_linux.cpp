@@ -14,11 +14,11 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "heap/heap_linux.h"
+#include "heap/heap_posix.h"
 #include "heap/import_tables_linux.h"
 #include "heap/malloc_rules.h"
 #include "heap/open_object_linux.h"
-#include "heap/python_arenas_linux.h"
+#include "heap/python_arenas_posix.h"
 #include "heap/say.h"
 #include "heap/spill_folder.h"
 #include "io/descriptor_posix.h"

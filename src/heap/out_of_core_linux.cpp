@@ -1,63 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/out_of_core.h"
-
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
-#include <optional>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "heap/environment.h"
-#include "heap/heap_linux.h"
+#include "etstream/out_of_core.h"
+#include "heap/out_of_core_environment.h"
 #include "heap/shared_tree_use_linux.h"
-#include "heap/spill_file.h"
-#include "heap/spill_folder.h"
 #include "heap/statistics.h"
 #include "process/command.h"
 #include "process/process_figures.h"
 
 namespace etstream {
 namespace {
-
-constexpr const char* kPreloadVariable = "LD_PRELOAD";
-
-Result<std::string> usable_folder(const OutOfCoreOptions& options) {
-  ETSTREAM_ASSIGN(std::string folder, heap::spill_folder(options.spill_folder));
-  heap::SpillFile attempt;
-  const heap::SpillError failed = attempt.open(folder.c_str(), heap::kSmallestSpan);
-  attempt.close();
-  if (failed) return heap::cannot_spill_to(folder, failed);
-  return folder;
-}
-
-/// Puts into the environment what the library reads there.
-Result<void> set_environment(const OutOfCoreOptions& options) {
-  const Result<std::string> folder = usable_folder(options);
-  // Other codes are for what is wrong with the command.
-  if (!folder) return Error{ErrorCode::kInvalidArgument, folder.error().message, folder.error().system_code};
-  if (::access(options.library.c_str(), R_OK) != 0) {
-    return Error{ErrorCode::kInvalidArgument,
-                 text("there is no {}, which serves the blocks", quote(options.library)), errno};
-  }
-  if (options.library.find_first_of(" :") != std::string::npos) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the path of {} has a space or a colon, which LD_PRELOAD can't have",
-                      quote(options.library));
-  }
-  const char* const before = std::getenv(kPreloadVariable);
-  const std::string preloaded =
-      before != nullptr && *before != '\0' ? text("{}:{}", options.library, before) : options.library;
-  ::setenv(kPreloadVariable, preloaded.c_str(), 1);
-  ::setenv(heap::kFolderVariable, folder->c_str(), 1);
-  ::setenv(heap::kLimitVariable, std::to_string(options.limit).c_str(), 1);
-  ::setenv(heap::kFromVariable, std::to_string(std::max(options.from, heap::kGranule)).c_str(), 1);
-  return {};
-}
 
 /// Looks at the processes as they are now.
 void look(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
@@ -89,16 +44,10 @@ void add_counts(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
 
 }  // namespace
 
-Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
-  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  if (auto set = set_environment(options); !set) return std::move(set).error();
-  return become(command);
-}
-
 Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
                                    OutOfCoreUse& use) {
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  ETSTREAM_TRY(set_environment(options));
+  ETSTREAM_TRY(set_out_of_core_environment(options));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
   const auto began = std::chrono::steady_clock::now();
   ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));

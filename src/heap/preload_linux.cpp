@@ -19,10 +19,10 @@
 #include <cstring>
 
 #include "heap/environment.h"
-#include "heap/heap_linux.h"
-#include "heap/in_use_linux.h"
+#include "heap/heap_posix.h"
+#include "heap/in_use_posix.h"
 #include "heap/malloc_rules.h"
-#include "heap/python_arenas_linux.h"
+#include "heap/python_arenas_posix.h"
 #include "heap/say.h"
 
 namespace etstream::heap {

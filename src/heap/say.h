@@ -3,9 +3,11 @@
 // A sentence on standard error, from where nothing may be allocated.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace etstream::heap {
@@ -20,7 +22,8 @@ void write_line(std::string_view line) noexcept;
 class Line {
  public:
   void add(std::string_view words) noexcept {
-    const std::size_t taken = words.copy(text_.data() + size_, text_.size() - size_);
+    const std::size_t taken = std::min(words.size(), text_.size() - size_);
+    std::memcpy(text_.data() + size_, words.data(), taken);
     size_ += taken;
   }
   void add(std::uint64_t number) noexcept {

@@ -34,16 +34,19 @@ class SpillFile {
   /// Whether the descriptor is still this file's: programs close what they did not open.
   [[nodiscard]] bool is_intact() const noexcept;
 
-  /// Has disk space for a part, or says why not: 0, or errno's value.
+  /// Has disk space for a part that is zeros, or says why not: 0, or errno's value.
   [[nodiscard]] int reserve(std::uint64_t offset, std::uint64_t size) const noexcept;
   /// Maps a part at `address`, shared with the file or as a copy that shares its pages until it is written
   /// to.
   [[nodiscard]] int map(std::byte* address, std::uint64_t offset, std::uint64_t size,
                         bool shared) const noexcept;
-  /// Begins to write a part to the disk.
-  void begin_writing(std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// Ends that, and drops the part from the page cache unless it is mapped.
-  void end_writing(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Of a part that is mapped shared at `address`: gives back what it has on the disk and in memory; it is
+  /// zeros then.
+  void empty(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Begins to write such a part to the disk; its pages are no longer this process's until they are used.
+  void begin_writing(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Ends that, and drops the part from the page cache where nobody has used it meanwhile.
+  void end_writing(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
 
  private:
   int descriptor_ = -1;

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace etstream::heap {
 namespace {
@@ -118,12 +119,20 @@ int SpillFile::map(std::byte* address, std::uint64_t offset, std::uint64_t size,
   return mapped == MAP_FAILED ? errno : 0;
 }
 
-void SpillFile::begin_writing(std::uint64_t offset, std::uint64_t size) const noexcept {
-  static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
-                                      SYNC_FILE_RANGE_WRITE));
+void SpillFile::empty(std::byte* address, std::uint64_t /*offset*/, std::uint64_t size) const noexcept {
+  if (::madvise(address, size, MADV_REMOVE) == 0) return;
+  // It is locked in memory (mlock).
+  ::munlock(address, size);
+  if (::madvise(address, size, MADV_REMOVE) != 0) std::memset(address, 0, size);
 }
 
-void SpillFile::end_writing(std::uint64_t offset, std::uint64_t size) const noexcept {
+void SpillFile::begin_writing(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept {
+  static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                                      SYNC_FILE_RANGE_WRITE));
+  ::madvise(address, size, MADV_DONTNEED);
+}
+
+void SpillFile::end_writing(std::byte* /*address*/, std::uint64_t offset, std::uint64_t size) const noexcept {
   constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   static_cast<void>(
       ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), kAll));

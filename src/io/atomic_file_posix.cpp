@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "io/file_calls_posix.h"
 
 namespace etstream {
 namespace {
@@ -33,7 +34,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& destination) {
 }
 
 Result<void> AtomicFile::settle(bool sync) {
-  if (sync && retried([&] { return ::fsync(descriptor()); }) != 0) {
+  if (sync && retried([&] { return sync_file(descriptor()); }) != 0) {
     return system_error(errno, "cannot sync", destination_);
   }
   if (!sync && flush_by_closing(descriptor()) != 0) {

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/file_calls_posix.h"
 
 namespace etstream {
 namespace {
@@ -53,7 +54,7 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
 Result<void> AtomicFolder::publish(bool sync) {
   ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
   // One call for all the files in it, which may be thousands.
-  if (sync && retried([&] { return ::syncfs(temporary_.descriptor()); }) != 0) {
+  if (sync && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
     return system_error(errno, "cannot sync", destination_);
   }
   if (!temporary_.rename_to(destination_)) {

@@ -15,6 +15,7 @@
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
 #include "io/atomic_file_posix.h"
+#include "io/file_calls_posix.h"
 #include "io/transfer.h"
 
 namespace etstream {
@@ -37,6 +38,7 @@ class FileSink final : public BufferedSink {
  public:
   FileSink(AtomicFile file, const FileSinkOptions& options) : file_(std::move(file)), options_(options) {
     set_forgetful(options_.sync);
+    if (options_.sync) expect_one_writing(file_.descriptor());
   }
 
   std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
@@ -88,10 +90,7 @@ class FileSink final : public BufferedSink {
 
   Result<void> reserve(std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return {};
-    const int failed = retried([&] {
-      return ::fallocate(file_.descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                         static_cast<off_t>(end - begin));
-    });
+    const int failed = retried([&] { return reserve_space(file_.descriptor(), begin, end - begin); });
     if (failed == 0) return {};
     int reason = errno;
     struct statvfs system {};
@@ -118,12 +117,10 @@ class FileSink final : public BufferedSink {
     written_ += bytes.size();
     if (!options_.sync || written_ - window_ < kWriteWindow) return {};
     // Have the disk start on this window, wait for the one before, and drop that from the cache.
-    ETSTREAM_TRY(push_out(window_, kWriteWindow, SYNC_FILE_RANGE_WRITE));
+    ETSTREAM_TRY(push_out(begin_push_out, window_));
     if (window_ >= kWriteWindow) {
-      ETSTREAM_TRY(
-          push_out(window_ - kWriteWindow, kWriteWindow,
-                   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
-      drop_pages(window_ - kWriteWindow, kWriteWindow);
+      ETSTREAM_TRY(push_out(finish_push_out, window_ - kWriteWindow));
+      drop_cached(file_.descriptor(), window_ - kWriteWindow, kWriteWindow);
     }
     window_ += kWriteWindow;
     return {};
@@ -134,25 +131,17 @@ class FileSink final : public BufferedSink {
   Result<void> finish() override {
     ETSTREAM_TRY(file_.publish(options_.sync, is_one_of_several()));
     // A small file stays in the cache, where who reads it next finds it.
-    if (options_.sync && written_ > kMostCached) drop_pages(0, written_);
+    if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
     return {};
   }
 
-  Result<void> push_out(std::uint64_t offset, std::uint64_t size, unsigned flags) {
-    const int failed = retried([&] {
-      return ::sync_file_range(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                               flags);
-    });
+  Result<void> push_out(int (*push)(int, std::uint64_t, std::uint64_t) noexcept, std::uint64_t window) {
+    const int failed = retried([&] { return push(file_.descriptor(), window, kWriteWindow); });
     if (failed == 0) return {};
     // What the file system can't do is left to fsync. All else is a failed write-back, which is reported
     // once, here or at fsync, and must not be lost; on a network it may be any error.
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return {};
     return system_error(errno, "cannot write", file_.path());
-  }
-
-  void drop_pages(std::uint64_t offset, std::uint64_t size) noexcept {
-    ::posix_fadvise(file_.descriptor(), static_cast<off_t>(offset), static_cast<off_t>(size),
-                    POSIX_FADV_DONTNEED);
   }
 
   AtomicFile file_;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +12,7 @@
 #include "base/try.h"
 #include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
+#include "io/file_calls_posix.h"
 #include "io/file_identity_posix.h"
 #include "io/file_storage.h"
 
@@ -26,20 +23,19 @@ namespace {
 struct Identity {
   FileIdentity file;
   off_t size;
-  timespec modified;
-  timespec changed;  // which a writer can't put back, as it can the time before
+  FileTimes times;
   nlink_t names;
 
   explicit Identity(const struct stat& s)
-      : file(file_identity(s)), size(s.st_size), modified(s.st_mtim), changed(s.st_ctim), names(s.st_nlink) {}
+      : file(file_identity(s)), size(s.st_size), times(times_of(s)), names(s.st_nlink) {}
 
   bool operator==(const Identity& other) const {
     const auto same = [](const timespec& a, const timespec& b) {
       return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
     };
     // A file that gets or loses a name, as one that is replaced does, has another time of change, too.
-    return file == other.file && size == other.size && same(modified, other.modified) &&
-           (names != other.names || same(changed, other.changed));
+    return file == other.file && size == other.size && same(times.modified, other.times.modified) &&
+           (names != other.names || same(times.changed, other.times.changed));
   }
 };
 
@@ -104,29 +100,12 @@ Result<Opened> open_regular(const std::string& path) {
 /// What the page cache holds a file in: up to 2 MiB, aligned, depending on how far ahead is read.
 constexpr std::uint64_t kLargestFolio = std::uint64_t{2} << 20;
 
-/// Whether the page at `place` of a file lies in the page cache. mincore fetches nothing, but says so of
-/// every page of a file that one may not write. There RWF_NOWAIT decides: it has what it misses fetched, and
-/// a fast disk may have that there before it looks.
-bool is_cached_at(int fd, off_t place) {
-  const off_t page = ::sysconf(_SC_PAGESIZE);
-  void* const mapped = ::mmap(nullptr, 1, PROT_READ, MAP_SHARED, fd, place - place % page);
-  if (mapped != MAP_FAILED) {
-    unsigned char resident = 1;
-    ::mincore(mapped, 1, &resident);
-    ::munmap(mapped, 1);
-    if ((resident & 1) == 0) return false;
-  }
-  char byte = 0;
-  const iovec one{&byte, 1};
-  return ::preadv2(fd, &one, 1, place, RWF_NOWAIT) == 1;
-}
-
 /// Whether all of a file seems to lie in the page cache: a few places in it do. A small one might as well.
-bool is_cached(int fd, off_t size) {
-  constexpr off_t kPlaces = 16;
-  constexpr off_t kSmall = off_t{1} << 18;
+bool is_cached(int fd, std::uint64_t size) {
+  constexpr std::uint64_t kPlaces = 16;
+  constexpr std::uint64_t kSmall = std::uint64_t{1} << 18;
   if (size < kSmall) return true;
-  for (off_t i = 0; i < kPlaces; ++i) {
+  for (std::uint64_t i = 0; i < kPlaces; ++i) {
     if (!is_cached_at(fd, size / kPlaces * i + size / kPlaces / 2)) return false;
   }
   return true;
@@ -184,8 +163,7 @@ class FileStorage final : public ByteStorage {
     // The cache only lets go of whole folios, and who reads in order forgets in pieces that end inside of
     // one: begin where that one does.
     const std::uint64_t begin = offset - offset % kLargestFolio;
-    ::posix_fadvise((*descriptor)->get(), static_cast<off_t>(begin),
-                    static_cast<off_t>(offset + size - begin), POSIX_FADV_DONTNEED);
+    drop_cached((*descriptor)->get(), begin, offset + size - begin);
   }
 
   std::uint64_t next_data(std::uint64_t offset) const noexcept override {
@@ -199,13 +177,7 @@ class FileStorage final : public ByteStorage {
   bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
                    std::uint64_t at) const noexcept override {
     const auto source = acquire();
-    if (!source) return false;
-    file_clone_range range{};
-    range.src_fd = (*source)->get();
-    range.src_offset = offset;
-    range.src_length = size;
-    range.dest_offset = at;
-    return retried([&] { return ::ioctl(descriptor, FICLONERANGE, &range); }) == 0;
+    return source && share_blocks((*source)->get(), offset, size, descriptor, at);
   }
 
  private:
@@ -247,7 +219,8 @@ Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& 
   if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error);
-  const bool was_cached = is_cached(opened.descriptor.get(), opened.identity.size);
+  const bool was_cached =
+      is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
   auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
   ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
   return std::shared_ptr<const ByteStorage>(std::move(storage));

@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/file_calls_posix.h"
 #include "io/file_identity_posix.h"
 
 namespace etstream {
@@ -227,9 +228,7 @@ bool Temporary::rename_to(const std::string& destination) noexcept {
 
 bool Temporary::exchange_with(const std::string& destination) noexcept {
   const auto exchange = [&] {
-    return retried([&] {
-             return ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, destination.c_str(), RENAME_EXCHANGE);
-           }) == 0;
+    return retried([&] { return exchange_names(path_.c_str(), destination.c_str()); }) == 0;
   };
   if (!exchange()) return false;
   struct stat found {};
@@ -261,7 +260,7 @@ Result<void> sync_folder_of(const std::string& destination) {
   const std::string path = folder.empty() ? "." : folder;
   const Descriptor opened = open_folder(path);
   // EINVAL: the file system (a network or FUSE one) has no fsync for folders.
-  if (!opened || (retried([&] { return ::fsync(opened.get()); }) != 0 && errno != EINVAL)) {
+  if (!opened || (retried([&] { return sync_file(opened.get()); }) != 0 && errno != EINVAL)) {
     return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
   }
   return {};

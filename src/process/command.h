@@ -15,6 +15,9 @@ namespace etstream {
 /// Becomes the command, which is not empty. Returns only the reason why that can't be: kNotFound, or kIo.
 [[nodiscard]] Error become(const std::vector<std::string>& command);
 
+/// Why the command, which is not empty, could not be run, by errno's value.
+[[nodiscard]] Error cannot_run(const std::vector<std::string>& command, int failed);
+
 /// Runs the command, which is not empty, and waits for it, passing on the signals that are sent to this
 /// process; one thread only. Every 10 ms, and for the first time as soon as it runs, it calls `look`. Errors:
 /// kNotFound, kIo, kOutOfMemory, where it can't be started.

@@ -19,12 +19,6 @@ namespace {
 
 constexpr long kLookEveryNanoseconds = 10'000'000;
 
-Error cannot_run(const std::vector<std::string>& command, int failed) {
-  return Error{failed == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-               text("cannot run {}: {}", quote(command.front()), std::generic_category().message(failed)),
-               failed};
-}
-
 /// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
 /// ignored.
 class SignalsHeld {
@@ -97,15 +91,6 @@ Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld
 }
 
 }  // namespace
-
-Error become(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  ::execvp(arguments.front(), arguments.data());
-  return cannot_run(command, errno);
-}
 
 Result<CommandEnd> run_watched(const std::vector<std::string>& command, const std::function<void()>& look) {
   const SignalsHeld signals;

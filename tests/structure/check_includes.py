@@ -5,7 +5,7 @@
 
 A public header belongs to the folder that has a source file of the same name, or to the one that HEADER_ONLY gives.
 It names no third-party and no operating-system header. Operating-system headers are named only in files called
-*_posix.* or *_linux.*. The folders in OUTSIDE include public headers, and the private ones that match what
+*_posix.*, *_linux.*, *_apple.* or *_windows.*. The folders in OUTSIDE include public headers, and the private ones that match what
 OUTSIDE lists: others the library does not export. ExecuTorch's headers are named in src/executorch and in its public headers,
 include/etstream/executorch, alone.
 """
@@ -68,9 +68,10 @@ EXCEPTIONS = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 OPERATING_SYSTEM = re.compile(
-    r"(sys|linux|net|netinet|arpa)/.*|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp)\.h"
+    r"(sys|linux|net|netinet|arpa|mach|mach-o|malloc)/.*"
+    r"|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp|libproc|windows)\.h"
 )
-SYSTEM_FILES = ("_posix", "_linux")
+SYSTEM_FILES = ("_posix", "_linux", "_apple", "_windows")
 STANDARD = re.compile(r"[a-z0-9_]+")  # no .h: <vector>, <cstdio>
 
 
@@ -82,8 +83,8 @@ def owner_of(root: Path, header: str) -> str | None:
     if stem in HEADER_ONLY:
         return HEADER_ONLY[stem]
     stems = [stem, *(stem + system for system in SYSTEM_FILES)]
-    owners = [f for f in MAY_INCLUDE if f not in OUTSIDE for s in stems if (root / "src" / f / f"{s}.cpp").exists()]
-    return owners[0] if len(owners) == 1 else None
+    owners = {f for f in MAY_INCLUDE if f not in OUTSIDE for s in stems if (root / "src" / f / f"{s}.cpp").exists()}
+    return owners.pop() if len(owners) == 1 else None
 
 
 def folder_of(root: Path, relative: Path) -> str | None:
@@ -111,7 +112,7 @@ def check_file(root: Path, path: Path) -> list[str]:
             elif public and not executorch and not STANDARD.fullmatch(name):
                 problems.append(f"{relative}: a public header includes <{name}>")
             if OPERATING_SYSTEM.fullmatch(name) and not path.stem.endswith(SYSTEM_FILES):
-                problems.append(f"{relative}: <{name}> belongs in a file called *_posix or *_linux")
+                problems.append(f"{relative}: <{name}> belongs in a file called *_posix, *_linux, *_apple or *_windows")
             continue
         if "/" not in name:
             continue  # generated

@@ -88,9 +88,15 @@ class CheckIncludes(unittest.TestCase):
         self.assertIn("a public header", self.problems("include/etstream/sink.h", "#include <zstd.h>"))
         self.assertIn("a public header", self.problems("include/etstream/sink.h", '#include "io/transfer.h"'))
 
-    def test_the_operating_system_is_called_in_posix_files(self) -> None:
-        self.assertIn("belongs in", self.problems("src/io/sink.cpp", "#include <sys/stat.h>"))
-        self.assertEqual(self.problems("src/io/sink_posix.cpp", "#include <sys/stat.h>"), "")
+    def test_operating_systems_are_called_in_files_named_after_them(self) -> None:
+        for header in ("sys/stat.h", "mach/mach.h", "mach-o/dyld.h", "malloc/malloc.h", "windows.h"):
+            self.assertIn("belongs in", self.problems("src/io/sink.cpp", f"#include <{header}>"))
+            for system in ("posix", "linux", "apple", "windows"):
+                self.assertEqual(self.problems(f"src/io/sink_{system}.cpp", f"#include <{header}>"), "")
+
+    def test_a_header_with_a_source_for_each_system_belongs_to_their_folder(self) -> None:
+        with mock.patch.dict(TREE, {"src/io/lock_linux.cpp": "", "src/io/lock_apple.cpp": ""}):
+            self.assertEqual(self.problems("include/etstream/lock.h", '#include "etstream/sink.h"'), "")
 
     def test_a_new_folder_needs_a_place(self) -> None:
         self.assertIn("MAY_INCLUDE has no", self.problems("src/utils/a.h", ""))

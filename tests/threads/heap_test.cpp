@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "heap/heap_linux.h"
+#include "heap/heap_posix.h"
 
 namespace etstream::heap::heap_threads_test {
 namespace {

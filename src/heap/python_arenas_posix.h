@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "heap/heap_linux.h"
+#include "heap/heap_posix.h"
 
 namespace etstream::heap {
 

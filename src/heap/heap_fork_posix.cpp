@@ -2,11 +2,10 @@
 //
 // What becomes of the heap's blocks and its file when the process forks, or finds that the file is not its
 // own.
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "heap/heap_linux.h"
-#include "heap/in_use_linux.h"
+#include "heap/heap_posix.h"
+#include "heap/in_use_posix.h"
 
 namespace etstream::heap {
 
@@ -18,7 +17,7 @@ void Heap::abandon_file() noexcept {
   if (file_.is_open()) {
     table_.for_each_block([&](Range block) {
       if (block.mapping == mapping_) {
-        ::madvise(address_of(block.first), block.granules * kGranule, MADV_DONTFORK);
+        keep_from_children(address_of(block.first), block.granules * kGranule);
       }
     });
     file_.close();
@@ -56,7 +55,7 @@ void Heap::freeze_blocks() noexcept {
   const auto freeze = [&] {
     const std::uint64_t size = run.granules * kGranule;
     if (run && file_.map(address_of(run.first), run.first * kGranule, size, false) != 0) {
-      ::madvise(address_of(run.first), size, MADV_DONTFORK);
+      keep_from_children(address_of(run.first), size);
     }
   };
   table_.for_each_block([&](Range block) {
@@ -111,7 +110,8 @@ void Heap::after_fork_in_child() noexcept {
   own_use_.refused.store(0);
   use_ = &own_use_;
   // Its thread has another number than the one that locked this.
-  ::pthread_rwlock_init(&uses_, nullptr);
+  const ::pthread_rwlock_t unlocked = PTHREAD_RWLOCK_INITIALIZER;
+  uses_ = unlocked;
   forking_.store({});
 }
 

@@ -2,18 +2,14 @@
 //
 // The heap's limit: a thread that looks at how much of the heap is mapped in, and lets go of pages over it.
 // It begins when the blocks together are larger than the limit.
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
-#include "heap/heap_linux.h"
-#include "heap/in_use_linux.h"
+#include "heap/heap_posix.h"
+#include "heap/in_use_posix.h"
 
 namespace etstream::heap {
 namespace {
@@ -30,63 +26,6 @@ constexpr std::size_t kBatch = 64;
 constexpr std::uint32_t kSmallBlock = (1 << 20) / kGranule;
 constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
-/// A file of /proc, open for as long as it is looked at: the process may close what it finds.
-class ProcessFile {
- public:
-  explicit ProcessFile(const char* path) noexcept
-      : descriptor_(move_up(::open(path, O_RDONLY | O_CLOEXEC))) {}
-  ~ProcessFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  ProcessFile(const ProcessFile&) = delete;
-  ProcessFile& operator=(const ProcessFile&) = delete;
-
-  /// How many bytes of `out` were read.
-  [[nodiscard]] std::size_t read_at(std::uint64_t offset, std::span<std::byte> out) const noexcept {
-    const ::ssize_t read = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
-    return read < 0 ? 0 : static_cast<std::size_t>(read);
-  }
-
- private:
-  int descriptor_;
-};
-
-/// How many bytes of mapped files this process has mapped in, the heap's and others'.
-std::uint64_t mapped_bytes() noexcept {
-  std::array<char, 128> text{};
-  const std::size_t size =
-      ProcessFile("/proc/self/statm").read_at(0, std::as_writable_bytes(std::span(text)));
-  // All pages, those that are resident, and of these those of files.
-  const char* const end = text.data() + size;
-  const char* at = text.data();
-  std::uint64_t number = 0;
-  for (int field = 0; field < 3; ++field) {
-    while (at != end && *at == ' ') ++at;
-    at = std::from_chars(at, end, number).ptr;
-  }
-  return number * page_size();
-}
-
-/// How many pages from `address` on are mapped in.
-std::uint64_t resident_pages(const ProcessFile& page_map, const std::byte* address,
-                             std::uint64_t pages) noexcept {
-  constexpr std::uint64_t kPresent = 1ULL << 63;
-  std::array<std::uint64_t, 4096> entries;
-  std::uint64_t resident = 0;
-  std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) / page_size();
-  while (pages != 0) {
-    const std::span batch(entries.data(), std::min<std::uint64_t>(pages, entries.size()));
-    const std::size_t read = page_map.read_at(page * sizeof(std::uint64_t), std::as_writable_bytes(batch));
-    const std::uint64_t known = read / sizeof(std::uint64_t);
-    if (known == 0) break;
-    const auto is_present = [](std::uint64_t entry) { return (entry & kPresent) != 0; };
-    resident += static_cast<std::uint64_t>(std::count_if(entries.data(), entries.data() + known, is_present));
-    pages -= known;
-    page += known;
-  }
-  return resident;
-}
-
 }  // namespace
 
 std::size_t Heap::shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept {
@@ -101,17 +40,17 @@ std::size_t Heap::shared_blocks_from(std::uint32_t first, std::span<Range> found
 }
 
 std::uint64_t Heap::resident_bytes() noexcept {
-  const ProcessFile page_map("/proc/self/pagemap");
+  const PageMap page_map;
   std::array<Range, kBatch> blocks;
-  std::uint64_t pages = 0;
+  std::uint64_t resident = 0;
   std::uint32_t first = 1;
   while (const std::size_t count = shared_blocks_from(first, blocks)) {
     for (const Range& block : std::span(blocks.data(), count)) {
-      pages += resident_pages(page_map, address_of(block.first), block.granules * kGranule / page_size());
+      resident += page_map.resident_bytes(address_of(block.first), block.granules * kGranule);
     }
     first = blocks[count - 1].first + 1;
   }
-  return pages * page_size();
+  return resident;
 }
 
 /// A block may be freed and its place taken meanwhile: what is let go of is read again when it is used.
@@ -126,11 +65,11 @@ std::uint64_t Heap::let_go_of(Range block) noexcept {
     if (block.mapping != mapping_ || !file_.is_intact()) break;
     if (at < size) {
       const std::uint64_t length = std::min(kWindow, size - at);
-      file_.begin_writing(begin + at, length);
-      ::madvise(base_ + begin + at, length, MADV_DONTNEED);
+      file_.begin_writing(base_ + begin + at, begin + at, length);
     }
     if (at >= kBehind && at - kBehind < size) {
-      file_.end_writing(begin + at - kBehind, std::min(kWindow, size - (at - kBehind)));
+      const std::uint64_t behind = begin + at - kBehind;
+      file_.end_writing(base_ + behind, behind, std::min(kWindow, begin + size - behind));
     }
   }
   const std::uint64_t after = mapped_bytes();

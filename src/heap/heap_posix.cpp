@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "heap/heap_linux.h"
+#include "heap/heap_posix.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "heap/in_use_linux.h"
+#include "heap/in_use_posix.h"
 #include "heap/say.h"
 
 namespace etstream::heap {
@@ -25,10 +25,6 @@ constexpr std::uint64_t kReadyPartOfLimit = 8;
 /// Of smaller blocks room is asked for ahead, in granules.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
-/// The kernel's largest group of pages (a folio), which begins at a multiple of its size: what one page of
-/// its tables maps, each of whose entries takes 8 bytes.
-std::uint64_t largest_group() { return page_size() * page_size() / 8; }
-
 std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
 }
@@ -38,17 +34,6 @@ void* reserve_addresses(std::uint64_t size) {
   return at == MAP_FAILED ? nullptr : at;
 }
 
-/// A byte that is 0 in any process that this one forks, however it does.
-volatile char* make_mark() {
-  void* const at = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  if (::madvise(at, page_size(), MADV_WIPEONFORK) != 0) {
-    ::munmap(at, page_size());
-    return nullptr;
-  }
-  return static_cast<volatile char*>(at);
-}
-
 BlockTable::Entry* reserve_entries(std::uint64_t granules) {
   void* const at = ::mmap(nullptr, granules * sizeof(BlockTable::Entry), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -56,8 +41,6 @@ BlockTable::Entry* reserve_entries(std::uint64_t granules) {
 }
 
 }  // namespace
-
-std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 SpillError Heap::open(const HeapOptions& options) noexcept {
   if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
@@ -77,7 +60,7 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   if (!failed) failed = file_.open(options.folder, span);
   if (failed) {
     if (entries != nullptr) ::munmap(entries, granules * sizeof(BlockTable::Entry));
-    if (mark_ != nullptr) ::munmap(const_cast<char*>(mark_), page_size());
+    if (mark_ != nullptr) free_mark(mark_);
     ::munmap(reserved, span + kLargestAlignment);
     return failed;
   }
@@ -114,14 +97,15 @@ std::uint32_t Heap::granule_of(const void* block) const noexcept {
                                     kGranule);
 }
 
+Range Heap::find_block(const void* address) noexcept {
+  const std::uint32_t first = granule_of(address);
+  const Locked locked(*this);
+  return address_of(first) == address ? table_.block(first) : Range{};
+}
+
 Range Heap::block_at(const void* block) noexcept {
-  const std::uint32_t first = granule_of(block);
-  Range found;
-  {
-    const Locked locked(*this);
-    found = table_.block(first);
-  }
-  if (!found || address_of(first) != block) {
+  const Range found = find_block(block);
+  if (!found) {
     say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
     ::abort();
   }
@@ -156,7 +140,7 @@ int Heap::back(Range& range) noexcept {
     if (failed != 0) return failed;
     range.mapping = mapping_;
   }
-  advise(range, true);
+  tell_of_room(base_, span_, offset, offset + size, true);
   int failed = 0;
   do {
     failed = file_.reserve(offset, size);
@@ -165,40 +149,12 @@ int Heap::back(Range& range) noexcept {
   return failed;
 }
 
-/// Tells the kernel where it may take in pages in groups, as it does for those that are read in order, and
-/// for some around them: not where only a part of a group has room, nor in the groups beside it. Writing to
-/// one page needs room for its whole group, and where the disk has none there is a signal.
-void Heap::advise(Range range, bool has_room) const noexcept {
-  const std::uint64_t begin = range.first * kGranule;
-  const std::uint64_t end = begin + range.granules * kGranule;
-  const std::uint64_t group = largest_group();
-  const auto advise = [&](std::uint64_t from, std::uint64_t to, int advice) {
-    if (from < to) ::madvise(base_ + from, to - from, advice);
-  };
-  const std::uint64_t up = (begin + group - 1) / group * group;
-  const std::uint64_t down = end / group * group;
-  if (!has_room) {
-    const std::uint64_t before = begin / group * group;
-    const std::uint64_t after = (end + group - 1) / group * group;
-    advise(before - std::min(before, group), std::min(after + group, span_), MADV_RANDOM);
-  } else if (up + group < down - std::min(down, group)) {
-    advise(begin, up + group, MADV_RANDOM);
-    advise(up + group, down - group, MADV_NORMAL);
-    advise(down - group, end, MADV_RANDOM);
-  } else {
-    advise(begin, end, MADV_RANDOM);
-  }
-}
-
 /// Gives back what a range has on the disk and in memory; it is zeros then.
 void Heap::empty(Range range) const noexcept {
-  advise(range, false);
-  std::byte* const begin = address_of(range.first);
+  const std::uint64_t offset = range.first * kGranule;
   const std::uint64_t size = range.granules * kGranule;
-  if (::madvise(begin, size, MADV_REMOVE) == 0) return;
-  // It is locked in memory (mlock).
-  ::munlock(begin, size);
-  if (::madvise(begin, size, MADV_REMOVE) != 0) std::memset(begin, 0, size);
+  tell_of_room(base_, span_, offset, offset + size, false);
+  file_.empty(address_of(range.first), offset, size);
 }
 
 void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
@@ -280,6 +236,11 @@ int Heap::back_with_more(Range& range) noexcept {
 std::size_t Heap::usable_size(const void* block) noexcept {
   const InUse use(*this);
   return block_at(block).granules * kGranule;
+}
+
+std::size_t Heap::size_of_any(const void* address) noexcept {
+  const InUse use(*this);
+  return find_block(address).granules * kGranule;
 }
 
 bool Heap::resize(void* block, std::size_t size) noexcept {

@@ -20,6 +20,7 @@
 #include <span>
 
 #include "heap/block_table.h"
+#include "heap/pages.h"
 #include "heap/spill_file.h"
 #include "heap/statistics.h"
 
@@ -27,8 +28,6 @@ namespace etstream::heap {
 
 /// What blocks begin at multiples of, and a BlockTable counts in. Pages may be smaller, not larger.
 inline constexpr std::uint64_t kGranule = 16 << 10;
-/// Of this system, in bytes.
-[[nodiscard]] std::uint64_t page_size() noexcept;
 /// With less address space there is no heap.
 inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
 struct HeapOptions {
@@ -59,6 +58,8 @@ class Heap {
   }
   /// Of a block: how many bytes of it may be used.
   [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
+  /// The same of any address that it owns: 0 where no block begins.
+  [[nodiscard]] std::size_t size_of_any(const void* address) noexcept;
   /// Makes a block larger or smaller where it is, if that can be done.
   [[nodiscard]] bool resize(void* block, std::size_t size) noexcept;
   /// Ends the process with a word if it is none.
@@ -96,6 +97,9 @@ class Heap {
 
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
+  /// The block that begins at an address, or an empty range.
+  [[nodiscard]] Range find_block(const void* address) noexcept;
+  /// The same, where none is the end of the process.
   [[nodiscard]] Range block_at(const void* block) noexcept;
   /// Whether this is the process that the heap knows of, not one that came to be without fork's handlers.
   [[nodiscard]] bool is_own_process() const noexcept { return *mark_ != 0; }
@@ -108,7 +112,6 @@ class Heap {
   /// Has room behind all of a range; what is mapped there may change if it fails.
   [[nodiscard]] int back(Range& range) noexcept;
   [[nodiscard]] int back_with_more(Range& range) noexcept;
-  void advise(Range range, bool has_room) const noexcept;
   void empty(Range range) const noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
   /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "heap/heap_linux.h"
+#include "heap/heap_posix.h"
 
 namespace etstream::heap {
 
@@ -18,9 +18,9 @@ class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
     ::sigset_t all;
-    ::sigfillset(&all);
+    sigfillset(&all);
     for (const int of_the_thread : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP}) {
-      ::sigdelset(&all, of_the_thread);
+      sigdelset(&all, of_the_thread);
     }
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
     ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before_);
