@@ -2,7 +2,8 @@
 //
 // Runs a command whose large blocks of memory lie in a file instead of in memory: an export of a model that
 // is larger than the machine's memory. Nothing in the command changes: a library that is loaded before all
-// others serves malloc and its kin, in the command and in all that it starts. For Linux.
+// others serves malloc and its kin, in the command and in all that it starts. For Linux; on macOS it was
+// never run, and run_out_of_core() is refused (kUnsupported).
 //
 //   etstream::OutOfCoreOptions options{.library = "/usr/lib/etstream/libetstream_heap.so"};
 //   etstream::OutOfCoreUse use;

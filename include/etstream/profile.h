@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a command takes of memory: by phase, by process, and over time. For Linux.
+// What a command takes of memory: by phase, by process, and over time. For Linux; on
+// macOS run_profiled() is refused (kUnsupported), and profiles are read.
 //
 //   etstream::Profile profile;
 //   auto ended = etstream::run_profiled({"python3", "export.py"}, profile);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/sha256.h"
 
+#if defined(__APPLE__)
+// The same functions under the same names.
+#define COMMON_DIGEST_FOR_OPENSSL
+#include <CommonCrypto/CommonDigest.h>
+#else
 // The functions for this hash alone: linked statically they are 20 KiB, the general ones 4 MiB.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
+#endif
 
 #include <array>
 

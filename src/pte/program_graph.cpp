@@ -321,10 +321,10 @@ std::string_view name_of(TensorStorage storage) noexcept {
 }
 
 std::string_view kind_of(const ValueInfo& info) {
-  static constexpr std::string_view kKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
-                                                pte::kDoubleKind};
+  static constexpr std::string_view kPlainKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
+                                                     pte::kDoubleKind};
   const auto* other = std::get_if<OtherInfo>(&info);
-  return other ? std::string_view(other->kind) : kKinds[info.index()];
+  return other ? std::string_view(other->kind) : kPlainKinds[info.index()];
 }
 
 }  // namespace etstream

@@ -156,7 +156,7 @@ class ConvertedFloats final : public ByteStorage {
       std::memcpy(in.data(), bytes.data(), n);
       decode_(in, float32);
       encode_(float32, converted);
-      const std::size_t size = std::min(n / from_size_ * to_size_ - skip, out.size() - done);
+      const std::size_t size = std::min<std::size_t>(n / from_size_ * to_size_ - skip, out.size() - done);
       std::memcpy(out.data() + done, converted.data() + skip, size);
       bytes = bytes.subspan(n);
       done += size;

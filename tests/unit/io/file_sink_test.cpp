@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#if defined(__linux__)
 #include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -277,7 +279,9 @@ class Writer {
     child_ = ::fork();
     REQUIRE(child_ >= 0);
     if (child_ == 0) {
+#if defined(__linux__)
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to outlive a test that is itself killed
+#endif
       const auto sink = open_file_sink(path);
       if (!sink || !(*sink)->append(ByteSource::zeros(2 * kMiB))) ::_exit(1);
       const ssize_t told = ::write(pipe[1], "x", 1);

@@ -28,8 +28,10 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 class Pipe {
  public:
   Pipe() {
-    REQUIRE(::pipe2(ends_.data(), O_CLOEXEC) == 0);
+    REQUIRE(::pipe(ends_.data()) == 0);
+#if defined(F_SETPIPE_SZ)
     ::fcntl(write_end(), F_SETPIPE_SZ, 4096);
+#endif
   }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;

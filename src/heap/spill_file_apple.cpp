@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "heap/spill_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace etstream::heap {
+namespace {
+
+int make_unnamed(const char* folder) {
+  std::array<char, 1024> path{};
+  const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
+  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.data());
+  return named;
+}
+
+SpillError prepare(int descriptor, std::uint64_t size) {
+  struct statfs found {};
+  if (::fstatfs(descriptor, &found) != 0) return {errno, nullptr};
+  if (std::strcmp(found.f_fstypename, "apfs") != 0) {
+    return {EINVAL, "its file system is not APFS, where files may have holes"};
+  }
+  // Or the process would get a signal.
+  ::rlimit largest{};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
+    return {EFBIG, "files may not be so large (ulimit -f)"};
+  }
+  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
+  return {};
+}
+
+int map_at(std::byte* address, std::uint64_t size, int protection, int flags, int descriptor,
+           std::uint64_t offset) {
+  void* const mapped =
+      ::mmap(address, size, protection, MAP_FIXED | flags, descriptor, static_cast<off_t>(offset));
+  return mapped == MAP_FAILED ? errno : 0;
+}
+
+}  // namespace
+
+int move_up(int descriptor) noexcept {
+  constexpr int kLowestDescriptor = 200;  // of 256, which is the usual limit
+  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (moved < 0) return descriptor;
+  ::close(descriptor);
+  return moved;
+}
+
+SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
+  const int made = make_unnamed(folder);
+  if (made < 0) return {errno, nullptr};
+  const SpillError failed = prepare(made, size);
+  struct stat found {};
+  if (failed || ::fstat(made, &found) != 0) {
+    ::close(made);
+    return failed;
+  }
+  descriptor_ = move_up(made);
+  device_ = static_cast<std::uint64_t>(found.st_dev);
+  inode_ = found.st_ino;
+  return {};
+}
+
+void SpillFile::close() noexcept {
+  if (is_intact()) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool SpillFile::is_intact() const noexcept {
+  struct stat found {};
+  return is_open() && ::fstat(descriptor_, &found) == 0 &&
+         static_cast<std::uint64_t>(found.st_dev) == device_ && found.st_ino == inode_;
+}
+
+/// F_PREALLOCATE has space for the end of a file alone, and these parts are anywhere in it: so zeros are
+/// written, which a full disk refuses.
+int SpillFile::reserve(std::uint64_t offset, std::uint64_t size) const noexcept {
+  static constexpr std::array<std::byte, 64 << 10> kZeros{};
+  for (std::uint64_t at = 0; at < size;) {
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, kZeros.size()));
+    const ::ssize_t written = ::pwrite(descriptor_, kZeros.data(), length, static_cast<off_t>(offset + at));
+    if (written > 0) at += static_cast<std::uint64_t>(written);
+    if (written == 0) return ENOSPC;
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+int SpillFile::map(std::byte* address, std::uint64_t offset, std::uint64_t size, bool shared) const noexcept {
+  return map_at(address, size, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, descriptor_,
+                offset);
+}
+
+/// Nothing is mapped there while the hole is made, so that no page of what was there stays.
+void SpillFile::empty(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept {
+  const bool is_unmapped =
+      map_at(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == 0;
+  ::fpunchhole_t hole{};
+  hole.fp_offset = static_cast<off_t>(offset);
+  hole.fp_length = static_cast<off_t>(size);
+  const bool is_empty = is_unmapped && ::fcntl(descriptor_, F_PUNCHHOLE, &hole) != -1;
+  if (is_unmapped && map(address, offset, size, true) != 0) return;  // who touches it crashes
+  if (!is_empty) std::memset(address, 0, size);
+}
+
+void SpillFile::begin_writing(std::byte* address, std::uint64_t /*offset*/,
+                              std::uint64_t size) const noexcept {
+  static_cast<void>(::msync(address, size, MS_ASYNC));
+}
+
+void SpillFile::end_writing(std::byte* address, std::uint64_t /*offset*/, std::uint64_t size) const noexcept {
+  static_cast<void>(::msync(address, size, MS_SYNC | MS_INVALIDATE));
+}
+
+}  // namespace etstream::heap
