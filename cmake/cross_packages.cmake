@@ -21,6 +21,8 @@ macro(etstream_provide method package)
     set(CLI11_FOUND TRUE)
   elseif("${package}" STREQUAL "doctest")
     etstream_provide_headers(doctest::doctest)
+    # Its macros have __COUNTER__, as all compilers do, and which zig's Clang calls an extension.
+    target_compile_options(doctest::doctest INTERFACE -Wno-c2y-extensions)
     set(doctest_FOUND TRUE)
   endif()
 endmacro()

@@ -1,3 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <cfloat>  // which it lacks with libc++
+
 #include <doctest/doctest.h>

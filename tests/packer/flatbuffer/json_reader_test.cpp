@@ -3,7 +3,7 @@
 // What JSON may say, what it becomes, and what is refused, each with its message.
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>

@@ -2,7 +2,7 @@
 //
 // JSON of random flatbuffers, which must become the same bytes again. Each case is made from its seed alone.
 #include <doctest/doctest.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>

@@ -163,10 +163,14 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
 
 /// Whether most pages behind it are in memory. A few may be in any case: the kernel has them in groups.
 bool is_in_memory(unsigned char* block, std::size_t size) {
-  std::vector<unsigned char> pages(size / page_size());
+#if defined(__APPLE__)
+  using Page = char;
+#else
+  using Page = unsigned char;
+#endif
+  std::vector<Page> pages(size / page_size());
   REQUIRE(::mincore(block, size, pages.data()) == 0);
-  const auto count =
-      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  const auto count = std::count_if(pages.begin(), pages.end(), [](Page page) { return (page & 1) != 0; });
   return static_cast<std::size_t>(count) > pages.size() / 2;
 }
 
