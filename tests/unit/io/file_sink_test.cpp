@@ -145,7 +145,7 @@ TEST_CASE("one who has the old file open goes on reading the old file") {
 
 TEST_CASE("an existing file's permissions are kept") {
   const TemporaryFolder folder;
-  for (const unsigned permissions : {0640U, 0755U, 0400U, 0666U}) {
+  for (const mode_t permissions : {mode_t{0640}, mode_t{0755}, mode_t{0400}, mode_t{0666}}) {
     CAPTURE(permissions);
     put_file(folder / "out", "before");
     REQUIRE(::chmod((folder / "out").c_str(), permissions) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("a new file's permissions come from the umask") {
     const mode_t before = ::umask(mask);
     write_through_sink(folder / "out", "x");
     ::umask(before);
-    CHECK(permissions_of(folder / "out") == (0666U & ~mask));
+    CHECK(permissions_of(folder / "out") == (0666U & ~unsigned{mask}));
     std::filesystem::remove(folder / "out");
   }
 }
