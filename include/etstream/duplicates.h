@@ -19,17 +19,18 @@ namespace etstream {
 
 /// Payloads of equal bytes at different places.
 struct Duplicates {
-  std::uint64_t size = 0;  // of each, in bytes
-  std::vector<std::string>
-      names;  // "segment 2 (delegate XnnpackBackend)", "forward: constant 'linear.weight'"
+  std::uint64_t size = 0;              // of each, in bytes
+  std::vector<std::string> names;      // "segment 2 (delegate XnnpackBackend)", "tensor 'linear.weight'"
+  std::vector<std::uint64_t> offsets;  // of each in the file, in bytes
 
   [[nodiscard]] std::uint64_t wasted() const noexcept { return size * (names.size() - 1); }
 };
 
-/// Of the segments, constants, mutable data, delegates and test tensors of a .pte, a .ptd or a .bpte, and of
-/// the tensors of a safetensors or a GGUF file; those that waste most first. Reads the payloads of which
-/// several have one size, in 256 KiB of memory, and compares their hashes (XXH3-128). Errors: those of
-/// inspect() and of ProgramGraph::read.
+/// Of what read_contents() finds in a file of any format that etstream knows, but for tables and padding;
+/// those that waste most first. What lies in a payload that is there twice counts with it, so that all may be
+/// added up. Reads the payloads of which several have one size, in 256 KiB of memory, and compares their
+/// hashes (XXH3-128). Errors: those of read_contents(); kTooLarge for payloads that share their bytes many
+/// times.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file);
 
 }  // namespace etstream

@@ -18,6 +18,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/duplicates.h"
 #include "etstream/export.h"
+#include "etstream/file_contents.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/program_summary.h"
@@ -48,10 +49,12 @@ struct FileInspection {
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;        // from the file, to find out all but duplicates
   std::vector<Duplicates> duplicates;  // as find_duplicates() has them, where they are asked for
+  std::vector<FileContent> contents;   // as read_contents() has them, where they are asked for
 };
 
 struct InspectOptions {
   bool duplicates = false;  // finds them too, which reads payloads
+  bool contents = false;
 };
 
 /// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, no payload

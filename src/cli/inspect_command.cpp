@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream inspect FILE [--graph METHOD] [--duplicates]
+// etstream inspect FILE [--graph METHOD] [--duplicates] [--html OUT.html]
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -14,10 +14,12 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "report/graph_report.h"
+#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 #include "report/summary_report.h"
@@ -34,6 +36,7 @@ struct InspectArguments {
   std::string graph_format = "dot";
   bool duplicates = false;
   bool json = false;
+  std::string html;
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -114,6 +117,10 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
 Result<void> inspect_command(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   if (arguments.graph) return show_graph(arguments, file);
+  if (!arguments.html.empty()) {
+    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(file, arguments.file));
+    return write_outputs({{&page, arguments.html, true}}, {});
+  }
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = arguments.duplicates}));
   if (arguments.json) {
     auto out = inspection_to_json(arguments.file, found);
@@ -143,7 +150,14 @@ void add_inspect_command(CLI::App& app, Run& run) {
   command
       ->add_flag("--duplicates", arguments->duplicates, "Also find what is in the file twice, which reads it")
       ->excludes(graph);
-  command->add_flag("--json", arguments->json, "Show it as JSON");
+  auto* json = command->add_flag("--json", arguments->json, "Show it as JSON");
+  command
+      ->add_option(
+          "--html", arguments->html,
+          "Write a page with a map of the file instead, which reads payloads of one size, and samples")
+      ->type_name("OUT.html")
+      ->excludes(graph)
+      ->excludes(json);
   command->callback([arguments, &run] { run = [arguments] { return inspect_command(*arguments); }; });
 }
 

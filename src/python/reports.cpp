@@ -14,6 +14,7 @@
 #include "python/sources.h"
 #include "report/diff_report.h"
 #include "report/graph_report.h"
+#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 
@@ -37,6 +38,11 @@ nb::object inspected(nb::handle file, bool duplicates) {
   auto report = inspection_to_json(source.name(), found);
   if (duplicates) report["duplicates"] = duplicates_to_json(found.duplicates);
   return object_of(report);
+}
+
+FilePlan inspect_page(nb::handle file) {
+  const ByteSource source = source_of(file);
+  return without_gil([&] { return plan_inspect_page(source, source.name()); });
 }
 
 ProgramGraph read_graph(nb::handle file, const std::string& method) {
@@ -69,6 +75,8 @@ void bind_reports(nb::module_& module) {
              nb::sig("def verify(file: object, weights: collections.abc.Iterable[object]) -> Findings"));
   module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"),
              nb::sig("def inspect(file: object, duplicates: bool) -> dict[str, typing.Any]"));
+  module.def("inspect_page", &inspect_page, nb::arg("file"),
+             nb::sig("def inspect_page(file: object) -> FilePlan"));
   module.def(
       "graph",
       [](nb::handle file, const std::string& method) {

@@ -193,8 +193,12 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_file(opened, inspection); }));
     settle_parts(inspection);
     inspection.bytes_read = counted->bytes_read();
+    if (options.duplicates || options.contents) {
+      ETSTREAM_ASSIGN(inspection.contents, read_contents(file));
+    }
     if (options.duplicates) {
-      ETSTREAM_ASSIGN(inspection.duplicates, find_duplicates(file, inspection));
+      ETSTREAM_ASSIGN(inspection.duplicates, find_duplicates(source, inspection.contents));
+      if (!options.contents) inspection.contents = {};
     }
     ETSTREAM_TRY(source.check_unchanged());
     return inspection;

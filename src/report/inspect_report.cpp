@@ -65,7 +65,10 @@ nlohmann::ordered_json inspection_to_json(const std::string& file, const FileIns
 nlohmann::ordered_json duplicates_to_json(const std::vector<Duplicates>& duplicates) {
   auto out = nlohmann::ordered_json::array();
   for (const Duplicates& group : duplicates) {
-    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}});
+    out.push_back({{"size", group.size},
+                   {"wasted", group.wasted()},
+                   {"names", group.names},
+                   {"offsets", group.offsets}});
   }
   return out;
 }

@@ -10,8 +10,10 @@
 
 namespace etstream {
 
-/// See find_duplicates(ByteSource). `inspection` is that of `file`.
-[[nodiscard]] Result<std::vector<Duplicates>> find_duplicates(const AnyFile& file,
-                                                              const FileInspection& inspection);
+/// See read_contents(ByteSource).
+[[nodiscard]] Result<std::vector<FileContent>> read_contents(const AnyFile& file);
+/// See find_duplicates(ByteSource). `contents` are those of `file`.
+[[nodiscard]] Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file,
+                                                              const std::vector<FileContent>& contents);
 
 }  // namespace etstream

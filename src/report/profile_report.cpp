@@ -2,10 +2,10 @@
 #include "report/profile_report.h"
 
 #include <nlohmann/json.hpp>
-#include <string_view>
 
-#include "profile_page_generated.h"
+#include "pages_generated.h"
 #include "report/json_report.h"
+#include "report/page.h"
 
 namespace etstream {
 namespace {
@@ -75,13 +75,7 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
 }
 
 std::string profile_page(const Profile& profile) {
-  std::string data = json_text(profile_to_json(profile));
-  // Nothing in it ends the script that it is in.
-  for (std::size_t at = 0; (at = data.find('<', at)) != std::string::npos; at += 6)
-    data.replace(at, 1, "\\u003c");
-  std::string page(kProfilePage);
-  constexpr std::string_view kPlace = "\"PROFILE\"";
-  return page.replace(page.find(kPlace), kPlace.size(), data);
+  return filled_page(kProfilePage, json_text(profile_to_json(profile)));
 }
 
 nlohmann::ordered_json profile_trace(const Profile& profile) {

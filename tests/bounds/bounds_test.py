@@ -39,6 +39,7 @@ REPORTS = {
     "inspect": ["inspect", "FILE"],
     "inspect --json": ["inspect", "--json", "FILE"],
     "inspect --duplicates": ["inspect", "--duplicates", "FILE"],
+    "inspect --html": ["inspect", "--html", "OUT", "FILE"],
     "verify": ["verify", "FILE"],
     "diff": ["diff", "FILE", "OTHER"],
 }

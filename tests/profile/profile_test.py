@@ -17,6 +17,9 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "pages"))
+from browser import browser, find_browser  # noqa: E402
+
 ETSTREAM = os.environ["ETSTREAM"]
 PHASES = os.environ["PHASES"]
 MIB = 1 << 20
@@ -150,22 +153,22 @@ class Profile(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_browser_shows_the_page(self) -> None:
-        browser = shutil.which("chromium")
-        if browser is None:
+        if find_browser() is None:
             print("*** SKIPPED: the page of a profile in a browser, as there is no chromium", file=sys.stderr)
             return
         page = self.folder / "out.html"
         done = run("profile", "--html", page, "--", PHASES, "nested")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotRegex(page.read_text(), "(src|href)=|https?://(?!www.w3.org/2000/svg)")
-        shown = subprocess.run(
-            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=5000",
-             f"--user-data-dir={self.folder / 'browser'}", "--dump-dom", page.as_uri()],
-            capture_output=True, text=True, timeout=120)  # fmt: skip
-        self.assertNotIn("CONSOLE", shown.stderr)
-        self.assertIn('<tr class="most"><td>&nbsp;&nbsp;inner &lt;b&gt; </td>', shown.stdout)
-        self.assertGreaterEqual(shown.stdout.count("<rect"), 6)
-        self.assertRegex(shown.stdout, "<polygon points=\"[0-9]")
+        with browser() as shown:
+            for dark in (False, True):
+                shown.open(page, dark=dark)
+            self.assertEqual(shown.value("document.querySelector('tr.most td').textContent"), "\u00a0\u00a0inner <b> ")
+            self.assertGreaterEqual(shown.value("document.querySelectorAll('rect').length"), 6)
+            self.assertRegex(shown.value("document.querySelector('polygon').getAttribute('points')"), "^[0-9]")
+            shown.value("document.querySelector('.band').focus()")
+            self.assertEqual(shown.value("document.querySelector('tr.chosen td').textContent"), "outer")
+            self.assertEqual(shown.errors, [])
 
 
 if __name__ == "__main__":

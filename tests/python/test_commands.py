@@ -54,6 +54,13 @@ def test_inspect(command: Command, program: Path, bundle: Path, weights: Path) -
     assert etstream.inspect(program.read_bytes()) == {**etstream.inspect(program), "file": "a bytes"}
 
 
+def test_inspect_writes_the_page_of_the_command(command: Command, bundle: Path, tmp_path: Path) -> None:
+    command("inspect", bundle, "--html", tmp_path / "command.html")
+    report = etstream.inspect(bundle, html=tmp_path / "python.html")
+    assert report == etstream.inspect(bundle)
+    assert (tmp_path / "python.html").read_bytes() == (tmp_path / "command.html").read_bytes()
+
+
 def test_graph(command: Command, program: Path, bundle: Path) -> None:
     assert etstream.graph(bundle) == reported(command, "inspect", program, "--graph", "forward")
     dot = command("inspect", program, "--graph", "forward").stdout

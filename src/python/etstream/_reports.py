@@ -25,12 +25,14 @@ def verify(file: Any, *weights: Any) -> _core.Findings:
     return _core.verify(file, all_shards(list(weights)))
 
 
-def inspect(file: Any, *, duplicates: bool = False) -> dict[str, Any]:
+def inspect(file: Any, *, duplicates: bool = False, html: Any = None) -> dict[str, Any]:
     """What a file consists of, as `etstream inspect --json` reports it.
 
     Args:
         file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file.
         duplicates: also find what is in the file twice, which reads what has the same size.
+        html: where a page with a map of the file goes too, as `etstream inspect --html` writes it: a path, a
+            descriptor or an object with write().
 
     Returns:
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
@@ -42,7 +44,10 @@ def inspect(file: Any, *, duplicates: bool = False) -> dict[str, Any]:
         UnsupportedError: the file is of another kind.
         CorruptError: it is damaged.
     """
-    return _core.inspect(file, duplicates)
+    report = _core.inspect(file, duplicates)
+    if html is not None:
+        _core.inspect_page(file).write(html)
+    return report
 
 
 @overload

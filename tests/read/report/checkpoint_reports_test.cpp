@@ -28,7 +28,10 @@ TEST_CASE("equal tensors of a checkpoint are found") {
   REQUIRE_MESSAGE(found, found.error().message);
   REQUIRE(found->size() == 1);
   CHECK(found->front().size == 4);
-  CHECK(found->front().names == std::vector<std::string>{"'a': float32 [1]", "'c': int32 [1]"});
+  CHECK(found->front().names ==
+        std::vector<std::string>{"tensor 'a' (float32 [1])", "tensor 'c' (int32 [1])"});
+  CHECK(found->front().offsets.size() == 2);
+  CHECK(found->front().offsets[1] == found->front().offsets[0] + 8);
   const auto in_gguf = find_duplicates(file_of(real_gguf()));
   REQUIRE_MESSAGE(in_gguf, in_gguf.error().message);
   CHECK(in_gguf->empty());
