@@ -68,6 +68,21 @@ struct ProfileSample {
   std::uint64_t spilled = 0;  // in blocks of `etstream run`'s heap, in memory or not
 };
 
+/// A moment at which a Python process was seen with more anonymous memory than ever before, and what a thread
+/// of it that ran was doing.
+struct ProfileJump {
+  struct Caller {
+    std::string file;
+    std::int32_t line = 0;
+    std::string function;
+  };
+  std::int32_t process = 0;
+  double time = 0;              // seconds since the command began
+  std::uint64_t anonymous = 0;  // in bytes
+  std::uint64_t by = 0;         // over the most that it had at the jump before, in bytes
+  std::vector<Caller> callers;  // innermost first; none for a thread that is not Python's
+};
+
 struct Profile {
   std::vector<std::string> command;
   CommandEnd end;
@@ -79,14 +94,22 @@ struct Profile {
   std::vector<PhaseProfile> phases;       // in the order in which they began
   std::vector<ProcessProfile> processes;  // in the order in which they were seen
   std::vector<ProfileSample> samples;     // at most 4096, each the most of its interval
+  std::vector<ProfileJump> jumps;         // where they are asked for, in order of time
   std::vector<std::string> notes;         // what could not be measured here, for people
+};
+
+struct ProfileOptions {
+  /// Ask processes that told how to (ETSTREAM_PROFILE_CALLERS, see docs/profile.md) what they do each time
+  /// that they have grown by 64 MiB, or by 2 % where that is more.
+  bool callers = false;
 };
 
 /// Runs the command and waits for it, passing on the signals that are sent to this process; one thread only.
 /// The profile is complete however it ends. Memory: about 400 KiB a process. Errors: kInvalidArgument for no
 /// command; kNotFound, kIo, kOutOfMemory, where it can't be started.
 [[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_profiled(const std::vector<std::string>& command,
-                                                              Profile& profile);
+                                                              Profile& profile,
+                                                              const ProfileOptions& options = {});
 
 /// What took more than it may.
 struct Excess {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream profile [--json F] [--html F] [--trace F] [--fail-above SIZE[@PHASE]] [--executorch] -- COMMAND...
+// etstream profile [--json F] [--html F] [--trace F] [--fail-above SIZE[@PHASE]] [--executorch] [--callers]
+//     [--memray F] -- COMMAND...
 // etstream profile --compare A.json B.json
 //
 // Exit code: the command's; 3 where it took more than --fail-above; if it can't be run that of `etstream
 // run`.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
 #include <deque>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/print.h"
@@ -33,6 +36,8 @@ namespace {
 
 constexpr int kTookTooMuch = 3;
 constexpr std::size_t kMostRows = 60;
+constexpr std::size_t kMostJumps = 5;
+constexpr std::size_t kMostCallers = 12;
 
 struct ProfileArguments {
   std::vector<std::string> misplaced;
@@ -43,6 +48,8 @@ struct ProfileArguments {
   std::uint64_t limit = 0;
   std::string limited_phase;
   bool executorch = false;
+  bool callers = false;
+  std::string memray;
   std::vector<std::string> compare;
 };
 
@@ -64,6 +71,36 @@ void print_phases(const std::vector<PhaseProfile>& phases) {
     complain("  ... and %s\n", counted(phases.size() - kMostRows, "more phase").c_str());
 }
 
+std::string words_of(const ProfileJump::Caller& caller) {
+  return printable(text("{}, {}:{}", caller.function, caller.file, caller.line));
+}
+
+/// What the same callers added counts together.
+void print_jumps(const std::vector<ProfileJump>& jumps) {
+  std::map<std::vector<std::string>, std::uint64_t> sums;
+  for (const ProfileJump& jump : jumps) {
+    std::vector<std::string> words;
+    for (const auto& caller : jump.callers) words.push_back(words_of(caller));
+    sums[std::move(words)] += jump.by;
+  }
+  std::vector<std::pair<std::uint64_t, const std::vector<std::string>*>> largest;
+  largest.reserve(sums.size());
+  for (const auto& [words, by] : sums) largest.emplace_back(by, &words);
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < largest.size() && i < kMostJumps; ++i) {
+    const auto& [by, words] = largest[i];
+    complain("  %10s were added in%s\n", readable_size(by).c_str(),
+             words->empty() ? " a thread that is not Python's" : "");
+    for (std::size_t j = 0; j < words->size() && j < kMostCallers; ++j) {
+      complain("             %s\n", (*words)[j].c_str());
+    }
+    if (words->size() > kMostCallers) {
+      complain("             ... and %s\n", counted(words->size() - kMostCallers, "caller").c_str());
+    }
+  }
+}
+
 void print_profile(const Profile& profile) {
   complain(
       "etstream profile: %.1f s, %.1f s of CPU, %s\n", profile.seconds, profile.cpu_seconds,
@@ -73,6 +110,7 @@ void print_profile(const Profile& profile) {
   if (profile.spilled != 0) complain(", %s spilled", readable_size(profile.spilled).c_str());
   complain("; the page cache grew by %s\n", readable_size(profile.page_cache_growth).c_str());
   print_phases(profile.phases);
+  print_jumps(profile.jumps);
   for (const std::string& note : profile.notes) complain("  note: %s\n", note.c_str());
 }
 
@@ -103,25 +141,31 @@ Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments)
   return true;
 }
 
-/// Has Python import, before any other module, the one that tells of ExecuTorch's steps.
-Result<void> have_steps_told() {
+/// Has Python import, before any other module, what tells of it as `arguments` want to know.
+Result<void> have_python_tell(const ProfileArguments& arguments) {
+  if (!arguments.executorch && !arguments.callers && arguments.memray.empty()) return {};
   const std::filesystem::path folder = installed_folder() / "python";
   if (!std::filesystem::exists(folder / "sitecustomize.py")) {
-    return make_error(ErrorCode::kNotFound, "there is no {}, which tells of ExecuTorch's steps",
+    return make_error(ErrorCode::kNotFound, "there is no {}, which has Python tell of itself",
                       quote((folder / "sitecustomize.py").string()));
   }
   const char* const before = std::getenv("PYTHONPATH");
   const std::string path =
       before != nullptr && *before != '\0' ? text("{}:{}", folder.string(), before) : folder.string();
   ::setenv("PYTHONPATH", path.c_str(), 1);
+  if (arguments.executorch) ::setenv("ETSTREAM_PROFILE_STEPS", "1", 1);
+  if (arguments.callers) ::setenv("ETSTREAM_PROFILE_CALLERS", "1", 1);
+  if (!arguments.memray.empty()) {
+    ::setenv("ETSTREAM_PROFILE_MEMRAY", std::filesystem::absolute(arguments.memray).c_str(), 1);
+  }
   return {};
 }
 
 Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
-  if (arguments.executorch) ETSTREAM_TRY(have_steps_told());
+  ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
   Profile profile;
-  const auto end = run_profiled(run.command, profile);
+  const auto end = run_profiled(run.command, profile, {.callers = arguments.callers});
   if (!end) {
     run.failed = exit_code_of(end.error());
     return end.error();
@@ -212,6 +256,12 @@ void add_profile_command(CLI::App& app, Run& run) {
       "--executorch", arguments->executorch,
       "In Python, have ExecuTorch's own steps as phases: export, lowering, each backend's preprocess, "
       "emission, serialization");
+  command->add_flag("--callers", arguments->callers,
+                    "Of Python, also tell what it was at when it took more than ever before");
+  command
+      ->add_option("--memray", arguments->memray,
+                   "Have memray, where Python has it, record all allocations of the first Python process")
+      ->type_name("OUT.bin");
   auto* compare = command->add_option("--compare", arguments->compare, "Compare two profiles, run nothing")
                       ->type_name("A.json B.json")
                       ->expected(2);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,12 @@ struct ProcessWork {
 
 /// `read` and `written` are 0 where the system doesn't tell them.
 [[nodiscard]] std::optional<ProcessWork> work_of(int process);
+
+/// Whether it has a function for the signal.
+[[nodiscard]] bool catches(int process, int signal);
+
+/// How long each of its threads has run, by their numbers, in nanoseconds; 0 where the kernel does not tell.
+[[nodiscard]] std::map<int, std::uint64_t> thread_times_of(int process);
 
 /// Its program and arguments, with spaces between; empty for a process that is gone.
 [[nodiscard]] std::string command_line_of(int process);

@@ -56,6 +56,18 @@ std::uint64_t bytes_of(std::string_view content, std::string_view name) {
   return number_of(content, name).value_or(0) << 10;
 }
 
+/// The entries of a folder that are numbers, such as threads.
+std::vector<int> numbered_in(const std::string& path) {
+  std::vector<int> found;
+  const auto close = [](DIR* folder) { ::closedir(folder); };
+  const std::unique_ptr<DIR, decltype(close)> folder(::opendir(path.c_str()), close);
+  if (!folder) return found;
+  while (const dirent* const entry = ::readdir(folder.get())) {
+    if (const auto number = number_at<int>(entry->d_name)) found.push_back(*number);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<ProcessMemory> memory_of(int process) {
@@ -91,6 +103,27 @@ std::optional<ProcessWork> work_of(int process) {
   return found;
 }
 
+bool catches(int process, int signal) {
+  constexpr std::string_view kCaught = "SigCgt:";
+  const ProcFile<4096> status(text("/proc/{}/status", process));
+  const std::size_t at = status.content().find(kCaught);
+  if (at == std::string_view::npos) return false;
+  std::string_view mask = status.content().substr(at + kCaught.size());
+  mask.remove_prefix(std::min(mask.find_first_not_of(" \t"), mask.size()));
+  std::uint64_t caught = 0;
+  std::from_chars(mask.data(), mask.data() + mask.size(), caught, 16);
+  return (caught >> (signal - 1) & 1U) != 0;
+}
+
+std::map<int, std::uint64_t> thread_times_of(int process) {
+  std::map<int, std::uint64_t> found;
+  for (const int thread : numbered_in(text("/proc/{}/task", process))) {
+    const ProcFile<1024> times(text("/proc/{}/task/{}/schedstat", process, thread));
+    found[thread] = number_at<std::uint64_t>(times.content()).value_or(0);
+  }
+  return found;
+}
+
 std::string command_line_of(int process) {
   const ProcFile<4096> file(text("/proc/{}/cmdline", process));
   std::string line(file.content());
@@ -101,13 +134,8 @@ std::string command_line_of(int process) {
 
 std::vector<int> children_of(int process) {
   std::vector<int> found;
-  const std::string threads = text("/proc/{}/task", process);
-  const auto close = [](DIR* folder) { ::closedir(folder); };
-  const std::unique_ptr<DIR, decltype(close)> folder(::opendir(threads.c_str()), close);
-  if (!folder) return found;
-  while (const dirent* const entry = ::readdir(folder.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const ProcFile<65536> children(text("{}/{}/children", threads, entry->d_name));
+  for (const int thread : numbered_in(text("/proc/{}/task", process))) {
+    const ProcFile<65536> children(text("/proc/{}/task/{}/children", process, thread));
     std::string_view rest = children.content();
     while (const auto child = number_at<int>(rest)) {
       found.push_back(*child);

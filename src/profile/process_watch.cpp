@@ -9,6 +9,8 @@ namespace {
 
 constexpr unsigned kFirstLooks = 50;
 constexpr unsigned kLookForNewEvery = 5;
+constexpr unsigned kReadCommandEvery = 25;
+constexpr std::uint64_t kYoung = 250'000'000;  // one that may become another program yet
 
 }  // namespace
 
@@ -34,13 +36,18 @@ bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
   });
 }
 
-void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
+bool ProcessWatch::runs(int process) const noexcept {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [&](const WatchedProcess& each) { return each.runs && each.process == process; });
+}
+
+void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled) {
   const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
+  const bool reads_commands = looks_ % kReadCommandEvery == 0;
   ++looks_;
   if (is_thorough) find_children(root, now);
   MemorySample total;
   total.time = now;
-  total.spilled = spilled;
   for (WatchedProcess& each : processes_) {
     if (!each.runs) continue;
     const auto memory = memory_of(each.process);
@@ -49,9 +56,12 @@ void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
       continue;
     }
     each.end = now;
+    each.anonymous = memory->anonymous;
     if (is_thorough) {
-      if (std::string command = command_line_of(each.process); !command.empty())
-        each.command = std::move(command);
+      if (reads_commands || now - each.begin < kYoung) {
+        if (std::string command = command_line_of(each.process); !command.empty())
+          each.command = std::move(command);
+      }
       if (const auto work = work_of(each.process)) each.work = *work;
     }
     MemorySample sample;
@@ -67,6 +77,7 @@ void ProcessWatch::look(int root, std::uint64_t now, std::uint64_t spilled) {
     total.anonymous += memory->anonymous;
     total.file += memory->file;
   }
+  total.spilled = spilled();
   total_.add(total);
 }
 

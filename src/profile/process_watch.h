@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct WatchedProcess {
   std::uint64_t begin = 0;  // when it was seen first, in nanoseconds
   std::uint64_t end = 0;    // and last
   bool runs = true;
+  std::uint64_t anonymous = 0;  // as it was looked at last, in bytes
   ProcessWork work;
   MemorySeries memory;
 };
@@ -26,10 +28,13 @@ struct WatchedProcess {
 class ProcessWatch {
  public:
   /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds. New
-  /// ones are looked for at every fifth time, and at each of the first ones.
-  void look(int root, std::uint64_t now, std::uint64_t spilled);
+  /// ones are looked for at every fifth time, and at each of the first ones. Once they have been looked at,
+  /// `spilled` tells what lies in heaps of theirs, in bytes.
+  void look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled);
 
   [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
+  /// Whether the process was there at the last look. Any process may be asked for.
+  [[nodiscard]] bool runs(int process) const noexcept;
   /// Of all together.
   [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
 

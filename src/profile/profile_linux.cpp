@@ -19,6 +19,7 @@
 #include "heap/shared_tree_use_linux.h"
 #include "process/command.h"
 #include "process/process_figures.h"
+#include "profile/caller_watch.h"
 #include "profile/phase_log.h"
 #include "profile/phase_profiles.h"
 #include "profile/process_watch.h"
@@ -27,6 +28,7 @@ namespace etstream {
 namespace {
 
 constexpr std::size_t kMostLog = std::size_t{256} << 20;
+constexpr unsigned kLooksPerCache = 5;
 
 /// The file in memory that processes tell of their phases in.
 class PhaseLog {
@@ -51,11 +53,12 @@ class PhaseLog {
     if (file_ >= 0) ::close(file_);
   }
 
-  [[nodiscard]] std::string content() const {
+  /// From `begin` on.
+  [[nodiscard]] std::string content(std::uint64_t begin) const {
     std::string out;
     char buffer[65536];
-    while (out.size() < kMostLog) {
-      const ssize_t n = ::pread(file_, buffer, sizeof(buffer), static_cast<off_t>(out.size()));
+    while (begin + out.size() < kMostLog) {
+      const ssize_t n = ::pread(file_, buffer, sizeof(buffer), static_cast<off_t>(begin + out.size()));
       if (n <= 0) break;
       out.append(buffer, static_cast<std::size_t>(n));
     }
@@ -74,10 +77,11 @@ std::uint64_t now() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-std::uint64_t spilled_in(const heap::SharedTreeUse& heaps) {
+/// In the heaps of the processes that run.
+std::uint64_t spilled_in(const heap::SharedTreeUse& heaps, const ProcessWatch& watch) {
   std::uint64_t spilled = 0;
   heaps.for_each_process([&](const heap::ProcessUse& process) {
-    if (memory_of(process.process.load())) spilled += process.live.load();
+    if (watch.runs(process.process.load())) spilled += process.live.load();
   });
   return spilled;
 }
@@ -109,7 +113,8 @@ void add_ended(Profile& profile) {
 
 }  // namespace
 
-Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile& profile) {
+Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile& profile,
+                                const ProfileOptions& options) {
   profile = {};
   profile.command = command;
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
@@ -118,11 +123,22 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   // Those whose parent has ended become children of this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ProcessWatch watch;
+  CallerWatch callers;
+  std::uint64_t told = 0;  // of the log
+  unsigned looks = 0;
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
   const std::uint64_t begin = now();
   const auto look = [&] {
-    watch.look(self, now(), spilled_in(heaps));
+    watch.look(self, now(), [&] { return spilled_in(heaps, watch); });
+    if (options.callers) {
+      const std::string lines = log.content(told);
+      told += lines.size();
+      callers.take(lines);
+      callers.look(watch.processes(), now());
+    }
+    // It takes as long to tell as a process's memory, and changes less at a time.
+    if (looks++ % kLooksPerCache != 0) return;
     const std::uint64_t cache = page_cache();
     profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));
   };
@@ -134,8 +150,9 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
         "the kernel does not tell which processes the command started "
         "(CONFIG_PROC_CHILDREN); nothing is known of any");
   }
-  add_profiles(watch.processes(), read_phase_log(log.content()), begin, profile);
+  add_profiles(watch.processes(), read_phase_log(log.content(0)), begin, profile);
   add_samples(watch.total(), begin, profile);
+  if (options.callers) callers.add_jumps(begin, profile);
   add_ended(profile);
   return end;
 }

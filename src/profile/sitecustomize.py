@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's steps as phases, for `etstream profile --executorch`: it puts this folder in front of PYTHONPATH, and
-Python imports this module before any other.
+"""What `etstream profile` has Python do: it puts this folder in front of PYTHONPATH, and Python imports this module
+before any other. --callers and --memray have modules of their own; --executorch has ExecuTorch's steps as phases.
 
 A step is a function of ExecuTorch's or torch's. It is wrapped as soon as the module that has it is imported, before
 others take it from there. What a release does not have is passed over.
@@ -43,16 +43,17 @@ _STEPS: dict[str, dict[str, str]] = {
 _BACKENDS = "executorch.exir.backend.backend_details"
 
 
-def _phase_of() -> Callable[[str], Any]:
-    spec = importlib.util.spec_from_file_location("_etstream_profile", os.path.join(_HERE, "etstream_profile.py"))
+def _module(name: str) -> ModuleType:
+    """One of this folder, under a name that no other module has."""
+    spec = importlib.util.spec_from_file_location(f"_etstream_{name}", os.path.join(_HERE, f"etstream_{name}.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    phase: Callable[[str], Any] = module.phase
-    return phase
+    return module
 
 
-_phase = _phase_of()
+def _phase(name: str) -> Any:
+    return _profile.phase(name)
 
 
 def _in_phase(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,5 +137,11 @@ def _import_next() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-sys.meta_path.insert(0, _Finder())
+if "ETSTREAM_PROFILE_STEPS" in os.environ:
+    _profile = _module("profile")
+    sys.meta_path.insert(0, _Finder())
+if "ETSTREAM_PROFILE_CALLERS" in os.environ:
+    _module("callers").begin()
+if (_recording := os.environ.pop("ETSTREAM_PROFILE_MEMRAY", None)) is not None:
+    _module("recording").begin(_recording)
 _import_next()

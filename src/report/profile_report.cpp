@@ -36,6 +36,18 @@ Json to_json(const ProcessProfile& process) {
           {"peak", to_json(process.peak)}, {"read", process.read},       {"written", process.written}};
 }
 
+Json to_json(const ProfileJump& jump) {
+  Json out = {{"process", jump.process},
+              {"time", jump.time},
+              {"anonymous", jump.anonymous},
+              {"by", jump.by},
+              {"callers", Json::array()}};
+  for (const ProfileJump::Caller& caller : jump.callers) {
+    out["callers"].push_back({{"function", caller.function}, {"file", caller.file}, {"line", caller.line}});
+  }
+  return out;
+}
+
 Json to_json(const std::vector<ProfileSample>& samples) {
   Json out = {{"time", Json::array()},
               {"anonymous", Json::array()},
@@ -71,6 +83,7 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
           {"phases", all_to_json(profile.phases)},
           {"processes", all_to_json(profile.processes)},
           {"samples", to_json(profile.samples)},
+          {"jumps", all_to_json(profile.jumps)},
           {"notes", profile.notes}};
 }
 

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +25,36 @@ PHASES = os.environ["PHASES"]
 MIB = 1 << 20
 SPIKE = 256 * MIB
 LITTLE = 32 * MIB
+# It holds the interpreter's lock for as long as it takes, and gives back what it took.
+GREEDY = """
+import os, sys, threading, time
+
+def lean():
+    return [bytes(10) for _ in range(1000)]
+
+def greedy():
+    taken = bytearray(512 << 20)
+    return len(taken)
+
+def main():
+    lean()
+    return greedy()
+
+if "thread" in sys.argv:
+    thread = threading.Thread(target=main)
+    thread.start()
+    thread.join()
+elif "fork" in sys.argv:
+    child = os.fork()
+    if child == 0:
+        main()
+        os._exit(0)
+    os.waitpid(child, 0)
+else:
+    main()
+if "exec" in sys.argv:
+    os.execlp("sh", "sh", "-c", "sleep 0.1; head -c 300000000 /dev/zero | tail -c 250000000 >/dev/null")
+"""
 
 
 def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -122,6 +152,38 @@ class Profile(unittest.TestCase):
         self.assertGreaterEqual(found["spilled"], 200 * MIB)
         self.assertLess(found["peak"]["anonymous"], 100 * MIB)
         self.assertGreaterEqual(max(found["samples"]["spilled"]), 200 * MIB)
+
+    def test_callers_name_the_function_that_took_it(self) -> None:
+        script = self.folder / "model.py"
+        script.write_text(GREEDY)
+        for way in ("main", "thread", "fork", "exec"):
+            with self.subTest(way):
+                done = run("profile", "--callers", "--json", self.folder / "out.json", "--", sys.executable, script, way)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                jumps = json.loads((self.folder / "out.json").read_text())["jumps"]
+                by: dict[str, int] = {}
+                for jump in jumps:
+                    functions = [caller["function"] for caller in jump["callers"]]
+                    by[functions[0]] = by.get(functions[0], 0) + jump["by"]
+                    self.assertEqual(functions[:2], ["greedy", "main"], jump)
+                    self.assertTrue(jump["callers"][0]["file"].endswith("model.py"))
+                self.assertGreaterEqual(by["greedy"], 300 * MIB)
+                self.assertIn("greedy, ", done.stderr)
+
+    def test_where_no_python_can_tell_of_callers_a_note_says_so(self) -> None:
+        for command in (["true"], [sys.executable, "-I", "-c", "taken = bytearray(200 << 20)"]):
+            done = run("profile", "--callers", "--", *command)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("note: no Python was there to tell of its callers", done.stderr)
+
+    def test_python_without_memray_says_so(self) -> None:
+        if importlib.util.find_spec("memray") is not None:
+            print("*** SKIPPED: Python without memray, as it is installed", file=sys.stderr)
+            return
+        done = run("profile", "--memray", self.folder / "out.bin", "--", sys.executable, "-c", "pass")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("can't import memray", done.stderr)
+        self.assertIn("install it with pip", done.stderr)
 
     def test_two_profiles_are_compared_by_phase(self) -> None:
         self.profile(PHASES, "spike")
