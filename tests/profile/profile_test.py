@@ -133,7 +133,7 @@ class Profile(unittest.TestCase):
 
         status, said = code("200M")
         self.assertEqual(status, 3)
-        self.assertIn("phase 'spike' took 256", said)
+        self.assertRegex(said, r"phase 'spike' took 25[56]\.")  # the kernel's counters lag by some pages
         self.assertIn("over the limit of 200.0 MiB", said)
         self.assertEqual(code("300M")[0], 0)
         self.assertEqual(code("200M@after")[0], 0)
