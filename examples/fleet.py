@@ -26,9 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, as_completed
-
 import etstream
+from distributed import Client, as_completed
 
 Job = dict[str, Any]
 Entry = dict[str, Any]

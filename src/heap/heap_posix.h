@@ -77,6 +77,8 @@ class Heap {
   /// Where it tells of itself; until then in a place of its own. Lasts as long as the heap.
   void report_to(ProcessUse& use) noexcept;
   [[nodiscard]] const ProcessUse& use() const noexcept { return *use_; }
+  /// Has the most that was in blocks at a time be counted from now on.
+  void forget_peak() noexcept { use_->peak.store(use_->live.load()); }
 
   /// Of the blocks, how many bytes this process has mapped in.
   [[nodiscard]] std::uint64_t resident_bytes() noexcept;

@@ -203,6 +203,7 @@ Result<Served> start(const std::string& folder, std::uint64_t limit, std::size_t
       return system_error(failed, "cannot have large blocks lie in", folder);
     }
     the_heap.keep_freed(true);
+    the_heap.forget_peak();
     served_from.store(std::max<std::size_t>(from, kGranule));
   }
   ++uses;
@@ -220,5 +221,7 @@ void stop() noexcept {
   // Nobody asks for another.
   the_heap.keep_freed(false);
 }
+
+const ProcessUse& done() noexcept { return the_heap.use(); }
 
 }  // namespace etstream::heap

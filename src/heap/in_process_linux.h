@@ -16,6 +16,7 @@
 
 #include "etstream/result.h"
 #include "heap/environment.h"
+#include "heap/statistics.h"
 
 namespace etstream::heap {
 
@@ -39,5 +40,8 @@ void serve_python_arenas() noexcept;
 
 /// Ends a use that start() answered with kHere.
 void stop() noexcept;
+
+/// What this heap has done in this process so far, in all uses; the peak since the last of these began.
+[[nodiscard]] const ProcessUse& done() noexcept;
 
 }  // namespace etstream::heap

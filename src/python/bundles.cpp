@@ -18,6 +18,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
 #include "flatbuffer/schema_packer.h"
+#include "python/array_views.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
@@ -66,9 +67,11 @@ nb::object object_of(const Value& value) {
   return nb::none();
 }
 
+/// Of a tree of them.
 std::vector<Value> values_of(nb::handle objects) {
   std::vector<Value> values;
-  for (const nb::handle object : nb::iter(objects)) values.push_back(value_of(object));
+  const nb::object leaves = nb::module_::import_("etstream._values").attr("leaves")(objects);
+  for (const nb::handle object : nb::iter(leaves)) values.push_back(value_of(object));
   return values;
 }
 
@@ -123,9 +126,12 @@ void write_cases(const BundledProgramFile& bundle, nb::handle folder, bool sync)
   without_gil([&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}); });
 }
 
-void bind_values(nb::module_& module) {
-  nb::class_<Tensor>(module, "Tensor",
-                     "A tensor's dtype, shape and bytes, which stay where they lie. A value.")
+nb::tuple shape_of(const Tensor& tensor) { return nb::tuple(nb::cast(tensor.sizes)); }
+
+void bind_tensors(nb::module_& module) {
+  nb::class_<Tensor> tensors(module, "Tensor",
+                             "A tensor's dtype, shape and bytes, which stay where they lie. A value.");
+  tensors
       .def(
           "__init__",
           [](Tensor* self, const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
@@ -133,7 +139,8 @@ void bind_values(nb::module_& module) {
             new (self) Tensor(make_tensor(dtype, std::move(sizes), data, std::move(dim_order)));
           },
           nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"), nb::arg("dim_order") = nb::none(),
-          nb::sig("def __init__(self, dtype: str, sizes: collections.abc.Sequence[int], data: object, "
+          nb::sig("def __init__(self, dtype: str, sizes: collections.abc.Sequence[int], data: "
+                  "etstream._types.SourceLike, "
                   "dim_order: collections.abc.Sequence[int] | None = None) -> None"),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
           "in "
@@ -148,19 +155,35 @@ void bind_values(nb::module_& module) {
           "The dtype's number in ExecuTorch's files.")
       .def_ro("sizes", &Tensor::sizes, "Of the dimensions.")
       .def_ro("dim_order", &Tensor::dim_order, "The dimensions, outermost first.")
-      .def_ro("data", &Tensor::data, "The elements, little-endian, dense.");
-  nb::class_<MethodTestCase>(module, "TestCase", "Inputs of a method, and what it is to give for them.")
+      .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"), "The sizes.")
+      .def_ro("data", &Tensor::data, "The elements, little-endian, dense.")
+      .def("__repr__", [](const Tensor& self) {
+        return nb::str("<etstream.Tensor of {}, {}: {}>")
+            .format(name_of(self.scalar_type), shape_of(self), self.data.name());
+      });
+  def_array_views(tensors);
+}
+
+/// pytest takes a class by such a name for tests otherwise.
+void say_no_test(nb::handle type) { type.attr("__test__") = false; }
+
+void bind_suites(nb::module_& module) {
+  nb::class_<MethodTestCase> cases(module, "TestCase",
+                                   "Inputs of a method, and what it is to give for them.");
+  say_no_test(cases);
+  cases
       .def(
           "__init__",
           [](MethodTestCase* self, nb::handle inputs, nb::handle expected_outputs) {
-            new (self) MethodTestCase{values_of(inputs), values_of(expected_outputs)};
+            new (self) MethodTestCase{values_of(inputs), {}};
+            if (!expected_outputs.is_none()) self->expected_outputs = values_of(expected_outputs);
           },
-          nb::arg("inputs"), nb::arg("expected_outputs") = nb::tuple(),
-          nb::sig("def __init__(self, inputs: collections.abc.Iterable[object], expected_outputs: "
-                  "collections.abc.Iterable[object] = ()) -> None"),
+          nb::arg("inputs").none(), nb::arg("expected_outputs").none() = nb::tuple(),
+          nb::sig("def __init__(self, inputs: object, expected_outputs: object = ()) -> None"),
           "A value each for every input and output of the method: an int, a float, a bool, None, a Tensor, a "
-          "torch "
-          "tensor or a NumPy array; those that are not contiguous are copied.")
+          "torch tensor or a NumPy array; those that are not contiguous are copied. Lists, tuples and dicts "
+          "of them, in each other, are flattened as ExecuTorch does (torch.utils._pytree), and one value "
+          "alone is a list of it. None for expected_outputs is none of them.")
       .def_prop_ro(
           "inputs", [](const MethodTestCase& self) { return objects_of(self.inputs); },
           nb::sig("def inputs(self) -> list[Tensor | int | float | bool | None]"),
@@ -168,8 +191,14 @@ void bind_values(nb::module_& module) {
       .def_prop_ro(
           "expected_outputs", [](const MethodTestCase& self) { return objects_of(self.expected_outputs); },
           nb::sig("def expected_outputs(self) -> list[Tensor | int | float | bool | None]"),
-          "One for each output of the method; none in a case that is for profiling only.");
-  nb::class_<MethodTestSuite>(module, "TestSuite", "The test cases of one method.")
+          "One for each output of the method; none in a case that is for profiling only.")
+      .def("__repr__", [](nb::handle self) {
+        return nb::str("etstream.TestCase({}, {})")
+            .format(self.attr("inputs"), self.attr("expected_outputs"));
+      });
+  nb::class_<MethodTestSuite> suites(module, "TestSuite", "The test cases of one method.");
+  say_no_test(suites);
+  suites
       .def(
           "__init__",
           [](MethodTestSuite* self, std::string method_name, std::vector<MethodTestCase> test_cases) {
@@ -177,7 +206,11 @@ void bind_values(nb::module_& module) {
           },
           nb::arg("method_name"), nb::arg("test_cases"))
       .def_ro("method_name", &MethodTestSuite::method_name)
-      .def_ro("test_cases", &MethodTestSuite::test_cases);
+      .def_ro("test_cases", &MethodTestSuite::test_cases)
+      .def("__repr__", [](const MethodTestSuite& self) {
+        return text("<etstream.TestSuite of {}: {}>", self.method_name,
+                    counted(self.test_cases.size(), "test case"));
+      });
 }
 
 }  // namespace
@@ -196,7 +229,8 @@ Value value_of(nb::handle object) {
 }
 
 void bind_bundles(nb::module_& module) {
-  bind_values(module);
+  bind_tensors(module);
+  bind_suites(module);
   module.def(
       "read_test_cases", [](nb::handle path) { return suites_from(path_of(path)); }, nb::arg("path"),
       nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
@@ -216,7 +250,7 @@ void bind_bundles(nb::module_& module) {
       .def(
           "__init__",
           [](BundledProgramFile* self, nb::handle file) { new (self) BundledProgramFile(open_bundle(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
           "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
           "offset, "
           "expected and found.")
@@ -245,7 +279,11 @@ void bind_bundles(nb::module_& module) {
           nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True) -> None"),
           "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
           "gives "
-          "them back. The folder appears complete or not at all.");
+          "them back. The folder appears complete or not at all.")
+      .def("__repr__", [](const BundledProgramFile& self) {
+        return text("<etstream.BundledProgramFile, {}, {}: {}>", name_of_format(self.format()),
+                    counted(self.suites().size(), "test suite"), self.file().name());
+      });
 }
 
 }  // namespace etstream::python

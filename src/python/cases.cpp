@@ -80,12 +80,11 @@ nb::list suite_sizes(const BundledProgramFile& bundle) {
 }
 
 /// As run_test_case() compares them.
-Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double absolute,
-                          double relative, std::uint64_t integer, bool nan_equal) {
+Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double rtol, double atol,
+                          std::uint64_t integer, bool nan_equal) {
   const Value expected = value_of(expected_object);
   const Value actual = value_of(actual_object);
-  const Tolerance tolerance{
-      .absolute = absolute, .relative = relative, .integer = integer, .nan_equal = nan_equal};
+  const Tolerance tolerance{.absolute = atol, .relative = rtol, .integer = integer, .nan_equal = nan_equal};
   return without_gil([&]() -> Result<Comparison> {
     const auto* one = std::get_if<Tensor>(&expected);
     const auto* other = std::get_if<Tensor>(&actual);
@@ -122,10 +121,10 @@ void bind_comparisons(nb::module_& module) {
            [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
   module.def(
       "compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
-      nb::arg("absolute") = Tolerance().absolute, nb::arg("relative") = Tolerance().relative,
+      nb::arg("rtol") = Tolerance().relative, nb::arg("atol") = Tolerance().absolute,
       nb::arg("integer") = Tolerance().integer, nb::arg("nan_equal") = Tolerance().nan_equal,
       "Compares two values of one kind, each what TestCase takes: of tensors, which have one dtype and "
-      "one shape, each element. Floating-point ones agree if |actual - expected| <= absolute + relative * "
+      "one shape, each element. Floating-point ones agree if |actual - expected| <= atol + rtol * "
       "|expected|; integers if they differ by at most integer; bool, packed and bits types if they have "
       "the same bits; NaN with NaN, unless nan_equal is False. Raises InvalidArgumentError for values "
       "that can't be compared.");

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
 #include "jobs/rename_rules_file.h"
+#include "python/array_views.h"
+#include "python/checkpoint_by_name.h"
 #include "python/errors.h"
 #include "python/interrupts.h"
 #include "python/sources.h"
@@ -27,18 +30,38 @@
 namespace etstream::python {
 namespace {
 
-Checkpoint checkpoint_at(nb::handle path) {
+CheckpointByName checkpoint_at(nb::handle path) {
   const auto open_file = [](const std::string& file) { return open_interruptible_file(file); };
-  return without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); });
+  return CheckpointByName(
+      without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); }));
 }
 
-Checkpoint checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
+CheckpointByName checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
   Checkpoint out;
   out.tensors.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
     TensorLayout layout{tensor.scalar_type, tensor.sizes, tensor.dim_order};
     out.tensors.push_back({name, std::string(name_of(tensor.scalar_type)), std::move(layout), tensor.data});
   }
+  return CheckpointByName(std::move(out));
+}
+
+std::string called(const Checkpoint& checkpoint) {
+  return checkpoint.files.empty() ? "in memory" : checkpoint.files.front();
+}
+
+const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const std::string& name) {
+  const CheckpointTensor* const found = checkpoint.find(name);
+  if (found == nullptr) {
+    raise(make_error(ErrorCode::kNotFound, "{}: there is no data named {}", called(checkpoint), quote(name)));
+  }
+  return *found;
+}
+
+std::vector<std::string> names_of_tensors(const Checkpoint& checkpoint) {
+  std::vector<std::string> out;
+  out.reserve(checkpoint.tensors.size());
+  for (const CheckpointTensor& tensor : checkpoint.tensors) out.push_back(tensor.name);
   return out;
 }
 
@@ -63,13 +86,16 @@ std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std:
 }
 
 /// All tensors of the checkpoints under their new names and types; and of rules what they missed.
-std::pair<Checkpoint, std::optional<RenameReport>> changed(
-    std::vector<Checkpoint> checkpoints, nb::handle rules, std::optional<std::uint32_t> head_dim,
-    const std::vector<std::string>& only, const std::vector<std::pair<std::string, std::string>>& dtypes) {
+std::pair<CheckpointByName, std::optional<RenameReport>> changed(
+    const std::vector<const CheckpointByName*>& given, nb::handle rules,
+    std::optional<std::uint32_t> head_dim, const std::vector<std::string>& only,
+    const std::vector<std::pair<std::string, std::string>>& dtypes) {
   std::optional<RenameRules> rename_rules;
   if (!rules.is_none()) rename_rules = rules_of(rules);
   const std::vector<DtypeRule> types = dtype_rules(dtypes);
   std::optional<RenameReport> report;
+  std::vector<Checkpoint> checkpoints(given.size());
+  std::ranges::transform(given, checkpoints.begin(), [](const CheckpointByName* one) { return *one; });
   Checkpoint all = without_gil([&]() -> Result<Checkpoint> {
     ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
     if (rename_rules) {
@@ -80,10 +106,10 @@ std::pair<Checkpoint, std::optional<RenameReport>> changed(
     ETSTREAM_TRY(merge(joined));
     return joined;
   });
-  return {std::move(all), std::move(report)};
+  return {CheckpointByName(std::move(all)), std::move(report)};
 }
 
-FilePlan plan_checkpoint(const Checkpoint& checkpoint, const std::string& format, bool share_equal,
+FilePlan plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format, bool share_equal,
                          bool allow_opaque, std::optional<std::uint32_t> segment_alignment,
                          const std::optional<std::string>& as_of) {
   if (format != "ptd" && format != "safetensors") {
@@ -102,7 +128,7 @@ FilePlan plan_checkpoint(const Checkpoint& checkpoint, const std::string& format
 }
 
 /// Of shards with data of at most `most` bytes each.
-std::vector<FilePlan> plan_checkpoint_shards(const Checkpoint& checkpoint, std::uint64_t most,
+std::vector<FilePlan> plan_checkpoint_shards(const CheckpointByName& checkpoint, std::uint64_t most,
                                              bool share_equal, bool allow_opaque,
                                              std::optional<std::uint32_t> segment_alignment,
                                              const std::optional<std::string>& as_of) {
@@ -133,8 +159,8 @@ auto of_layout(F&& member) {
 }  // namespace
 
 void bind_checkpoints(nb::module_& module) {
-  nb::class_<CheckpointTensor>(module, "CheckpointTensor", "A tensor of a checkpoint.")
-      .def_ro("name", &CheckpointTensor::name)
+  nb::class_<CheckpointTensor> tensors(module, "CheckpointTensor", "A tensor of a checkpoint.");
+  tensors.def_ro("name", &CheckpointTensor::name)
       .def_ro("type", &CheckpointTensor::type,
               "As the file spells it: 'BF16', 'Q4_0'; '' for data that a backend knows.")
       .def_prop_ro("dtype",
@@ -144,11 +170,23 @@ void bind_checkpoints(nb::module_& module) {
                    "Of the dimensions; None for such data.")
       .def_prop_ro("dim_order", of_layout([](const TensorLayout& it) { return it.dim_order; }),
                    "The dimensions, outermost first; None for such data.")
-      .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.");
-  nb::class_<Checkpoint>(module, "Checkpoint",
-                         "The tensors of a model by name, in files of any kind that people keep weights in.")
+      .def_prop_ro("shape", of_layout([](const TensorLayout& it) { return nb::tuple(nb::cast(it.sizes)); }),
+                   nb::sig("def shape(self) -> tuple[int, ...] | None"), "The sizes.")
+      .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.")
+      .def("__repr__", [](const CheckpointTensor& self) {
+        const nb::object shape =
+            self.layout ? nb::object(nb::tuple(nb::cast(self.layout->sizes))) : nb::none();
+        return nb::str("<etstream.CheckpointTensor {!r}: {}, {}>")
+            .format(self.name, self.layout ? std::string(name_of(self.layout->scalar_type)) : self.type,
+                    shape);
+      });
+  def_array_views(tensors);
+  nb::class_<CheckpointByName>(
+      module, "Checkpoint", nb::sig("class Checkpoint(collections.abc.Mapping[str, CheckpointTensor])"),
+      "The tensors of a model by name, a mapping, in files of any kind that people keep weights in.")
       .def(
-          "__init__", [](Checkpoint* self, nb::handle path) { new (self) Checkpoint(checkpoint_at(path)); },
+          "__init__",
+          [](CheckpointByName* self, nb::handle path) { new (self) CheckpointByName(checkpoint_at(path)); },
           nb::arg("path"), nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"),
           "The file at path, told by its content: safetensors; the index of a sharded one "
           "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
@@ -159,8 +197,21 @@ void bind_checkpoints(nb::module_& module) {
       .def_static("of", &checkpoint_of, nb::arg("tensors"),
                   nb::sig("def of(tensors: collections.abc.Sequence[tuple[str, Tensor]]) -> Checkpoint"),
                   "Of tensors that lie elsewhere.")
-      .def_ro("files", &Checkpoint::files, "The paths of all that was opened.")
-      .def_ro("tensors", &Checkpoint::tensors, "In the order in which their bytes lie in the files.");
+      .def_prop_ro(
+          "files", [](const CheckpointByName& self) { return self.files; },
+          "The paths of all that was opened.")
+      .def_prop_ro(
+          "tensors", [](const CheckpointByName& self) -> const auto& { return self.tensors; },
+          nb::rv_policy::reference_internal, "In the order in which their bytes lie in the files.")
+      .def("__getitem__", &tensor_called, nb::arg("name"), nb::rv_policy::reference_internal,
+           "The tensor of that name. Raises NoSuchNameError, a KeyError.")
+      .def("__len__", [](const CheckpointByName& self) { return self.tensors.size(); })
+      .def(
+          "__iter__", [](const CheckpointByName& self) { return nb::iter(nb::cast(names_of_tensors(self))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__repr__", [](const CheckpointByName& self) {
+        return text("<etstream.Checkpoint of {}: {}>", counted(self.tensors.size(), "tensor"), called(self));
+      });
   nb::class_<RenameReport>(module, "RenameReport", "What rules for names missed.")
       .def_ro("unmatched_rules", &RenameReport::unmatched_rules,
               "The patterns of rules that no tensor matched.")

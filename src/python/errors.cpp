@@ -8,8 +8,8 @@ namespace {
 
 thread_local std::exception_ptr kept_exception;
 
-const char* class_of(ErrorCode code) {
-  switch (code) {
+const char* class_of(const Error& error) {
+  switch (error.code) {
     case ErrorCode::kInvalidArgument:
       return "InvalidArgumentError";
     case ErrorCode::kCorrupt:
@@ -19,7 +19,7 @@ const char* class_of(ErrorCode code) {
     case ErrorCode::kTooLarge:
       return "TooLargeError";
     case ErrorCode::kNotFound:
-      return "NotFoundError";
+      return error.system_code != 0 ? "NoSuchFileError" : "NoSuchNameError";
     case ErrorCode::kIo:
       return "IoError";
     case ErrorCode::kOutOfMemory:
@@ -33,7 +33,7 @@ const char* class_of(ErrorCode code) {
 }  // namespace
 
 void raise(const Error& error) {
-  const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error.code));
+  const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error));
   // Paths need not be UTF-8: what is not comes as os.fsdecode gives it.
   const nb::object message = nb::steal(
       PyUnicode_DecodeFSDefaultAndSize(error.message.data(), static_cast<Py_ssize_t>(error.message.size())));

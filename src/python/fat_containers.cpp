@@ -41,7 +41,10 @@ std::vector<std::string> names_of(const FatContainerFile& file) {
 ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
   const FatPayload* const payload = file.find(name);
   if (payload != nullptr) return payload->data;
-  throw nb::key_error(text("no payload {}", quote(name)).c_str());
+  std::string known;
+  for (const FatPayload& one : file.payloads()) known += (known.empty() ? "" : ", ") + quote(one.name);
+  raise(make_error(ErrorCode::kNotFound, "{}: there is no payload {}; there are {}", file.file().name(),
+                   quote(name), known.empty() ? "none" : known));
 }
 
 std::optional<std::string> kind_text(const FatPayload& payload) {
@@ -59,32 +62,36 @@ void bind_fat_containers(nb::module_& module) {
       .def_prop_ro(
           "kind", &kind_text,
           "Of the file that it is, as inspect() names kinds: 'program'; None for data that a backend "
-          "knows. Reads its first bytes.");
+          "knows. Reads its first bytes.")
+      .def("__repr__", [](const FatPayload& self) {
+        return text("<etstream.FatPayload {}: {} bytes at {}>", quote(self.name), self.data.size(),
+                    self.offset);
+      });
   nb::class_<FatContainerFile>(
-      module, "FatContainerFile",
+      module, "FatContainerFile", nb::sig("class FatContainerFile(collections.abc.Mapping[str, Source])"),
       "A fat container (NFAT), open: payloads under names, such as one program for each "
       "backend. Holds its table in memory. May be used by several threads at once.")
       .def(
           "__init__",
           [](FatContainerFile* self, nb::handle file) { new (self) FatContainerFile(open_container(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
           "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
           "UnsupportedError for another version.")
       .def_prop_ro(
           "version", [](const FatContainerFile&) { return FatContainerFile::version(); }, "Of the format.")
       .def_prop_ro("payloads", &FatContainerFile::payloads, nb::rv_policy::reference_internal,
                    "In the order of the table, which is that in which they are preferred.")
-      .def("keys", &names_of, "The names, in the order of the table.")
       .def("__getitem__", &payload_of, nb::arg("name"),
-           "The source of the first payload of that name. Raises KeyError.")
-      .def(
-          "__contains__",
-          [](const FatContainerFile& self, const std::string& name) { return self.find(name) != nullptr; },
-          nb::arg("name"))
+           "The source of the first payload of that name. Raises NoSuchNameError, a "
+           "KeyError.")
       .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
       .def(
           "__iter__", [](const FatContainerFile& self) { return nb::iter(nb::cast(names_of(self))); },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"));
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__repr__", [](const FatContainerFile& self) {
+        return text("<etstream.FatContainerFile of {}: {}>", counted(self.payloads().size(), "payload"),
+                    self.file().name());
+      });
   module.def("plan_fat_container", &plan_container, nb::arg("payloads"), nb::arg("alignment"),
              nb::arg("share_equal"),
              nb::sig("def plan_fat_container(payloads: collections.abc.Sequence[tuple[str, object]], "

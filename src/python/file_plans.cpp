@@ -116,10 +116,11 @@ void bind_file_plans(nb::module_& module) {
           "hashes in it.")
       .def_static(
           "copy", [](nb::handle source) { return plan_copy(source_of(source), "copy"); }, nb::arg("source"),
-          nb::sig("def copy(source: object) -> FilePlan"), "The plan of a file that holds what source holds.")
+          nb::sig("def copy(source: etstream._types.SourceLike) -> FilePlan"),
+          "The plan of a file that holds what source holds.")
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(),
-           nb::sig("def write(self, output: object, *, sync: bool = True, progress: "
+           nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
                    "collections.abc.Callable[[int, int], object] | bool | None = None) -> None"),
            "Writes it front to back to a path, replaced atomically once all is written (with sync also "
            "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
@@ -135,7 +136,8 @@ void bind_file_plans(nb::module_& module) {
   module.def(
       "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
       nb::arg("progress").none(),
-      nb::sig("def write_plans(files: collections.abc.Sequence[tuple[FilePlan, object]], *, sync: bool, "
+      nb::sig("def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike]], "
+              "*, sync: bool, "
               "progress: object) -> None"),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");

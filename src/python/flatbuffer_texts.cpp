@@ -115,7 +115,8 @@ void bind_flatbuffer_text(nb::module_& module) {
                   "collections.abc.Iterable[str | os.PathLike[str]] = ()) -> None"),
           "The path of a .fbs file, which may include others next to it or in include_folders, or of a .bfbs "
           "file. Raises CorruptError with file and line, UnsupportedError, TooLargeError over 16 MiB.")
-      .def("compile", &compiled, nb::arg("json"), nb::sig("def compile(self, json: object) -> bytes"),
+      .def("compile", &compiled, nb::arg("json"),
+           nb::sig("def compile(self, json: etstream._types.SourceLike) -> bytes"),
            "The flatbuffer that JSON describes, a source (text is given as bytes), byte for byte that of "
            "flatc --binary. Takes some 100 bytes of memory a value. Raises CorruptError with the line; "
            "TooLargeError over 256 MiB, or for a flatbuffer of 2 GiB.")
@@ -127,7 +128,8 @@ void bind_flatbuffer_text(nb::module_& module) {
           },
           nb::arg("flatbuffer"), nb::kw_only(), nb::arg("strict_json") = true, nb::arg("defaults") = true,
           nb::arg("identifier") = true, nb::arg("size_prefixed") = false,
-          nb::sig("def decompile(self, flatbuffer: object, *, strict_json: bool = True, defaults: bool = "
+          nb::sig("def decompile(self, flatbuffer: etstream._types.SourceLike, *, strict_json: bool = True, "
+                  "defaults: bool = "
                   "True, identifier: bool = True, size_prefixed: bool = False) -> str"),
           "The text that flatc --json gives for a flatbuffer, a source, which is checked against the schema "
           "first. It rounds numbers, as flatc's; bytes in it that are not UTF-8 come as os.fsdecode gives "
@@ -135,7 +137,10 @@ void bind_flatbuffer_text(nb::module_& module) {
           "identifier asks for the schema's; size_prefixed is for files that begin with their size, as "
           "ETDumps do. Raises CorruptError with the offset, UnsupportedError, TooLargeError over 2 GiB.")
       .def_prop_ro("file_extension", &FlatbufferText::file_extension,
-                   "That the schema gives to its files, without a point; 'bin' where it gives none.");
+                   "That the schema gives to its files, without a point; 'bin' where it gives none.")
+      .def("__repr__", [](const FlatbufferText& self) {
+        return text("<etstream.FlatbufferText for files with the ending {}>", self.file_extension());
+      });
 }
 
 }  // namespace
@@ -152,7 +157,8 @@ void bind_flatbuffer_texts(nb::module_& module) {
           nb::sig("def __init__(self, schema: str | os.PathLike[str], include_folders: "
                   "collections.abc.Iterable[str | os.PathLike[str]]) -> None"))
       .def("plan", &plan_exactly, nb::arg("json"), nb::arg("folder"), nb::arg("order"),
-           nb::sig("def plan(self, json: object, folder: str | os.PathLike[str], order: str) -> FilePlan"))
+           nb::sig("def plan(self, json: etstream._types.SourceLike, folder: str | os.PathLike[str], order: "
+                   "str) -> FilePlan"))
       .def(
           "decompile",
           [](const ExactJson& self, nb::handle file, nb::handle output, bool compact, bool defaults,
@@ -165,7 +171,8 @@ void bind_flatbuffer_texts(nb::module_& module) {
           nb::arg("file"), nb::arg("output"), nb::kw_only(), nb::arg("compact"), nb::arg("defaults"),
           nb::arg("identifier"), nb::arg("size_prefixed"), nb::arg("leave_out_over").none(),
           nb::arg("file_name"), nb::arg("sync"),
-          nb::sig("def decompile(self, file: object, output: object, *, compact: bool, defaults: bool, "
+          nb::sig("def decompile(self, file: etstream._types.SourceLike, output: etstream._types.OutputLike, "
+                  "*, compact: bool, defaults: bool, "
                   "identifier: bool, size_prefixed: bool, leave_out_over: int | None, file_name: str, "
                   "sync: bool) -> None"));
 }

@@ -24,6 +24,17 @@ void bind_heap(nb::module_& module) {
   module.def(
       "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),
       "Ends what start_heap() began, each time that it was True.");
+  module.def(
+      "heap_use",
+      [] {
+        const heap::ProcessUse& use = heap::done();
+        return nb::make_tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
+                              use.refused.load());
+      },
+      nb::sig("def heap_use() -> tuple[int, int, int, int, int]"),
+      "What the heap of this process has done in all uses: how many blocks it has handed out; the bytes in\n"
+      "blocks now, and at most; the bytes that were let go of for the limit; how many blocks it had no room "
+      "for.");
 }
 
 }  // namespace etstream::python

@@ -15,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "etstream/native_package.h"
 #include "etstream/native_package_file.h"
+#include "python/checkpoint_by_name.h"
 #include "python/errors.h"
 #include "python/sources.h"
 
@@ -43,7 +45,7 @@ std::set<std::string> mutable_keys_of(nb::handle graph) {
   });
 }
 
-FilePlan plan_package(nb::handle graph, const Checkpoint& constants,
+FilePlan plan_package(nb::handle graph, const CheckpointByName& constants,
                       const std::vector<std::string>& mutable_keys, std::uint32_t alignment,
                       const std::optional<std::array<int, 6>>& modified) {
   NativePackage package;
@@ -70,14 +72,18 @@ void bind_native_packages(nb::module_& module) {
       .def_ro("name", &PackageMember::name)
       .def_ro("offset", &PackageMember::offset, "Of its data in the file, in bytes.")
       .def_ro("crc32", &PackageMember::crc32, "The checksum that its data should have.")
-      .def_ro("data", &PackageMember::data, "The bytes, which stay where they are.");
+      .def_ro("data", &PackageMember::data, "The bytes, which stay where they are.")
+      .def("__repr__", [](const PackageMember& self) {
+        return text("<etstream.PackageMember {}: {} bytes at {}>", quote(self.name), self.data.size(),
+                    self.offset);
+      });
   nb::class_<NativePackageFile>(module, "NativePackageFile",
                                 "A package of ExecuTorch's native backend (.ptn), open: a graph and its "
                                 "constants. May be used by several threads at once.")
       .def(
           "__init__",
           [](NativePackageFile* self, nb::handle file) { new (self) NativePackageFile(open_package(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
           "Reads the directory, the header of the constants and the aliases of a source. Raises "
           "CorruptError, naming file, offset, expected and found; UnsupportedError for members that are "
           "compressed or encrypted.")
@@ -89,7 +95,11 @@ void bind_native_packages(nb::module_& module) {
       .def_prop_ro("aliases", &aliases_of, "Further names of constants: the constant's name by each.")
       .def("tensors", &NativePackageFile::tensors,
            "All names that a graph may ask for: the constants, then the aliases with the bytes that they "
-           "stand for.");
+           "stand for.")
+      .def("__repr__", [](const NativePackageFile& self) {
+        return text("<etstream.NativePackageFile with {}: {}>", counted(self.constants().size(), "constant"),
+                    self.file().name());
+      });
   module.def("mutable_keys_of_graph", &mutable_keys_of, nb::arg("graph"));
   module.def("plan_native_package", &plan_package, nb::arg("graph"), nb::arg("constants"),
              nb::arg("mutable_keys"), nb::arg("alignment"), nb::arg("modified").none(),

@@ -90,8 +90,12 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
     });
   }
   if (!is_path(output)) {
+    const bool is_bytes = nb::isinstance<nb::bytes>(output);
     throw nb::type_error(
-        text("expected a path, a descriptor, or an object with write(), found {}", class_name(output))
+        text("output: expected a path, a descriptor, or an object with write(), found {}{}",
+             class_name(output),
+             is_bytes ? ": os.fsdecode() makes a path of them, and bytes(plan) is the whole file in memory"
+                      : "")
             .c_str());
   }
   return without_gil([path = path_of(output), sync]() -> Result<std::unique_ptr<Sink>> {
@@ -101,8 +105,7 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
 }
 
 bool is_path(nb::handle output) {
-  return nb::isinstance<nb::str>(output) || nb::isinstance<nb::bytes>(output) ||
-         nb::hasattr(output, "__fspath__");
+  return nb::isinstance<nb::str>(output) || nb::hasattr(output, "__fspath__");
 }
 
 std::optional<FileIdentity> changed_in_place(nb::handle output) {

@@ -162,13 +162,17 @@ void bind_program_files(nb::module_& module) {
           "From the start of the program, in bytes.")
       .def_prop_ro(
           "size", [](const Segment& self) { return self.info.size; }, "In bytes.")
-      .def_ro("data", &Segment::data, "The bytes, which stay where they are.");
+      .def_ro("data", &Segment::data, "The bytes, which stay where they are.")
+      .def("__repr__", [](const Segment& self) {
+        return text("<etstream.Segment of {} bytes at {}: {}>", self.info.size, self.info.offset,
+                    self.info.use.empty() ? "of no use" : self.info.use);
+      });
   nb::class_<ProgramFile>(module, "ProgramFile",
                           "A program (.pte), open: a file, or what is in a bundle (.bpte). Holds at most 512 "
                           "KiB of it in memory. May be used by several threads at once.")
       .def(
           "__init__", [](ProgramFile* self, nb::handle file) { new (self) ProgramFile(open_file(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: object) -> None"),
+          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
           "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
           "offset, expected and found; UnsupportedError for another kind of file.")
       .def_prop_ro("file", &ProgramFile::file, "All of the program.")
@@ -191,7 +195,10 @@ void bind_program_files(nb::module_& module) {
           "external_keys",
           [](const ProgramFile& self) { return without_gil([&] { return external_keys(self); }); },
           "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
-          "file.");
+          "file.")
+      .def("__repr__", [](const ProgramFile& self) {
+        return text("<etstream.ProgramFile of {} bytes: {}>", self.file().size(), self.file().name());
+      });
   nb::class_<ProgramPlanOptions>(module, "ProgramPlanOptions", "See etstream.plan_program.")
       .def(
           "__init__",

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "etstream/verify.h"
 #include "python/errors.h"
@@ -30,6 +31,23 @@ Findings verify_files(nb::handle file, const nb::handle& weights) {
   for (const nb::handle one : nb::iter(weights)) sources.push_back(source_of(one));
   if (sources.empty()) return without_gil([&] { return verify(source); });
   return without_gil([&] { return verify(source, sources); });
+}
+
+std::string counts(const Findings& findings) {
+  return text("{}, {}", counted(findings.errors.size(), "error"),
+              counted(findings.warnings.size(), "warning"));
+}
+
+/// A line each.
+std::string told(const Findings& findings) {
+  std::string out = counts(findings);
+  for (const std::string& error : findings.errors) out += text("\nerror: {}", error);
+  for (const std::string& warning : findings.warnings) out += text("\nwarning: {}", warning);
+  return out;
+}
+
+void raise_if_errors(const Findings& findings) {
+  if (!findings.ok()) raise(make_error(ErrorCode::kCorrupt, "{}", told(findings)));
 }
 
 nb::object inspected(nb::handle file, bool duplicates) {
@@ -70,13 +88,22 @@ void bind_reports(nb::module_& module) {
       "What a check has to say of a file: sentences for a person. True where there is no error.")
       .def_ro("errors", &Findings::errors, "The file is damaged, or would harm or fail whoever runs it.")
       .def_ro("warnings", &Findings::warnings, "It works, but not as one would think.")
-      .def("__bool__", &Findings::ok);
+      .def("raise_if_errors", &raise_if_errors,
+           "Raises a CorruptError with all of them if there is an error.")
+      .def("__bool__", &Findings::ok)
+      .def("__str__", &told)
+      .def("__repr__", [](const Findings& self) {
+        const std::string first = self.errors.empty() ? "" : text(": {}", self.errors.front());
+        return text("<etstream.Findings: {}{}>", counts(self), first);
+      });
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"),
-             nb::sig("def verify(file: object, weights: collections.abc.Iterable[object]) -> Findings"));
-  module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"),
-             nb::sig("def inspect(file: object, duplicates: bool) -> dict[str, typing.Any]"));
+             nb::sig("def verify(file: etstream._types.SourceLike, weights: "
+                     "collections.abc.Iterable[etstream._types.SourceLike]) -> Findings"));
+  module.def(
+      "inspect", &inspected, nb::arg("file"), nb::arg("duplicates"),
+      nb::sig("def inspect(file: etstream._types.SourceLike, duplicates: bool) -> dict[str, typing.Any]"));
   module.def("inspect_page", &inspect_page, nb::arg("file"),
-             nb::sig("def inspect_page(file: object) -> FilePlan"));
+             nb::sig("def inspect_page(file: etstream._types.SourceLike) -> FilePlan"));
   module.def(
       "graph",
       [](nb::handle file, const std::string& method) {
@@ -85,13 +112,15 @@ void bind_reports(nb::module_& module) {
         return parsed(json);
       },
       nb::arg("file"), nb::arg("method"),
-      nb::sig("def graph(file: object, method: str) -> dict[str, typing.Any]"));
+      nb::sig("def graph(file: etstream._types.SourceLike, method: str) -> dict[str, typing.Any]"));
   module.def(
       "graph_dot",
       [](nb::handle file, const std::string& method) { return graph_to_dot(read_graph(file, method)); },
-      nb::arg("file"), nb::arg("method"), nb::sig("def graph_dot(file: object, method: str) -> str"));
+      nb::arg("file"), nb::arg("method"),
+      nb::sig("def graph_dot(file: etstream._types.SourceLike, method: str) -> str"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
-             nb::sig("def diff(a: object, b: object, ignore_layout: bool) -> dict[str, typing.Any]"));
+             nb::sig("def diff(a: etstream._types.SourceLike, b: etstream._types.SourceLike, ignore_layout: "
+                     "bool) -> dict[str, typing.Any]"));
 }
 
 }  // namespace etstream::python

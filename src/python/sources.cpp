@@ -64,6 +64,7 @@ class Buffer final : public ByteStorage {
     if (!out.empty()) std::memcpy(out.data(), static_cast<const std::byte*>(view_.buf) + offset, out.size());
     return {};
   }
+  [[nodiscard]] nb::object view() const { return nb::steal(PyMemoryView_FromObject(view_.obj)); }
   bool lies_in(const FileIdentity& file) const override {
     return is_mapping_of({static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)},
                          file, since_);
@@ -146,6 +147,16 @@ ByteSource slice(const ByteSource& source, const nb::slice& range) {
   return value_or_raise(source.slice(static_cast<std::uint64_t>(start), count));
 }
 
+/// A view of the buffer that holds the bytes, and where they begin in it; None where none does.
+nb::object buffer_of(const ByteSource& source) {
+  const SourcePlace place = source.place();
+  const auto* const buffer = dynamic_cast<const Buffer*>(place.storage);
+  if (buffer == nullptr) return nb::none();
+  const nb::object view = buffer->view();
+  if (!view.is_valid()) throw nb::python_error();
+  return nb::make_tuple(view, place.begin);
+}
+
 ByteSource concatenation(const nb::handle& parts) {
   std::vector<ByteSource> sources;
   for (const nb::handle part : nb::iter(parts)) sources.push_back(source_of(part));
@@ -218,7 +229,7 @@ void bind_sources(nb::module_& module) {
       "Functions that take a source also take what Source(object) takes.")
       .def(
           "__init__", [](ByteSource* self, nb::handle object) { new (self) ByteSource(source_of(object)); },
-          nb::arg("object").none(), nb::sig("def __init__(self, object: object) -> None"),
+          nb::arg("object").none(), nb::sig("def __init__(self, object: etstream._types.SourceLike) -> None"),
           "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
           "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
@@ -239,9 +250,10 @@ void bind_sources(nb::module_& module) {
           "descriptor", &open_descriptor_source, nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
           "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "
           "It need have no name, and may grow; the range is not to change.")
-      .def_static("concatenation", &concatenation, nb::arg("parts"),
-                  nb::sig("def concatenation(parts: collections.abc.Iterable[object]) -> Source"),
-                  "The parts, each a source, one after another.")
+      .def_static(
+          "concatenation", &concatenation, nb::arg("parts"),
+          nb::sig("def concatenation(parts: collections.abc.Iterable[etstream._types.SourceLike]) -> Source"),
+          "The parts, each a source, one after another.")
       .def("__len__", [](const ByteSource& self) { return static_cast<std::size_t>(self.size()); })
       .def("__getitem__", &slice, nb::arg("range"), nb::sig("def __getitem__(self, range: slice) -> Source"),
            "A part of it, in steps of 1; lazy.")
@@ -256,6 +268,21 @@ void bind_sources(nb::module_& module) {
       .def("__repr__", [](const ByteSource& self) {
         return text("<etstream.Source of {} bytes: {}>", self.size(), self.name());
       });
+  module.def(
+      "address_of",
+      [](nb::handle buffer) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
+        PyBuffer_Release(&view);
+        return address;
+      },
+      nb::arg("buffer"), nb::sig("def address_of(buffer: object) -> int"),
+      "Where a buffer's bytes are in memory.");
+  module.def(
+      "buffer_of", &buffer_of, nb::arg("source"),
+      nb::sig("def buffer_of(source: Source) -> tuple[memoryview, int] | None"),
+      "A view of the buffer that holds a source's bytes, and where they begin in it; None where none does.");
 }
 
 }  // namespace etstream::python

@@ -276,3 +276,35 @@ def test_lazy_data_is_like_bytes() -> None:
         assert held[index] == data[index]
     assert copy.deepcopy(held) is held
     assert pickle.loads(pickle.dumps(held)) == data
+
+
+def test_the_report_tells_what_was_done(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.Linear(512, 8)).eval()
+    with low_memory_export(tmp_path) as report:
+        block = torch.zeros(8 << 20)
+        exported = to_edge(torch.export.export(model, (torch.ones(1, 512),)))
+        exported.to_executorch()
+        del block
+    # The weights of 1 MiB and of 16 KiB, and the biases, which are smaller.
+    assert report.viewed == 512 * 512 * 4 + 8 * 512 * 4 and report.copied == (512 + 8) * 4
+    assert report.fell_back == {"a constant of less than 16 KiB is copied": 2}
+    assert report.heap == "here" and report.blocks > 0 and report.refused == 0
+    assert 32 * MIB <= report.spilled < 2048 * MIB
+    assert 0 < report.overhead < report.seconds
+    assert f"constants: {report.viewed:,} bytes referred to, 2,080 copied" in str(report)
+
+
+def test_it_warns_where_there_is_no_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(etstream._core, "start_heap")
+    with pytest.warns(UserWarning, match="large blocks stay in memory: there is no heap for") as warned:
+        with low_memory_export() as report:
+            pass
+    assert warned[0].filename == __file__ and report.heap == "none" and len(report.fell_back) == 1
+
+
+def test_the_collector_may_be_left_alone() -> None:
+    with low_memory_export(freeze=False):
+        assert gc.get_freeze_count() == 0
+    with low_memory_export():
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0

@@ -253,7 +253,8 @@ FAMILY = {
     etstream.CorruptError: ValueError,
     etstream.UnsupportedError: etstream.Error,
     etstream.TooLargeError: etstream.Error,
-    etstream.NotFoundError: FileNotFoundError,
+    etstream.NoSuchFileError: FileNotFoundError,
+    etstream.NoSuchNameError: KeyError,
     etstream.IoError: OSError,
     etstream.OutOfMemoryError: MemoryError,
 }
@@ -270,7 +271,9 @@ def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
         with open(tmp_path / "hole", "wb") as file:
             file.truncate(5 << 30)
         etstream.plan_bundle([program, tmp_path / "hole"], {})
-    elif kind is etstream.NotFoundError:
+    elif kind is etstream.NoSuchFileError:
+        etstream.Source(tmp_path / "none")
+    elif kind is etstream.NoSuchNameError:
         etstream.graph(program, "backward")
     elif kind is etstream.IoError:
         LAYOUT.write("/dev/full")
@@ -284,6 +287,7 @@ def test_error_is_of_the_family(kind: type[Exception], program: Path, tmp_path: 
     assert kind.__module__ == "etstream" and str(caught.value)
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is kind and str(again) == str(caught.value)
+    assert (again.filename, again.offset) == (caught.value.filename, caught.value.offset)
 
 
 OUT_OF_MEMORY = """
@@ -316,6 +320,8 @@ def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
         LAYOUT.write(10**6)
     errors = [caught.value.errno for caught in (full, absent, no_file, closed)]
     assert errors == [errno.ENOSPC, errno.ENOENT, errno.ENOENT, errno.EBADF]
+    names = [caught.value.filename for caught in (full, absent, no_file)]
+    assert names == ["/dev/full", str(tmp_path / "nowhere" / "file"), str(tmp_path / "file")]
     with pytest.raises(etstream.NotFoundError) as no_name:
         etstream.extract(EXAMPLES / "model.pte", io.BytesIO(), tensor="nothing")
-    assert no_name.value.errno is None and "nothing" in str(no_name.value)
+    assert not isinstance(no_name.value, OSError) and "nothing" in str(no_name.value)

@@ -8,7 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -75,7 +75,41 @@ def test_the_page_has_every_public_name_and_the_functions_signatures() -> None:
             if inspect.isfunction(value):
                 assert told.pop(f"{module.__name__}.{name}") == plain_signature(value)
             elif inspect.isclass(value) and module is etstream and not issubclass(value, Exception):
-                members = {member for member in vars(value) if not member.startswith("_")}
+                members = {member for member in vars(value) if not member.startswith("_")} - set(dir(Mapping))
                 assert members <= words, f"{name}: {members - words}"
     assert set(told) == {"etstream.ExactJson"}
     assert told["etstream.ExactJson"] == plain_signature(etstream.ExactJson)
+
+
+SIDE_BY_SIDE = (ROOT / "docs" / "command-and-python.md").read_text(encoding="utf-8")
+
+
+def test_command_and_python_side_by_side_are_as_they_are() -> None:
+    page = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    sections = {
+        section.split("\n", 1)[0]: section for section in page.split("\n## etstream ")[1:]
+    }
+    used = set()
+    rows = [line.split("|")[1:-1] for line in SIDE_BY_SIDE.splitlines() if line.startswith("| ")][1:]
+    for _, commands, in_python in rows:
+        for line in re.findall(r"`([^`]*)`", commands):
+            words = line.split(" -- ")[0].split()
+            name = " ".join(words[:2]) if words[0] == "fat" else words[0]
+            used.add(name)
+            for option in (word for word in words if word.startswith("-") and len(word) > 1):
+                assert re.search(rf"`{option}[`, ]", sections[name]), (line, option)
+        for call in re.findall(r"`(?:with )?(etstream\.[\w.]*)\(([^`]*)`", in_python):
+            path, arguments = call
+            function = importlib.import_module("etstream")
+            importlib.import_module("etstream.executorch")
+            importlib.import_module("etstream.profile")
+            for part in path.split(".")[1:]:
+                function = getattr(function, part)
+            told = re.findall(r"[(, ](\w+)=", f"({arguments}")
+            if inspect.isfunction(function):
+                assert set(told) <= set(inspect.signature(function).parameters), call
+            used.add(path)
+    assert set(sections) <= used
+    functions = {f"etstream.{name}" for name in etstream.__all__ if inspect.isfunction(getattr(etstream, name))}
+    plans = {name for name in functions if name.startswith("etstream.plan_")}
+    assert functions - plans - {"etstream.read_test_cases"} <= used

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import etstream
+import pytest
+from conftest import Command
 
 
 @pytest.fixture
@@ -75,3 +75,18 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path],
     with pytest.raises(etstream.CorruptError, match="offset"):
         etstream.plan_shared_weights({"a": programs[0].read_bytes()[:5000], "b": programs[1]})
     assert names_in(tmp_path) == before
+
+
+def test_what_is_shared_may_be_in_shards(programs: list[Path], command: Command, tmp_path: Path) -> None:
+    options = ["--weights", tmp_path / "w.ptd", "--out-dir", tmp_path / "out", "--split-max-size", "20480", "--least-size", "1"]
+    ran = command("share", *programs, *options)
+    assert ran.returncode == 0, ran.stderr
+    plan = etstream.share_weights(
+        programs, tmp_path / "v.ptd", folder=tmp_path / "out2", least_size=1, split_max_size=20480
+    )
+    assert plan.weights is None and len(plan.shards) > 1
+    ours, theirs = (sorted(tmp_path.glob(f"{name}-*.ptd")) for name in "vw")
+    assert [path.read_bytes() for path in ours] == [path.read_bytes() for path in theirs]
+    assert len(ours) == len(plan.shards) and etstream.verify(tmp_path / "out2" / "plain.pte", ours[0])
+    with pytest.raises(TypeError, match="shards are several files"):
+        etstream.share_weights(programs, 1, folder=tmp_path / "out3", split_max_size=20480)

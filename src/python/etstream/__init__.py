@@ -9,16 +9,18 @@ threads at once.
 
 from __future__ import annotations
 
-from etstream._bundles import bundle, convert, plan_bundle, read_test_cases
+from etstream._bundles import TestCases, bundle, convert, plan_bundle, read_test_cases
 from etstream._core import (
     BundledProgramFile,
     Checkpoint,
     CheckpointTensor,
+    Comparison,
     FatContainerFile,
     FatPayload,
     FilePlan,
     Findings,
     FlatbufferText,
+    Mismatch,
     NativePackageFile,
     PackageMember,
     ProgramFile,
@@ -32,8 +34,11 @@ from etstream._core import version as __version__
 from etstream._errors import (
     CorruptError,
     Error,
+    ExecutionError,
     InvalidArgumentError,
     IoError,
+    NoSuchFileError,
+    NoSuchNameError,
     NotFoundError,
     OutOfMemoryError,
     TooLargeError,
@@ -41,19 +46,24 @@ from etstream._errors import (
 )
 from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
+from etstream._mappings import make_mapping
 from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
-from etstream._weights import plan_tensor_data, write_tensor_data, write_tensor_data_shards
+from etstream._types import OutputLike, SourceLike, TensorLike
+from etstream._values import compare
+from etstream._weights import load_ptd, plan_tensor_data, save_ptd, write_tensor_data, write_tensor_data_shards
 
 __all__ = [
     "BundledProgramFile",
     "Checkpoint",
     "CheckpointTensor",
+    "Comparison",
     "CorruptError",
     "Error",
     "ExactJson",
+    "ExecutionError",
     "FatContainerFile",
     "FatPayload",
     "FilePlan",
@@ -61,27 +71,36 @@ __all__ = [
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
+    "Mismatch",
     "NativePackageFile",
+    "NoSuchFileError",
+    "NoSuchNameError",
     "NotFoundError",
     "OutOfMemoryError",
+    "OutputLike",
     "PackageMember",
     "ProgramFile",
     "ProgramPlan",
     "Segment",
     "SharedWeightsPlan",
     "Source",
+    "SourceLike",
     "Tensor",
+    "TensorLike",
     "TestCase",
+    "TestCases",
     "TestSuite",
     "TooLargeError",
     "UnsupportedError",
     "__version__",
     "bundle",
+    "compare",
     "convert",
     "diff",
     "extract",
     "graph",
     "inspect",
+    "load_ptd",
     "plan_bundle",
     "plan_fat_container",
     "plan_native_package",
@@ -90,6 +109,7 @@ __all__ = [
     "plan_tensor_data",
     "read_test_cases",
     "rewrite_program",
+    "save_ptd",
     "share_weights",
     "verify",
     "write_fat_container",
@@ -98,8 +118,11 @@ __all__ = [
     "write_tensor_data_shards",
 ]
 
+make_mapping(Checkpoint)
+make_mapping(FatContainerFile)
+
 # In messages, help() and pickles they are what users call them.
 for _name in __all__:
-    if hasattr(globals()[_name], "__module__"):
+    if callable(globals()[_name]):
         globals()[_name].__module__ = __name__
 del _name

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 import sys
 from typing import Any
 
 from etstream import _core
+from etstream._errors import UnsupportedError
 
 
 def exported(array: Any) -> Any:
@@ -40,7 +43,8 @@ def known(value: Any) -> Any:
     cords = sys.modules.get("executorch.exir._serialize._cord")
     if cords is not None and isinstance(value, cords.Cord):
         return list(value._buffers)
-    if cords is not None and isinstance(value, getattr(cords, "FileBackedData", ())):
+    file_backed: Any = getattr(cords, "FileBackedData", ())
+    if isinstance(value, file_backed):
         # It may remove its file when it is let go of.
         return _core.Source.file(value._path, owner=value)
     return None
@@ -93,6 +97,37 @@ def _are_in_memory(tensor: Any) -> bool:
     steps = zip(tensor.shape, tensor.stride())
     end = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps) + 1
     try:
-        return tensor.data_ptr() != 0 and tensor.untyped_storage().nbytes() >= end * tensor.element_size()
+        return bool(tensor.data_ptr() != 0 and tensor.untyped_storage().nbytes() >= end * tensor.element_size())
     except RuntimeError:  # a functional tensor's, for one
         return False
+
+
+def in_memory(source: _core.Source, alignment: int = 1) -> memoryview:
+    """The bytes of a source where they lie: in a buffer, or in a file, mapped so that writing does not change it.
+
+    A copy where they lie in neither, or not at a multiple of `alignment`.
+    """
+    held = _core.buffer_of(source)
+    if held is not None:
+        view, begin = held
+        found = view.cast("B")[begin : begin + source.size]
+    else:
+        try:
+            found = mapped(source, mmap.ACCESS_COPY)
+        except UnsupportedError:
+            return memoryview(bytearray(source.read()))
+    return found if _core.address_of(found) % alignment == 0 else memoryview(bytearray(found))
+
+
+def mapped(source: _core.Source, access: int) -> memoryview:
+    """The bytes of a source that is a range of a file, of some length, as mmap's access has it.
+
+    Raises UnsupportedError for another source.
+    """
+    descriptor, offset, size = _core.open_range(source)
+    try:
+        lead = offset % mmap.ALLOCATIONGRANULARITY
+        pages = mmap.mmap(descriptor, lead + size, access=access, offset=offset - lead)
+    finally:
+        os.close(descriptor)
+    return memoryview(pages)[lead:]

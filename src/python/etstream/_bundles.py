@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from etstream import _core
+from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
 from etstream._writers import installed_flatbuffers
 
 BundleFormat = Literal["bp08", "segmented"]
-Cases = str | os.PathLike[str] | Mapping[str, Iterable[_core.TestCase]] | Iterable[_core.TestSuite]
+TestCases = (
+    str | os.PathLike[str] | Mapping[str, Iterable[TestCaseLike]] | TestSuiteLike | Iterable[TestSuiteLike]
+)
 
 
 def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
@@ -29,8 +33,8 @@ def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
 
 
 def plan_bundle(
-    program: Any,
-    cases: Cases,
+    program: SourceLike,
+    cases: TestCases,
     *,
     format: BundleFormat = "bp08",
     hash: bool = True,
@@ -38,13 +42,15 @@ def plan_bundle(
     unchecked: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
+    metadata: Mapping[str, MetadataValue] | None = None,
 ) -> _core.FilePlan:
     """The plan of a bundle (.bpte) of a program and test cases for its methods.
 
     Args:
         program: a source: all of a .pte file.
         cases: the path of a JSON file of test cases; or the cases of each method, whose suites are sorted by
-            its name, as ExecuTorch writes them; or suites as they are to come.
+            its name, as ExecuTorch writes them; or suites as they are to come, or one. Cases and suites are
+            etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite.
         format: "bp08" is ExecuTorch's own, of at most 2 GiB and the same bytes; "segmented" has the program
             and large tensors behind the metadata, of any size, aligned and hashed.
         hash: whether a segmented bundle has hashes, by which verify() finds damage.
@@ -54,12 +60,16 @@ def plan_bundle(
         as_of: the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the latest by default.
         flatbuffers: the version of the Python package flatbuffers whose bytes it gets; by default that of the
             installed one, or the latest where there is none.
+        metadata: what the program in the bundle is to say of its model; see plan_program().
 
     Raises:
-        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A version that is none.
+        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A version that is
+            none.
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
+    if metadata:
+        program = plan_program(program, metadata=metadata).program.source()
     return _core.plan_bundle(
         program,
         suites_of(cases),
@@ -72,19 +82,35 @@ def plan_bundle(
     )
 
 
-def suites_of(cases: Cases) -> list[_core.TestSuite]:
+def suites_of(cases: TestCases) -> list[_core.TestSuite]:
     """The suites that `cases` stands for; see plan_bundle."""
     if isinstance(cases, (str, os.PathLike)):
         return read_test_cases(cases)
     if isinstance(cases, Mapping):
-        return [_core.TestSuite(method, list(cases[method])) for method in sorted(cases)]
-    return list(cases)
+        return [_core.TestSuite(method, list(map(_case_of, cases[method]))) for method in sorted(cases)]
+    return [_suite_of(suite) for suite in (cases if isinstance(cases, Iterable) else [cases])]
+
+
+def _suite_of(suite: TestSuiteLike) -> _core.TestSuite:
+    if isinstance(suite, _core.TestSuite):
+        return suite
+    if not hasattr(suite, "method_name") or not hasattr(suite, "test_cases"):
+        raise TypeError(f"expected a TestSuite, or a MethodTestSuite of ExecuTorch, found {type(suite).__name__}")
+    return _core.TestSuite(suite.method_name, list(map(_case_of, suite.test_cases)))
+
+
+def _case_of(case: TestCaseLike) -> _core.TestCase:
+    if isinstance(case, _core.TestCase):
+        return case
+    if not hasattr(case, "inputs") or not hasattr(case, "expected_outputs"):
+        raise TypeError(f"expected a TestCase, or a MethodTestCase of ExecuTorch, found {type(case).__name__}")
+    return _core.TestCase(case.inputs, case.expected_outputs)
 
 
 def bundle(
-    program: Any,
-    cases: Cases,
-    output: Any,
+    program: SourceLike,
+    cases: TestCases,
+    output: OutputLike,
     *,
     format: BundleFormat = "bp08",
     hash: bool = True,
@@ -92,6 +118,7 @@ def bundle(
     unchecked: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
+    metadata: Mapping[str, MetadataValue] | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -109,14 +136,15 @@ def bundle(
             unchecked=unchecked,
             as_of=as_of,
             flatbuffers=flatbuffers,
+            metadata=metadata,
         )
         plan.write(output, sync=sync, progress=progress)
     return plan
 
 
 def convert(
-    bundle: Any,
-    output: Any,
+    bundle: SourceLike,
+    output: OutputLike,
     *,
     format: BundleFormat,
     hash: bool = True,

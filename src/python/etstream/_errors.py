@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exceptions that etstream raises. Messages name the file, the offset, what was expected and what was found."""
 
+from __future__ import annotations
+
+import re
+
+# As the library's error_at() and system_error() word them; a path that these escape or cut is none here.
+_PLACE = re.compile(r"(?P<file>.+?): offset (?P<offset>\d+): ", re.DOTALL)
+_REFUSED = re.compile(r"cannot [a-z ]+ '(?P<file>(?:(?!\\x|\.{3}')[^'])+)': ")
+
 
 class Error(Exception):
     """What they all are."""
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the message names, where it tells of a place in one, or of the system that refused it."""
+        found = _PLACE.match(str(self)) or _REFUSED.match(str(self))
+        return found["file"] if found else None
+
+    @property
+    def offset(self) -> int | None:
+        """Where in that file, in bytes, if the message says."""
+        found = _PLACE.match(str(self))
+        return int(found["offset"]) if found else None
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -22,8 +42,18 @@ class TooLargeError(Error):
     """Over a limit of the format or of the machine."""
 
 
-class NotFoundError(Error, FileNotFoundError):
-    """A file, whose errno is ENOENT or ENOTDIR then, or a name in a file is not there."""
+class NotFoundError(Error):
+    """Something is not there: a file, or a name."""
+
+
+class NoSuchFileError(NotFoundError, FileNotFoundError):
+    """A file is not there. Its errno is ENOENT or ENOTDIR."""
+
+
+class NoSuchNameError(NotFoundError, KeyError):
+    """A name is not in a file, or none that is known: of a method, a tensor, a segment, rules."""
+
+    __str__ = Exception.__str__  # a KeyError shows its message in quotes
 
 
 class IoError(Error, OSError):
@@ -32,3 +62,7 @@ class IoError(Error, OSError):
 
 class OutOfMemoryError(Error, MemoryError):
     """An allocation failed."""
+
+
+class ExecutionError(Error, RuntimeError):
+    """ExecuTorch's runtime could not load or run a method."""

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from etstream import _core
 from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
 
 
-def plan_fat_container(payloads: Mapping[str, Any], *, align: int = 1, share_equal: bool = True) -> _core.FilePlan:
+def plan_fat_container(
+    payloads: Mapping[str, SourceLike], *, align: int = 1, share_equal: bool = True
+) -> _core.FilePlan:
     """The plan of a fat container (NFAT, version 1).
 
     Args:
@@ -27,8 +29,8 @@ def plan_fat_container(payloads: Mapping[str, Any], *, align: int = 1, share_equ
 
 
 def write_fat_container(
-    payloads: Mapping[str, Any],
-    output: Any,
+    payloads: Mapping[str, SourceLike],
+    output: OutputLike,
     *,
     align: int = 1,
     share_equal: bool = True,

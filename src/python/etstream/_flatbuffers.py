@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from etstream import _core
 from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
 
 Order = Literal["flatc", "python"]
 
@@ -28,9 +29,13 @@ class ExactJson:
         Raises CorruptError with file and line, UnsupportedError, TooLargeError over 16 MiB.
         """
         self._schema = _core.ExactJson(schema, include_folders)
+        self._name = os.fspath(schema)
+
+    def __repr__(self) -> str:
+        return f"<etstream.ExactJson of {self._name}>"
 
     def plan(
-        self, json: Any, *, folder: str | os.PathLike[str] | None = None, order: Order = "flatc"
+        self, json: SourceLike, *, folder: str | os.PathLike[str] | None = None, order: Order = "flatc"
     ) -> _core.FilePlan:
         """The plan of the flatbuffer that JSON describes.
 
@@ -52,15 +57,15 @@ class ExactJson:
 
     def compile(
         self,
-        json: Any,
-        output: Any,
+        json: SourceLike,
+        output: OutputLike,
         *,
         folder: str | os.PathLike[str] | None = None,
         order: Order = "flatc",
         sync: bool = True,
         progress: Progress | bool | None = None,
     ) -> _core.FilePlan:
-        """Writes the flatbuffer that JSON describes: plans it as plan() does, and writes it as FilePlan.write() does."""
+        """Writes the flatbuffer that JSON describes: plans it as plan() does, writes it as FilePlan.write() does."""
         with _core.Inputs():
             plan = self.plan(json, folder=folder, order=order)
             plan.write(output, sync=sync, progress=progress)
@@ -68,8 +73,8 @@ class ExactJson:
 
     def decompile(
         self,
-        file: Any,
-        output: Any,
+        file: SourceLike,
+        output: OutputLike,
         *,
         compact: bool = False,
         defaults: bool = False,
@@ -110,7 +115,7 @@ class ExactJson:
             )
 
 
-def _name_from(output: Any, file: Any) -> str:
+def _name_from(output: OutputLike, file: SourceLike) -> str:
     """What JSON at `output` calls `file`, so that it is found from there; the name of what is no file."""
     if not isinstance(file, (str, os.PathLike)):
         return _core.Source(file).name

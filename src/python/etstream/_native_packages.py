@@ -9,12 +9,13 @@ from typing import Any
 from etstream import _core
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
-from etstream._weights import checkpoint_of
+from etstream._types import OutputLike, SourceLike
+from etstream._weights import OneOfWeights, checkpoint_of
 
 
 def plan_native_package(
-    graph: Any,
-    constants: Any = (),
+    graph: SourceLike,
+    constants: OneOfWeights | tuple[()] = (),
     *,
     mutable_keys: Iterable[str] = (),
     align: int = 1,
@@ -39,7 +40,7 @@ def plan_native_package(
         UnsupportedError: a type that packages have none of.
     """
     keys = list(mutable_keys)
-    if not isinstance(constants, (Mapping, _core.Checkpoint)) and not constants:
+    if isinstance(constants, tuple):
         constants = {}
     if isinstance(constants, Mapping):
         _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
@@ -49,9 +50,9 @@ def plan_native_package(
 
 
 def write_native_package(
-    graph: Any,
-    constants: Any,
-    output: Any,
+    graph: SourceLike,
+    constants: OneOfWeights,
+    output: OutputLike,
     *,
     mutable_keys: Iterable[str] = (),
     align: int = 1,

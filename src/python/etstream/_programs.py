@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from etstream import _core
-from etstream._errors import InvalidArgumentError, NotFoundError
+from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
 from etstream._writers import installed_flatbuffers
-
 
 MetadataValue = str | bytes | int | float | Sequence[int]
 
@@ -27,7 +27,7 @@ class ProgramPlan(NamedTuple):
 
 
 def plan_program(
-    program: Any,
+    program: SourceLike,
     *,
     segment_alignment: int | None = None,
     constant_tensor_alignment: int | None = None,
@@ -41,10 +41,10 @@ def plan_program(
     strip_stack_traces: bool = False,
     constants_out: bool = False,
     keys: Mapping[str, str] | None = None,
-    constants_from: Iterable[Any] = (),
+    constants_from: Iterable[SourceLike] = (),
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
-    segments_from: Any = None,
+    segments_from: SourceLike | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
     split_max_size: int | None = None,
 ) -> ProgramPlan:
@@ -86,7 +86,8 @@ def plan_program(
         InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
             methods dropped; a key for two constants; constants moved both ways; a version that is none; a value
             that the release of as_of has no field for.
-        NotFoundError: a method that the program does not have; a file.
+        NoSuchNameError: a method that the program does not have.
+        NoSuchFileError: a file.
         TooLargeError: a flatbuffer over 2 GiB.
     """
     if keys and not constants_out:
@@ -125,10 +126,10 @@ def plan_program(
 
 
 def rewrite_program(
-    program: Any,
-    output: Any,
+    program: SourceLike,
+    output: OutputLike,
     *,
-    constants_to: Any = None,
+    constants_to: OutputLike | None = None,
     segment_alignment: int | None = None,
     constant_tensor_alignment: int | None = None,
     delegate_alignment: int | None = None,
@@ -140,10 +141,10 @@ def rewrite_program(
     drop_methods: Iterable[str] = (),
     strip_stack_traces: bool = False,
     keys: Mapping[str, str] | None = None,
-    constants_from: Iterable[Any] = (),
+    constants_from: Iterable[SourceLike] = (),
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
-    segments_from: Any = None,
+    segments_from: SourceLike | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
     split_max_size: int | None = None,
     sync: bool = True,
@@ -185,18 +186,18 @@ def rewrite_program(
             metadata=metadata,
             split_max_size=split_max_size,
         )
-        files: list[tuple[_core.FilePlan, object]] = [(plan.program, output)]
+        files: list[tuple[_core.FilePlan, OutputLike]] = [(plan.program, output)]
         if plan.shards:
             files[:0] = shard_outputs(plan.shards, constants_to)
-        elif plan.tensor_data is not None:
+        elif plan.tensor_data is not None and constants_to is not None:
             files.insert(0, (plan.tensor_data, constants_to))
         _core.write_plans(files, sync=sync, progress=progress)
     return plan
 
 
 def extract(
-    file: Any,
-    output: Any,
+    file: SourceLike,
+    output: OutputLike,
     *,
     segment: int | None = None,
     tensor: str | None = None,
@@ -216,7 +217,7 @@ def extract(
     BundledProgramFile.write_test_cases().
 
     Raises:
-        NotFoundError: there is no such segment or tensor.
+        NoSuchNameError: there is no such segment or tensor.
         CorruptError: the file is damaged.
         InvalidArgumentError: both a segment and a tensor are asked for.
     """
@@ -230,16 +231,13 @@ def extract(
 
 def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source:
     if tensor is not None:
-        for one in _core.Checkpoint(file).tensors:
-            if one.name == tensor:
-                return one.data
-        raise NotFoundError(f"{os.fspath(file)}: there is no data named {tensor!r}")
+        return _core.Checkpoint(file)[tensor].data
     if segment is None:
         return _core.BundledProgramFile(file).program
     program = _core.ProgramFile(file)
     segments = program.segments
     if not 0 <= segment < len(segments):
-        raise NotFoundError(
+        raise NoSuchNameError(
             f"{program.file.name}: there is no segment {segment}; the program has {len(segments)}"
         )
     return segments[segment].data
@@ -263,7 +261,7 @@ def all_shards(given: list[Any]) -> list[Any]:
     return out
 
 
-def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, object]]:
+def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike]]:
     """The plans of shards with their paths, which are named after `output`."""
     if not isinstance(output, (str, os.PathLike)):
         raise TypeError(f"shards are several files: expected a path that they are named after, found {output!r}")

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
+
+from etstream._warnings import warn
 
 Progress = Callable[[int, int], object]
 
@@ -32,6 +33,6 @@ def callback(progress: Progress | bool | None) -> Progress | None:
     try:
         from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
-        warnings.warn("progress=True shows nothing: tqdm is not installed", stacklevel=2)
+        warn("progress=True shows nothing: tqdm is not installed")
         return None
     return Bar(tqdm)

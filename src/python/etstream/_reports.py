@@ -7,9 +7,10 @@ from typing import Any, Literal, overload
 
 from etstream import _core
 from etstream._programs import all_shards
+from etstream._types import OutputLike, SourceLike
 
 
-def verify(file: Any, *weights: Any) -> _core.Findings:
+def verify(file: SourceLike, *weights: SourceLike) -> _core.Findings:
     """Whether a file is sound, and fits the .ptd files that it is to run with.
 
     Args:
@@ -25,7 +26,7 @@ def verify(file: Any, *weights: Any) -> _core.Findings:
     return _core.verify(file, all_shards(list(weights)))
 
 
-def inspect(file: Any, *, duplicates: bool = False, html: Any = None) -> dict[str, Any]:
+def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | None = None) -> dict[str, Any]:
     """What a file consists of, as `etstream inspect --json` reports it.
 
     Args:
@@ -51,11 +52,11 @@ def inspect(file: Any, *, duplicates: bool = False, html: Any = None) -> dict[st
 
 
 @overload
-def graph(file: Any, method: str = "forward", *, format: Literal["json"] = "json") -> dict[str, Any]: ...
+def graph(file: SourceLike, method: str = "forward", *, format: Literal["json"] = "json") -> dict[str, Any]: ...
 @overload
-def graph(file: Any, method: str = "forward", *, format: Literal["dot"]) -> str: ...
+def graph(file: SourceLike, method: str = "forward", *, format: Literal["dot"]) -> str: ...
 def graph(
-    file: Any, method: str = "forward", *, format: Literal["json", "dot"] = "json"
+    file: SourceLike, method: str = "forward", *, format: Literal["json", "dot"] = "json"
 ) -> dict[str, Any] | str:
     """A method of a program as a graph of values and calls, as `etstream inspect --graph` reports it.
 
@@ -67,7 +68,7 @@ def graph(
             Graphviz draws.
 
     Raises:
-        NotFoundError: the program has no such method.
+        NoSuchNameError: the program has no such method.
         CorruptError: it is damaged.
     """
     if format not in ("json", "dot"):
@@ -75,7 +76,7 @@ def graph(
     return _core.graph(file, method) if format == "json" else _core.graph_dot(file, method)
 
 
-def diff(a: Any, b: Any, *, ignore_layout: bool = False) -> dict[str, Any]:
+def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False) -> dict[str, Any]:
     """What differs between two files of one kind, as `etstream diff --json` reports it.
 
     Args:

@@ -10,27 +10,34 @@ from typing import Any, NamedTuple
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
-from etstream._programs import require_apart
+from etstream._programs import require_apart, shard_outputs
 from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
 
 LEAST_SHARED = 512
 
 
 class SharedWeightsPlan(NamedTuple):
-    """The plans of programs that get their weights from one file, and of that file."""
+    """The plans of programs that get their weights from one file, or its shards, and of these."""
 
     programs: dict[str, _core.FilePlan]
     """In the order given; of one that shares nothing a copy."""
     weights: _core.FilePlan | None
-    """The tensor data; None where the programs have nothing in common."""
+    """The tensor data; None where the programs have nothing in common, and with split_max_size."""
     container: _core.FilePlan | None
     """A fat container of the programs, where it was asked for."""
     report: dict[str, Any]
     """What is shared by whom and what stays where, as `etstream share --json` reports it."""
+    shards: tuple[_core.FilePlan, ...] = ()
+    """With split_max_size, in the place of `weights`."""
 
 
 def plan_shared_weights(
-    programs: Mapping[str, Any], *, least_size: int = LEAST_SHARED, container: bool = False
+    programs: Mapping[str, SourceLike],
+    *,
+    least_size: int = LEAST_SHARED,
+    container: bool = False,
+    split_max_size: int | None = None,
 ) -> SharedWeightsPlan:
     """The plan of programs without the weights that they have in common, and of one .ptd file with these.
 
@@ -41,22 +48,30 @@ def plan_shared_weights(
         programs: sources, .pte files, by names that the report and the container call them.
         least_size: of what is moved, in bytes.
         container: also plan a fat container of the programs as they become.
+        split_max_size: plan several files of tensor data, each with data of at most so many bytes, by key; see
+            write_tensor_data_shards().
 
     Raises:
         CorruptError: a program is damaged.
         InvalidArgumentError: fewer than two programs; a name that a container can't have.
     """
-    planned, weights, packed, report = _core.plan_shared_weights(list(programs.items()), least_size, container)
-    return SharedWeightsPlan(dict(zip(programs, planned)), weights, packed, report)
+    planned, files, packed, report = _core.plan_shared_weights(
+        list(programs.items()), least_size, container, split_max_size
+    )
+    by_name = dict(zip(programs, planned))
+    if split_max_size is not None:
+        return SharedWeightsPlan(by_name, None, packed, report, tuple(files))
+    return SharedWeightsPlan(by_name, files[0] if files else None, packed, report)
 
 
 def share_weights(
-    programs: Mapping[str, Any] | Iterable[str | os.PathLike[str]],
-    weights: Any,
+    programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]],
+    weights: OutputLike,
     *,
     folder: str | os.PathLike[str] | None = None,
-    fat: Any = None,
+    fat: OutputLike | None = None,
     least_size: int = LEAST_SHARED,
+    split_max_size: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> SharedWeightsPlan:
@@ -64,7 +79,8 @@ def share_weights(
 
     Args:
         programs: sources by name, or paths, whose files' names without the ending are the names.
-        weights: where the .ptd file goes, an output as of FilePlan.write().
+        weights: where the .ptd file goes, an output as of FilePlan.write(). With split_max_size it is the path that
+            shards are named after: NAME-00001-of-00003.ptd.
         folder: where the programs go, as NAME.pte; made if it is not there.
         fat: an output too: a fat container of the programs.
 
@@ -77,13 +93,19 @@ def share_weights(
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
     with _core.Inputs():
-        plan = plan_shared_weights(_by_name(programs), least_size=least_size, container=fat is not None)
-        if plan.weights is None:
+        plan = plan_shared_weights(
+            _by_name(programs), least_size=least_size, container=fat is not None, split_max_size=split_max_size
+        )
+        files: list[tuple[_core.FilePlan, OutputLike]] = []
+        if plan.shards:
+            files += shard_outputs(plan.shards, weights)
+        elif plan.weights is not None:
+            files.append((plan.weights, weights))
+        else:
             raise InvalidArgumentError("the programs have no weights in common that could be shared")
-        files: list[tuple[_core.FilePlan, object]] = [(plan.weights, weights)]
         if folder is not None:
             files += [(each, os.path.join(folder, f"{name}.pte")) for name, each in plan.programs.items()]
-        if plan.container is not None:
+        if plan.container is not None and fat is not None:
             files.append((plan.container, fat))
         require_apart(output for _, output in files)
         with _new_folder(folder):
@@ -105,10 +127,10 @@ def _new_folder(path: str | os.PathLike[str] | None) -> Iterator[None]:
         raise
 
 
-def _by_name(programs: Mapping[str, Any] | Iterable[str | os.PathLike[str]]) -> dict[str, Any]:
+def _by_name(programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]]) -> dict[str, SourceLike]:
     if isinstance(programs, Mapping):
         return dict(programs)
-    out: dict[str, Any] = {}
+    out: dict[str, SourceLike] = {}
     for path in programs:
         name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
         if name in out:

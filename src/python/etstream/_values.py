@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors of other libraries as etstream's."""
+"""Tensors of other libraries as etstream's, and these as theirs."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from etstream import _core
-from etstream._buffers import expect_elements, tensor_bytes
+from etstream._buffers import expect_elements, in_memory, tensor_bytes
+from etstream._errors import UnsupportedError
 
 
 def tensor(value: Any) -> _core.Tensor:
-    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. One of etstream's stays."""
+    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. Etstream's stay."""
     if isinstance(value, _core.Tensor):
         return value
+    if isinstance(value, _core.CheckpointTensor):
+        if value.dtype is None or value.sizes is None:
+            raise TypeError(f"expected a tensor, found data of type {value.type!r}, which ExecuTorch has no tensors of")
+        return _core.Tensor(value.dtype, value.sizes, value.data, value.dim_order)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
@@ -29,3 +37,111 @@ def tensor(value: Any) -> _core.Tensor:
     raise TypeError(
         f"expected an int, a float, a bool, None, or a tensor, found {type(value).__name__}"
     )
+
+
+def leaves(values: Any) -> list[Any]:
+    """The values of a tree, in the order in which ExecuTorch's MethodTestCase has them.
+
+    That is torch.utils._pytree's; without torch, that of containers which it knows from the beginning.
+    """
+    if isinstance(values, Iterable) and not _is_node(values) and not hasattr(values, "__array__"):
+        values = list(values)  # what is neither a tensor nor known to be a tree: a generator, for one
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return list(_plain_leaves(values))
+    from torch.utils import _pytree
+
+    found: list[Any] = _pytree.tree_leaves(values)
+    return found
+
+
+def _is_node(value: Any) -> bool:
+    return type(value) in (list, tuple, dict, OrderedDict, defaultdict, deque) or hasattr(value, "_fields")
+
+
+def _plain_leaves(value: Any) -> Iterator[Any]:
+    if not _is_node(value):
+        yield value
+        return
+    for one in value.values() if isinstance(value, dict) else value:
+        yield from _plain_leaves(one)
+
+
+def numpy_array(tensor: _core.Tensor | _core.CheckpointTensor) -> Any:
+    """The elements as a NumPy array; see Tensor.numpy()."""
+    import numpy
+
+    name, lying, axes = _arrangement(tensor)
+    dtype = _numpy_dtype(name)
+    if 0 in lying:
+        return numpy.empty(lying, dtype).transpose(axes)
+    elements = numpy.frombuffer(in_memory(tensor.data, dtype.itemsize), numpy.uint8).view(dtype)
+    return elements.reshape(lying).transpose(axes)
+
+
+def torch_tensor(tensor: _core.Tensor | _core.CheckpointTensor, data: bytearray | None = None) -> Any:
+    """The elements as a torch tensor, see Tensor.torch(); or those that are in `data`."""
+    import torch
+
+    name, lying, axes = _arrangement(tensor)
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype) or name.startswith("q"):
+        raise UnsupportedError(f"{tensor.data.name}: torch has no tensors of type {name} that are made of their bytes")
+    if 0 in lying:
+        return torch.empty(lying, dtype=dtype).permute(axes)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given buffer is not writable")  # as torch() says
+        held = in_memory(tensor.data, dtype.itemsize) if data is None else data
+        elements = torch.frombuffer(held, dtype=torch.uint8).view(dtype)
+    return elements.reshape(lying).permute(axes)
+
+
+def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any:
+    """A capsule; see Tensor.__dlpack__(). By way of torch where it is loaded, as it knows more types than NumPy."""
+    array = torch_tensor(tensor) if "torch" in sys.modules else numpy_array(tensor)
+    return array.__dlpack__(**options)
+
+
+def compare(
+    expected: Any,
+    actual: Any,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    integer: int = 0,
+    nan_equal: bool = True,
+) -> _core.Comparison:
+    """Compares two values of one kind, each what TestCase takes: of tensors, each element.
+
+    Args:
+        rtol, atol: floating-point elements and doubles agree if |actual - expected| <= atol + rtol * |expected|.
+        integer: by how much integers may differ. Types of bits, and bool, have to have the same bits.
+        nan_equal: whether NaN agrees with NaN.
+
+    Raises InvalidArgumentError for tensors of two dtypes or shapes, and other values that can't be compared.
+    """
+    return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
+
+
+def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, list[int], list[int]]:
+    """The dtype, the sizes in the order in which the elements lie, and at which of these each dimension is."""
+    if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
+        raise UnsupportedError(f"{tensor.data.name}: data without a type that ExecuTorch has tensors of")
+    lying = [tensor.sizes[dimension] for dimension in tensor.dim_order]
+    return tensor.dtype, lying, [tensor.dim_order.index(i) for i in range(len(lying))]
+
+
+def _numpy_dtype(name: str) -> Any:
+    import numpy
+
+    scalar = getattr(numpy, name, None)
+    if name == "bool" or (isinstance(scalar, type) and issubclass(scalar, numpy.generic)):
+        return numpy.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(f"NumPy has no type {name}: pip install ml_dtypes, or use torch()") from error
+    scalar = getattr(ml_dtypes, name, None)
+    if scalar is None:
+        raise UnsupportedError(f"neither NumPy nor ml_dtypes has a type {name}")
+    return numpy.dtype(scalar)

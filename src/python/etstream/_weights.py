@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
+from etstream._types import OutputLike, TensorLike
 from etstream._values import tensor
+from etstream._warnings import warn
+
+if TYPE_CHECKING:
+    import torch
 
 WeightFormat = Literal["ptd", "safetensors"]
 Rules = str | os.PathLike[str] | Mapping[str, Any]
+OneOfWeights = str | os.PathLike[str] | _core.Checkpoint | Mapping[str, TensorLike]
+WeightsLike = OneOfWeights | Sequence[OneOfWeights]
 
 
 def plan_tensor_data(
-    inputs: Any,
+    inputs: WeightsLike,
     *,
     format: WeightFormat = "ptd",
     rules: Rules | None = None,
@@ -59,7 +65,8 @@ def plan_tensor_data(
         CorruptError: a damaged file.
         InvalidArgumentError: a name for two tensors that differ; a dtype that is not floating-point; rules
             that can't be followed.
-        NotFoundError: a file, or a pattern that matches no tensor.
+        NoSuchFileError: a file.
+        NoSuchNameError: a pattern that matches no tensor; no such ready-made rules.
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype)
@@ -67,14 +74,14 @@ def plan_tensor_data(
 
 
 def _changed(
-    inputs: Any,
+    inputs: WeightsLike,
     rules: Rules | None,
     head_dim: int | None,
     only: str | Iterable[str],
     dtype: str | Mapping[str, str] | None,
 ) -> _core.Checkpoint:
     """All tensors of the inputs, under their new names and types."""
-    given = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
     checkpoint, report = _core.changed_checkpoint(
         [checkpoint_of(one) for one in given],
@@ -90,8 +97,8 @@ def _changed(
 
 
 def write_tensor_data(
-    inputs: Any,
-    output: Any,
+    inputs: WeightsLike,
+    output: OutputLike,
     *,
     format: WeightFormat = "ptd",
     rules: Rules | None = None,
@@ -127,7 +134,7 @@ def write_tensor_data(
 
 
 def write_tensor_data_shards(
-    inputs: Any,
+    inputs: WeightsLike,
     output: str | os.PathLike[str],
     *,
     max_size: int,
@@ -164,7 +171,43 @@ def write_tensor_data_shards(
     return [str(path) for _, path in files]
 
 
-def checkpoint_of(given: Any) -> _core.Checkpoint:
+def save_ptd(
+    tensors: Mapping[str, TensorLike],
+    output: OutputLike,
+    *,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.FilePlan:
+    """Writes tensors by name, such as a state_dict, to a .ptd file: write_tensor_data() with its defaults.
+
+    Returns the plan, whose size is that of the file.
+    """
+    return write_tensor_data(tensors, output, sync=sync, progress=progress)
+
+
+@overload
+def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch"] = "torch") -> dict[str, torch.Tensor]: ...
+@overload
+def load_ptd(path: str | os.PathLike[str], *, framework: Literal["numpy"]) -> dict[str, Any]: ...
+def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch", "numpy"] = "torch") -> dict[str, Any]:
+    """The tensors of a .ptd file by name, where they lie: the file is mapped, see Tensor.torch().
+
+    Args:
+        path: of a .ptd file, of the first of several shards, or of any other file that Checkpoint takes.
+        framework: whose tensors they are: torch's, or NumPy's.
+
+    Raises:
+        ImportError: the framework is not installed.
+        UnsupportedError: a tensor of a type that the framework lacks; data that is no tensor. A Checkpoint has the
+            bytes of these too.
+        NoSuchFileError, CorruptError: as Checkpoint.
+    """
+    if framework not in ("torch", "numpy"):
+        raise ValueError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
+    return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path).tensors}
+
+
+def checkpoint_of(given: OneOfWeights) -> _core.Checkpoint:
     """The checkpoint that `given` stands for; see plan_tensor_data."""
     if isinstance(given, _core.Checkpoint):
         return given
@@ -183,4 +226,4 @@ def _named(name: str, value: Any) -> _core.Tensor:
 def _warn(noun: str, subjects: list[str], what: str) -> None:
     if subjects:
         count = f"{noun} {subjects[0]!r}" if len(subjects) == 1 else f"{len(subjects)} {noun}s, such as {subjects[0]!r}"
-        warnings.warn(f"{count}: {what}", stacklevel=5)
+        warn(f"{count}: {what}")

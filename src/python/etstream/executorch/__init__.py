@@ -11,12 +11,12 @@ from etstream.executorch import _internals
 
 _internals.expect_installed()
 
-from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._bundles import load_bundled_program  # noqa: E402
+from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
-from etstream.executorch._install import install, uninstall  # noqa: E402
-from etstream.executorch._low_memory import low_memory_export  # noqa: E402
+from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
+from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
     plan_pte_file,
     plan_tensor_data,
@@ -37,17 +37,22 @@ from etstream.executorch._specialize import (  # noqa: E402
     specialize,
     specialized_preprocess,
 )
+from etstream.executorch._usage import FunctionUse  # noqa: E402
 
 __all__ = [
     "Bundle",
     "BundleResult",
     "CaseResult",
     "FatProgram",
+    "FunctionUse",
+    "Installation",
     "LazyData",
+    "LowMemoryReport",
     "Recipe",
     "RecipeError",
     "Specialized",
     "install",
+    "is_installed",
     "load_bundled_program",
     "load_fat",
     "low_memory_export",

@@ -8,8 +8,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from etstream import _core
-from etstream._buffers import exported
+from etstream._buffers import exported, mapped
 from etstream._errors import UnsupportedError
+from etstream._types import SourceLike
 from etstream.executorch._internals import needed
 from etstream.executorch._patches import Patch, instead
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from executorch.devtools.bundled_program import schema
 
 
-def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledProgram:
+def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.BundledProgram:
     """A bundle in the dataclasses of ExecuTorch's schema, without flatc.
 
     Equals what deserialize_from_flatbuffer_to_bundled_program gives for a BP08 bundle, but for what that
@@ -41,7 +42,7 @@ def load_bundled_program(source: Any, *, lazy: bool = True) -> schema.BundledPro
     return _Reading(file, _view_of(source, file) if lazy else None).bundle()
 
 
-def _view_of(source: Any, file: _core.Source) -> memoryview | None:
+def _view_of(source: SourceLike, file: _core.Source) -> memoryview | None:
     """The bytes of `file`, which is `source`, where they lie; None if that is neither a file nor memory."""
     if not isinstance(source, (str, os.PathLike, _core.Source)):
         try:
@@ -49,15 +50,9 @@ def _view_of(source: Any, file: _core.Source) -> memoryview | None:
         except TypeError:
             return None
     try:
-        descriptor, offset, size = _core.open_range(file)
+        return mapped(file, mmap.ACCESS_READ)
     except UnsupportedError:
         return None
-    try:
-        lead = offset % mmap.ALLOCATIONGRANULARITY
-        mapped = mmap.mmap(descriptor, lead + size, access=mmap.ACCESS_READ, offset=offset - lead)
-    finally:
-        os.close(descriptor)
-    return memoryview(mapped)[lead:]
 
 
 class _Reading:

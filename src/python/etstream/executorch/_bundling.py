@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from etstream import _core
-from etstream._bundles import BundleFormat
+from etstream._bundles import BundleFormat, suites_of
 from etstream._progress import Progress
+from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._internals import attribute, needed
 from etstream.executorch._patches import Patch, instead
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from executorch.devtools.bundled_program.config import MethodTestSuite
     from executorch.exir import ExecutorchProgramManager
 
-    Bundle = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+    Bundle: TypeAlias = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
 
 _FEATURE = "save_bundled_program()"
 
@@ -54,7 +55,7 @@ def plan_bundled_program(
         program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
     return _core.plan_bundle(
         program,
-        [_suite(suite) for suite in bundled_program.method_test_suites],
+        suites_of(bundled_program.method_test_suites),
         format=format,
         hash=hash,
         program_alignment=32,
@@ -64,14 +65,9 @@ def plan_bundled_program(
     )
 
 
-def _suite(suite: MethodTestSuite) -> _core.TestSuite:
-    cases = [_core.TestCase(case.inputs, case.expected_outputs) for case in suite.test_cases]
-    return _core.TestSuite(suite.method_name, cases)
-
-
 def save_bundled_program(
     bundled_program: Bundle,
-    output: Any,
+    output: OutputLike,
     *,
     format: BundleFormat = "bp08",
     hash: bool = True,

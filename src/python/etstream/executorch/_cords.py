@@ -9,6 +9,7 @@ import io
 from typing import Any
 
 from etstream import _core
+from etstream._types import SourceLike
 from etstream.executorch._internals import needed
 from etstream.executorch._patches import Patch, instead
 
@@ -26,20 +27,20 @@ def _base_of_lazy_data() -> Any:
 
 
 _CORDS = "executorch.exir._serialize._cord"
-FileBackedData = _base_of_lazy_data()
+FileBackedData: Any = _base_of_lazy_data()
 
 # Small enough that freed ones leave no large holes among other objects.
 _PIECE = 64 << 10
 
 
-class LazyData(FileBackedData):
+class LazyData(FileBackedData):  # type: ignore[misc]
     """The bytes of a source, for a Cord or a NamedDataStore: read where they are asked for, not before.
 
     Length, slices, comparison, bytes() and copies are as those of bytes, and a pickle holds the bytes. Before 1.5
     ExecuTorch's cords take it only within low_memory_export().
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: SourceLike) -> None:
         self.source = _core.Source(source)
         self._sha256: bytes | None = None
 
@@ -100,7 +101,7 @@ def _cord_class() -> Any:
     if FileBackedData is not _InNoCord:
         return cord
 
-    class LazyCord(cord):
+    class LazyCord(cord):  # type: ignore[misc, valid-type]
         """Takes it as those of later releases do."""
 
         def __bytes__(self) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from etstream import _core, verify
-from etstream._errors import Error, NotFoundError, UnsupportedError
+from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
 from etstream.executorch._runtime import loadable_bytes, runtime_function
 
 
@@ -48,14 +48,17 @@ class FatProgram:
         """Runs a method, and returns its outputs; tensors are torch's.
 
         Raises:
-            NotFoundError: the program has no such method.
-            RuntimeError: what ExecuTorch says; its log on stderr says more.
+            NoSuchNameError: the program has no such method.
+            ExecutionError: what ExecuTorch says; its log on stderr says more.
         """
         methods = self._loaded().methods
         if method not in methods:
             known = ", ".join(map(repr, methods))
-            raise NotFoundError(f"payload {self.name!r} has no method {method!r}; methods: {known}")
-        outputs: list[Any] = methods[method].call(list(inputs))
+            raise NoSuchNameError(f"payload {self.name!r} has no method {method!r}; methods: {known}")
+        try:
+            outputs: list[Any] = methods[method].call(list(inputs))
+        except RuntimeError as error:
+            raise ExecutionError(f"payload {self.name!r}: method {method!r}: ExecuTorch says: {error}") from error
         return outputs
 
     def _loaded(self) -> _LoadedProgram:

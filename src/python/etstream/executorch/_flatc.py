@@ -11,6 +11,7 @@ from pathlib import Path
 from etstream import FlatbufferText
 from etstream._errors import CorruptError, TooLargeError, UnsupportedError
 from etstream.executorch._patches import Patch
+from etstream.executorch._usage import leave_to_executorch
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class _Call:
         folder, *files = arguments[len(options) + 1 :]
         if len(files) == 3 and files[1] == "--":
             del files[1]
-        if len(files) != 2 or not (_COMPILE == set(options) or _DECOMPILE <= set(options) <= _KNOWN):
+        if len(files) != 2 or not (set(options) == _COMPILE or _DECOMPILE <= set(options) <= _KNOWN):
             return None
         return cls(frozenset(options), Path(folder), Path(files[0]), Path(files[1]))
 
@@ -64,6 +65,7 @@ def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> No
     """
     call = _Call.parse(args)
     if call is None:
+        leave_to_executorch("arguments that ExecuTorch itself never gives to flatc")
         flatc(args)
         return
     try:

@@ -3,18 +3,29 @@
 
 from __future__ import annotations
 
+import copy
+import logging
+import sys
+
 from etstream.executorch import _bundles, _bundling, _etrecord, _flatc, _programs
 from etstream.executorch._patches import Patch, PatchSet
+from etstream.executorch._usage import FunctionUse, counted
+
+_logger = logging.getLogger("etstream")
+_uses: dict[str, FunctionUse] = {}
+"""Since the first install() that is in force, by the function's name."""
 
 
 def _patches() -> list[Patch]:
-    return [
+    _uses.clear()
+    patches = [
         *_programs.patches(),
         *_bundling.patches(),
         *_bundles.patches(),
         *_etrecord.patches(),
         *_flatc.patches(),
     ]
+    return [counted(patch, _uses) for patch in patches]
 
 
 _installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS))
@@ -23,14 +34,32 @@ _installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS
 class Installation:
     """What install() put in place; leaving its context is an uninstall()."""
 
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+
     def __enter__(self) -> Installation:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._verbose:
+            print(self, file=sys.stderr)
         uninstall()
 
+    @property
+    def functions(self) -> tuple[FunctionUse, ...]:
+        """Those that are replaced, with how often they were called since the first install() in force, in all threads;
+        after the last uninstall() those that were."""
+        return tuple(copy.deepcopy(list(_uses.values())))
 
-def install() -> Installation:
+    def __str__(self) -> str:
+        said = [f"  {use}" for use in self.functions]
+        return "\n".join([f"etstream stands in for {len(said)} functions:", *said])
+
+    def __repr__(self) -> str:
+        return f"<etstream.executorch.Installation of {len(_uses)} functions, {_state()}>"
+
+
+def install(*, verbose: bool = False) -> Installation:
     """Has ExecuTorch's own functions save through etstream, in all threads, until uninstall().
 
     Stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
@@ -41,16 +70,39 @@ def install() -> Installation:
 
     May be called again: each call wants an uninstall() of its own, or to be used as a context manager::
 
-        with etstream.executorch.install():
+        with etstream.executorch.install() as installation:
             manager = edge.to_executorch()
+        print(installation)
+
+    Args:
+        verbose: say on standard error which functions are replaced and, at the end of the block, how often each was
+            called, and how often and why it was left to ExecuTorch. The logger "etstream" of the standard library
+            tells of each call at the level of debugging, in any case.
+
+    Returns what has the same in its `functions`, and as text.
 
     Raises:
         ImportError: what this ExecuTorch or this torch does not have of what it replaces; nothing is replaced then.
     """
     _installed.__enter__()
-    return Installation()
+    installation = Installation(verbose)
+    for name in _uses:
+        _logger.debug("%s: replaced", name)
+    if verbose:
+        print(installation, file=sys.stderr)
+    return installation
 
 
 def uninstall() -> None:
     """Undoes one install(); with the last, ExecuTorch's functions are as they were. Does nothing otherwise."""
     _installed.__exit__()
+    _logger.debug("uninstall(): %s", _state())
+
+
+def is_installed() -> bool:
+    """Whether an install() is in force."""
+    return _installed.is_in_place
+
+
+def _state() -> str:
+    return "in force" if is_installed() else "not in force"

@@ -34,7 +34,7 @@ class Lookup:
         """What `name` is, "package.module" or "package.module:Class.attribute"; None if it is not there."""
         module, _, path = name.partition(":")
         try:
-            found = importlib.import_module(module)
+            found: Any = importlib.import_module(module)
         except Exception as error:  # whatever the module runs
             self._missing.append(f"{module} ({error})")
             return None

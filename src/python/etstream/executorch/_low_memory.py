@@ -9,12 +9,17 @@ import functools
 import gc
 import hashlib
 import os
+import platform
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from etstream import InvalidArgumentError, _core
+from etstream._warnings import warn
 
 from ._cords import LazyData, cord_patches
 from ._patches import Patch, PatchSet, instead
@@ -22,19 +27,64 @@ from ._patches import Patch, PatchSet, instead
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
 
-_is_exporting: ContextVar[bool] = ContextVar("etstream_is_exporting", default=False)
+
+@dataclass
+class LowMemoryReport:
+    """What low_memory_export() has done so far. Sizes are in bytes."""
+
+    heap: Literal["here", "etstream run", "none"] = "none"
+    """Who has large blocks lie in a file."""
+    blocks: int = 0
+    """How many large blocks were allocated in the file meanwhile, in the whole process; 0 under `etstream run`, whose
+    --report tells of them."""
+    spilled: int = 0
+    """The size of those that were there at a time, at most, since the outermost block of the process began."""
+    let_go: int = 0
+    """The bytes of them that were taken out of memory for the limit."""
+    refused: int = 0
+    """How many blocks there was no room for on the disk."""
+    viewed: int = 0
+    """The size of constants that the program refers to where they lie."""
+    copied: int = 0
+    """The size of constants that were copied."""
+    fell_back: Counter[str] = field(default_factory=Counter)
+    """What was done as without it: how often, by the reason."""
+    seconds: float = 0.0
+    """That the block took."""
+    overhead: float = 0.0
+    """The seconds of these in which it was entered and left: functions were replaced, the heap began and ended, and
+    Python's collector ran."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"large blocks: {self.blocks:,} in a file, {self.spilled:,} bytes at a time at most"
+            if self.heap == "here"
+            else f"large blocks: {'those of `etstream run`' if self.heap != 'none' else 'in memory'}",
+            f"constants: {self.viewed:,} bytes referred to, {self.copied:,} copied",
+            f"time: {self.seconds:.1f} s, {self.overhead:.1f} s of it to enter and leave",
+        ]
+        if self.let_go:
+            lines.append(f"let go of for the limit: {self.let_go:,} bytes")
+        if self.refused:
+            lines.append(f"no room on the disk: {self.refused:,} times")
+        return "\n".join([*lines, *(f"as without it: {reason}: {times:,}" for reason, times in self.fell_back.items())])
+
+
+_report: ContextVar[LowMemoryReport | None] = ContextVar("etstream_low_memory_report", default=None)
+"""Of the innermost block that this thread is in."""
 _emitted: ContextVar[torch.UntypedStorage | None] = ContextVar("etstream_emitted", default=None)
 """The storage of the constant that is being emitted."""
 
 
 @contextlib.contextmanager
 def low_memory_export(
-    spill: str | os.PathLike[str] | None = None, *, limit: int | None = None
-) -> Iterator[None]:
+    spill: str | os.PathLike[str] | None = None, *, limit: int | None = None, freeze: bool = True
+) -> Iterator[LowMemoryReport]:
     """Within it, large blocks of memory lie in a file, and an export refers to its constants.
 
-        with etstream.executorch.low_memory_export(spill="/data", limit=4 << 30):
+        with etstream.executorch.low_memory_export(spill="/data", limit=4 << 30) as report:
             program = to_edge(torch.export.export(model, inputs)).to_executorch()
+        print(report)
         etstream.executorch.save_program(program, "model.pte")
 
     Blocks of 16 KiB and more that anything in the process allocates (torch, numpy, Python, other
@@ -47,8 +97,9 @@ def low_memory_export(
 
     The program is the same, byte for byte. Its constants of 16 KiB and more are views of the
     tensors' memory, not copies. They must not change before the program is saved; where they are
-    mapped from a checkpoint, neither may that file. Python's collector leaves what is there at the
-    beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs soon.
+    mapped from a checkpoint, neither may that file. With `freeze` Python's collector leaves what is
+    there at the beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs
+    soon; without it, the heap of a process with many objects holds several of them.
 
     It may be nested, and entered by several threads at once. For blocks it acts on the whole
     process, all its threads, while any thread is within; the folder and the limit of the one that
@@ -65,6 +116,9 @@ def low_memory_export(
 
     With ExecuTorch before 1.5 all of it, to_executorch() too, is to be within.
 
+    Yields a LowMemoryReport, which grows as the export goes on. Where this system or processor has no
+    such heap, it warns, and constants are referred to all the same.
+
     Raises:
         ImportError: what this ExecuTorch or this torch does not have of what is replaced meanwhile.
         etstream.NotFoundError, etstream.IoError: the folder is not there, or can't be written to.
@@ -74,24 +128,62 @@ def low_memory_export(
     """
     if limit is not None and limit <= 0:
         raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
-    with _in_place:
-        token = _is_exporting.set(True)
-        try:
-            with _large_blocks_in("" if spill is None else spill, limit), _garbage_found_soon():
-                yield
-        finally:
-            _is_exporting.reset(token)
+    report = LowMemoryReport()
+    begin = entered = left = time.monotonic()
+    collected = _garbage_found_soon() if freeze else contextlib.nullcontext()
+    try:
+        with _in_place, _told_to(report), _large_blocks_in("" if spill is None else spill, limit, report), collected:
+            entered = time.monotonic()
+            try:
+                yield report
+            finally:
+                left = time.monotonic()
+    finally:
+        report.seconds = time.monotonic() - begin
+        report.overhead = report.seconds - (left - entered)
 
 
 @contextlib.contextmanager
-def _large_blocks_in(folder: str | os.PathLike[str], limit: int | None) -> Iterator[None]:
-    """Has the large blocks of the whole process lie there, of which so many bytes stay in memory."""
-    is_ours = _core.start_heap(folder, limit or 0)
+def _told_to(report: LowMemoryReport) -> Iterator[None]:
+    """Has what this thread does with constants be in it, and in those around it."""
+    outer = _report.get()
+    token = _report.set(report)
     try:
         yield
     finally:
-        if is_ours:
-            _core.stop_heap()
+        _report.reset(token)
+        if outer is not None:
+            outer.viewed += report.viewed
+            outer.copied += report.copied
+            outer.fell_back += report.fell_back
+
+
+@contextlib.contextmanager
+def _large_blocks_in(
+    folder: str | os.PathLike[str], limit: int | None, report: LowMemoryReport
+) -> Iterator[None]:
+    """Has the large blocks of the whole process lie there, of which so many bytes stay in memory."""
+    if not hasattr(_core, "start_heap"):
+        reason = f"large blocks stay in memory: there is no heap for {platform.system()} on {platform.machine()}"
+        warn(f"low_memory_export(): {reason}")
+        report.fell_back[reason] += 1
+        yield
+        return
+    if not _core.start_heap(folder, limit or 0):
+        report.heap = "etstream run"
+        if limit is not None:
+            warn("low_memory_export(): limit is not looked at under `etstream run`, whose own holds")
+        yield
+        return
+    report.heap = "here"
+    blocks, _, _, let_go, refused = _core.heap_use()
+    try:
+        yield
+    finally:
+        now = _core.heap_use()
+        report.blocks, report.spilled = now[0] - blocks, now[2]
+        report.let_go, report.refused = now[3] - let_go, now[4] - refused
+        _core.stop_heap()
 
 
 @contextlib.contextmanager
@@ -118,7 +210,7 @@ def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def emit(self: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
-        token = _emitted.set(spec.storage if _is_exporting.get() else None)
+        token = _emitted.set(spec.storage if _report.get() is not None else None)
         try:
             return original(self, spec, *args, **kwargs)
         finally:
@@ -129,9 +221,14 @@ def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _constant(array: ctypes.Array[Any]) -> bytes | LazyData:
     """Takes the place of bytes() in the emitter."""
-    storage = _emitted.get()
-    if storage is None or len(array) < _COPIED_BELOW:
+    storage, report = _emitted.get(), _report.get()
+    if storage is None or report is None:
         return bytes(array)
+    if len(array) < _COPIED_BELOW:
+        report.copied += len(array)
+        report.fell_back["a constant of less than 16 KiB is copied"] += 1
+        return bytes(array)
+    report.viewed += len(array)
     return LazyData(storage)
 
 

@@ -76,8 +76,13 @@ class PatchSet:
         self._find = find
         self._needs = needs
         self._replaced: list[_Replaced] = []
-        self._modules_before: frozenset[str] = frozenset()
         self._entered = 0
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether anyone has entered the set and not left it."""
+        with _lock:
+            return self._entered > 0
 
     def __enter__(self) -> PatchSet:
         """Raises one ImportError that names all that this ExecuTorch and this torch do not have."""
@@ -121,7 +126,6 @@ class PatchSet:
         return targets
 
     def _apply(self, targets: list[_Target]) -> None:
-        self._modules_before = frozenset(sys.modules)
         try:
             for target in targets:
                 for namespace, name in target.places():
@@ -135,10 +139,9 @@ class PatchSet:
         for target in dict.fromkeys(replaced.target for replaced in self._replaced):
             if not target.is_everywhere:
                 continue
-            # A module that was imported meanwhile has taken the replacement from where it stood.
+            # Whoever imported it meanwhile, `__main__` for one, has the replacement.
             for module, name in _places_of(target.replacement):
-                if module.__name__ not in self._modules_before:
-                    setattr(module, name, target.original)
+                setattr(module, name, target.original)
         for replaced in reversed(self._replaced):
             if replaced.target.original is _ABSENT:
                 delattr(replaced.namespace, replaced.name)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from etstream import _core
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
+from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
 from etstream.executorch._internals import attribute
 from etstream.executorch._patches import Patch, instead
+from etstream.executorch._usage import leave_to_executorch
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
@@ -151,7 +153,7 @@ def _layout(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | N
 
 def save_program(
     manager: ExecutorchProgramManager | ExecutorchProgram,
-    output: Any,
+    output: OutputLike,
     *,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -204,7 +206,8 @@ def _serialize_pte_binary(executorchs: Callable[..., Cord]) -> Callable[..., Cor
     def serialize(pte_file: PTEFile, **options: Any) -> Cord:
         try:
             return cord_of(plan_pte_file(pte_file, **options))
-        except InvalidArgumentError:
+        except InvalidArgumentError as error:
+            leave_to_executorch(error)
             return executorchs(pte_file, **options)
 
     return serialize
@@ -214,11 +217,14 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
     def serialize(self: Any, data: DataPayload) -> Cord:
         from executorch.extension.flat_tensor.serialize import serialize as flat_tensor
 
-        if flat_tensor._FLAT_TENSOR_VERSION != _FLAT_TENSOR_VERSION:
+        version = flat_tensor._FLAT_TENSOR_VERSION
+        if version != _FLAT_TENSOR_VERSION:
+            leave_to_executorch(f"its tensor data is of version {version}, etstream's of {_FLAT_TENSOR_VERSION}")
             return executorchs(self, data)
         try:
             return cord_of(plan_tensor_data(data, self.config.segment_alignment, unchecked=True))
-        except InvalidArgumentError:
+        except InvalidArgumentError as error:
+            leave_to_executorch(error)
             return executorchs(self, data)
 
     return serialize

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from etstream._errors import InvalidArgumentError, NotFoundError
+from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream.executorch._internals import needed
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _find(name: str) -> Recipe:
     try:
         return _registered[name]
     except KeyError:
-        raise NotFoundError(f"there is no recipe {name!r}; recipes: {_names()}") from None
+        raise NoSuchNameError(f"there is no recipe {name!r}; recipes: {_names()}") from None
 
 
 def _names() -> str:

@@ -8,9 +8,10 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from etstream import _core
-from etstream._errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from etstream._errors import ExecutionError, NoSuchNameError, UnsupportedError
+from etstream._types import SourceLike
+from etstream._values import torch_tensor
 from etstream.executorch._internals import needed
 
 
@@ -57,13 +58,17 @@ class Bundle:
     no regular file, or at an offset that is no multiple of 16 bytes.
     """
 
-    def __init__(self, source: Any, weights: Any = None) -> None:
+    def __init__(self, source: SourceLike, weights: SourceLike | None = None) -> None:
         file = _core.Source(source)
         self._name = file.name
         self._file = _core.BundledProgramFile(file)
         self._weights = None if weights is None else _core.Source(weights)
         self._loaded: tuple[_Bytes, _Bytes | None] | None = None
         self._closed = False
+
+    def __repr__(self) -> str:
+        count = len(self.methods)
+        return f"<etstream.executorch.Bundle, {self.format}, of {count} method{'s' * (count != 1)}: {self._name}>"
 
     def __enter__(self) -> Bundle:
         return self
@@ -120,22 +125,23 @@ class Bundle:
             nan_equal: whether NaN is as expected where NaN is expected.
 
         Raises:
-            NotFoundError: the bundle has no such method or test case.
-            InvalidArgumentError: the test case does not fit the program, which names the input or output; or
-                ExecuTorch refuses the program or fails to run the method, which says what it says (its log on
-                stderr says more); or a tolerance is negative or NaN.
+            NoSuchNameError: the bundle has no such method or test case.
+            InvalidArgumentError: the test case does not fit the program, which names the input or output; or a
+                tolerance is negative or NaN.
+            ExecutionError: ExecuTorch refuses the program or fails to run the method; says what it says (its log on
+                stderr says more).
             CorruptError: the program is damaged.
             ImportError: ExecuTorch's runtime can't be loaded, as one that was built for another torch.
         """
         suites = self._suites_by_method()
         if method not in suites:
             known = ", ".join(map(repr, suites)) or "none"
-            raise NotFoundError(
+            raise NoSuchNameError(
                 f"{self._name}: no test cases for method {method!r}; methods that have some: {known}"
             )
         suite, count = suites[method]
         if not 0 <= case < count:
-            raise NotFoundError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
+            raise NoSuchNameError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
         return self._verify(suite, method, case, _tolerance(rtol, atol, integer, nan_equal))
 
     def verify_all(
@@ -166,9 +172,10 @@ class Bundle:
         module = None
         try:
             module = load(program.bytes, None if weights is None else weights.bytes)
-            return module.run_method(method, inputs)
+            outputs: list[Any] = module.run_method(method, inputs)
+            return outputs
         except RuntimeError as error:
-            raise InvalidArgumentError(
+            raise ExecutionError(
                 f"{self._name}: method {method!r}, test case {case}: ExecuTorch says: {error}"
             ) from error
         finally:
@@ -190,7 +197,7 @@ class Bundle:
         return suites
 
 
-def open_bundle(source: Any, *, weights: Any = None) -> Bundle:
+def open_bundle(source: SourceLike, *, weights: SourceLike | None = None) -> Bundle:
     """Opens a bundle (.bpte, of either format), to run its test cases on the installed ExecuTorch runtime.
 
     What runs is what this process has of ExecuTorch: import first what registers more operators.
@@ -231,18 +238,10 @@ def loadable_bytes(source: _core.Source) -> _Bytes:
 
 
 def _tolerance(rtol: float, atol: float, integer: int, nan_equal: bool) -> dict[str, Any]:
-    return {"absolute": atol, "relative": rtol, "integer": integer, "nan_equal": nan_equal}
+    return {"rtol": rtol, "atol": atol, "integer": integer, "nan_equal": nan_equal}
 
 
 def _to_torch(value: Any) -> Any:
     """An input as ExecuTorch's Python functions take it."""
-    if not isinstance(value, _core.Tensor):
-        return value
-    dtype = getattr(torch, value.dtype)
-    lying = [value.sizes[dimension] for dimension in value.dim_order]
-    if value.data.size == 0:
-        elements = torch.empty(lying, dtype=dtype)
-    else:
-        data = torch.frombuffer(bytearray(value.data.read()), dtype=torch.uint8)
-        elements = data.view(dtype).reshape(lying)
-    return elements.permute([value.dim_order.index(i) for i in range(len(lying))])
+    # A copy: the runtime may write to its inputs, and what is read is checked to be what it was.
+    return torch_tensor(value, bytearray(value.data.read())) if isinstance(value, _core.Tensor) else value

@@ -102,14 +102,14 @@ def specialize(
 
     Raises:
         RecipeError: a recipe failed, which it names; or it wrote to the tensors of the program.
-        NotFoundError: there is no recipe of that name.
+        NoSuchNameError: there is no recipe of that name.
         InvalidArgumentError: a payload's name is none, there is no recipe, or both outputs are one file.
     """
     shared_path = Path(output).with_suffix(".ptd") if weights is None else Path(weights)
     if os.path.abspath(shared_path) == os.path.abspath(output):
         raise InvalidArgumentError(f"the container and its weights are both to be {os.fspath(output)!r}")
     with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
-        files: list[tuple[_core.FilePlan, object]] = [(made.container, os.fspath(output))]
+        files: list[tuple[_core.FilePlan, str]] = [(made.container, os.fspath(output))]
         if made.weights is not None:
             files.insert(0, (made.weights, os.fspath(shared_path)))
         _core.write_plans(files, sync=sync, progress=progress)

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a class of tensors has in common with other libraries' arrays: its shape, and its elements as theirs.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace etstream::python {
+
+/// Adds to a class that has `dtype`, `sizes`, `dim_order` and `data`, of which the first three are None for
+/// data that is no tensor's.
+template <class Class>
+void def_array_views(Class& tensors) {
+  const auto call = [](const char* function) {
+    return [function](nanobind::handle self) {
+      return nanobind::object(nanobind::module_::import_("etstream._values").attr(function)(self));
+    };
+  };
+  tensors
+      .def(
+          "numpy", call("numpy_array"), nanobind::sig("def numpy(self) -> typing.Any"),
+          "The elements as a NumPy array, where they lie: of a file, mapped, and private, so that writing to "
+          "the array leaves the file as it is, which is not to change meanwhile; of a read-only buffer, "
+          "read-only. A copy where they are in neither, or not aligned. Types that NumPy lacks, such as "
+          "bfloat16, take the package ml_dtypes. Raises ImportError, UnsupportedError.")
+      .def("torch", call("torch_tensor"), nanobind::sig("def torch(self) -> typing.Any"),
+           "The elements as a torch tensor on the CPU, where they lie, as numpy() has it; what lies in a "
+           "read-only buffer is not to be written to. Raises ImportError, UnsupportedError.")
+      .def(
+          "__dlpack__",
+          [](nanobind::handle self, const nanobind::kwargs& options) {
+            return nanobind::object(
+                nanobind::module_::import_("etstream._values").attr("dlpack")(self, **options));
+          },
+          nanobind::arg("options"),
+          nanobind::sig("def __dlpack__(self, **options: typing.Any) -> typing.Any"),
+          "For from_dlpack() of other libraries, by way of torch or NumPy.")
+      .def(
+          "__dlpack_device__", [](nanobind::handle) { return nanobind::make_tuple(1, 0); },
+          nanobind::sig("def __dlpack_device__(self) -> tuple[int, int]"), "The CPU.");
+}
+
+}  // namespace etstream::python

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A checkpoint whose tensors are found by their names.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "etstream/checkpoint.h"
+
+namespace etstream::python {
+
+/// Its tensors do not change. A copy is one of all of it.
+class CheckpointByName : public Checkpoint {
+ public:
+  explicit CheckpointByName(Checkpoint checkpoint)
+      : Checkpoint(std::move(checkpoint)), order_(tensors.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(order_, {},
+                             [this](std::size_t i) -> std::string_view { return tensors[i].name; });
+  }
+
+  /// The first of that name; null where there is none.
+  [[nodiscard]] const CheckpointTensor* find(std::string_view name) const {
+    const auto name_at = [this](std::size_t i) -> std::string_view { return tensors[i].name; };
+    const auto found = std::ranges::lower_bound(order_, name, {}, name_at);
+    return found != order_.end() && name_at(*found) == name ? &tensors[*found] : nullptr;
+  }
+
+ private:
+  std::vector<std::size_t> order_;  // of the tensors, by name
+};
+
+}  // namespace etstream::python

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package among others: tensors as theirs, where they lie; mappings; ExecuTorch's test cases; what is printed."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import etstream
+import ml_dtypes
+import numpy
+import pytest
+import torch
+from conftest import Command
+from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    path = tmp_path / "w.ptd"
+    etstream.save_ptd(
+        {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(5, dtype=torch.bfloat16), "empty": torch.ones(0, 2)}, path
+    )
+    return path
+
+
+def test_a_dict_of_tensors_comes_back_from_a_ptd_file(weights: Path) -> None:
+    tensors = etstream.load_ptd(weights)
+    assert {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()} == {
+        "a": (torch.float32, (2, 3)),
+        "b": (torch.bfloat16, (5,)),
+        "empty": (torch.float32, (0, 2)),
+    }
+    assert torch.equal(tensors["a"], torch.arange(6.0).reshape(2, 3)) and tensors["b"].sum() == 5
+    arrays = etstream.load_ptd(weights, framework="numpy")
+    assert arrays["b"].dtype == ml_dtypes.bfloat16 and numpy.array_equal(arrays["a"], tensors["a"].numpy())
+    with pytest.raises(ValueError, match="framework: expected 'torch' or 'numpy', found 'jax'"):
+        etstream.load_ptd(weights, framework="jax")  # type: ignore[call-overload]
+
+
+def test_writing_to_a_mapped_tensor_leaves_the_file_as_it_is(weights: Path) -> None:
+    before = weights.read_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        etstream.load_ptd(weights)["a"].fill_(7)
+        etstream.load_ptd(weights, framework="numpy")["a"][:] = 7
+    assert weights.read_bytes() == before
+
+
+def test_a_mapped_tensor_takes_no_memory_of_its_size(tmp_path: Path) -> None:
+    size = 64 << 20
+    etstream.save_ptd({"w": torch.zeros(size // 4)}, tmp_path / "w.ptd", sync=False)
+    script = """
+import sys, etstream, numpy
+def anonymous(): return next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("RssAnon")) << 10
+before = anonymous()
+array = etstream.Checkpoint(sys.argv[1])["w"].numpy()
+assert array.nbytes == 64 << 20 and array[::1024].sum() == 0
+print(anonymous() - before)
+"""
+    said = subprocess.run([sys.executable, "-c", script, tmp_path / "w.ptd"], check=True, stdout=subprocess.PIPE)
+    assert int(said.stdout) < 8 << 20
+
+
+def test_a_tensor_in_memory_is_shared_with_the_array_that_it_was_made_of() -> None:
+    array = numpy.arange(6, dtype=numpy.int16).reshape(2, 3)
+    tensor = etstream.TestCase([array]).inputs[0]
+    assert isinstance(tensor, etstream.Tensor) and tensor.shape == (2, 3) and tensor.dtype == "int16"
+    assert numpy.shares_memory(tensor.numpy(), array)
+    array[0, 0] = 9
+    assert tensor.torch()[0, 0] == 9 and numpy.from_dlpack(tensor)[0, 0] == 9
+    assert tensor.__dlpack_device__() == (1, 0)
+    assert torch.from_dlpack(tensor).data_ptr() == array.ctypes.data
+
+
+def test_elements_are_in_the_order_that_the_tensor_says() -> None:
+    expected = torch.arange(24).reshape(2, 3, 4)
+    data = expected.permute(2, 0, 1).contiguous().numpy()
+    tensor = etstream.Tensor("int64", [2, 3, 4], data, [2, 0, 1])
+    assert torch.equal(tensor.torch(), expected) and numpy.array_equal(tensor.numpy(), expected.numpy())
+    unaligned = etstream.Tensor("int64", [3], etstream.Source(b"\0" + bytes(range(24)))[1:])
+    assert unaligned.torch().tolist() == unaligned.numpy().tolist() == [0x0706050403020100 + i * 0x0808080808080808 for i in range(3)]
+
+
+def test_data_that_is_no_tensor_says_so() -> None:
+    with pytest.raises(etstream.UnsupportedError, match="torch has no tensors of type qint8"):
+        etstream.Tensor("qint8", [1], b"1").torch()
+    with pytest.raises(etstream.UnsupportedError, match="neither NumPy nor ml_dtypes has a type qint8"):
+        etstream.Tensor("qint8", [1], b"1").numpy()
+
+
+def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
+    checkpoint = etstream.Checkpoint(weights)
+    assert isinstance(checkpoint, Mapping) and len(checkpoint) == 3 and set(checkpoint) == {"a", "b", "empty"}
+    assert checkpoint["a"].shape == (2, 3) and checkpoint["b"].torch().sum() == 5
+    assert "a" in checkpoint and "c" not in checkpoint and checkpoint.get("c") is None
+    assert {name: tensor.dtype for name, tensor in checkpoint.items()} == {
+        "a": "float32",
+        "b": "bfloat16",
+        "empty": "float32",
+    }
+    with pytest.raises(KeyError) as missing:
+        checkpoint["layers.0"]
+    assert str(missing.value) == f"{weights}: there is no data named 'layers.0'"
+    assert isinstance(missing.value, etstream.NoSuchNameError)
+    again = etstream.plan_tensor_data(dict(checkpoint))
+    assert bytes(again) == weights.read_bytes()
+
+
+def test_the_first_of_two_tensors_of_a_name_counts() -> None:
+    def one(byte: bytes) -> etstream.Tensor:
+        return etstream.Tensor("uint8", [1], byte)
+
+    checkpoint = etstream.Checkpoint.of([("b", one(b"1")), ("a", one(b"2")), ("b", one(b"3"))])
+    assert bytes(checkpoint["b"].data) == b"1" and bytes(checkpoint["a"].data) == b"2"
+
+
+def test_a_fat_container_is_a_mapping(program: Path) -> None:
+    fat = etstream.FatContainerFile(bytes(etstream.plan_fat_container({"portable": program})))
+    assert isinstance(fat, Mapping) and list(fat.keys()) == ["portable"] and "x" not in fat
+    assert {name: source.size for name, source in fat.items()} == {"portable": program.stat().st_size}
+    with pytest.raises(LookupError, match="there is no payload 'x'; there are 'portable'"):
+        fat["x"]
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+TREES = [
+    [1, (2.5, [True]), {"b": 3, "a": 4}],
+    (Pair(1, [2]), collections.OrderedDict(z=1, y=2)),
+    {"x": [1, 2], "y": (3,)},
+    (),
+]
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("with_torch", [True, False])
+def test_trees_are_flattened_as_executorch_does(tree: Any, with_torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = MethodTestCase(tree).inputs
+    if not with_torch:
+        monkeypatch.delitem(sys.modules, "torch")
+    assert etstream.TestCase(tree).inputs == expected
+
+
+def test_a_value_alone_is_a_list_of_it_and_iterators_are_read() -> None:
+    case = etstream.TestCase(torch.ones(2, 3), (number for number in (1, 2)))
+    assert [value.shape for value in case.inputs] == [(2, 3)] and case.expected_outputs == [1, 2]  # type: ignore[union-attr]
+    assert etstream.TestCase([], None).expected_outputs == []
+
+
+def test_executorchs_suites_stand_for_etstreams(program: Path, cases: Path) -> None:
+    suites = etstream.read_test_cases(cases)
+    theirs = [
+        MethodTestSuite(
+            suite.method_name,
+            [
+                MethodTestCase(
+                    [value.torch() if isinstance(value, etstream.Tensor) else value for value in case.inputs],
+                    [value.torch() if isinstance(value, etstream.Tensor) else value for value in case.expected_outputs],
+                )
+                for case in suite.test_cases
+            ],
+        )
+        for suite in suites
+    ]
+    expected = bytes(etstream.plan_bundle(program, suites))
+    assert bytes(etstream.plan_bundle(program, theirs)) == expected
+    assert bytes(etstream.plan_bundle(program, theirs[0])) == expected
+    assert bytes(etstream.plan_bundle(program, {theirs[0].method_name: theirs[0].test_cases})) == expected
+    with pytest.raises(TypeError, match="expected a TestSuite, or a MethodTestSuite of ExecuTorch, found int"):
+        etstream.plan_bundle(program, [1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="expected a TestCase, or a MethodTestCase of ExecuTorch, found int"):
+        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[dict-item]
+
+
+def test_a_bundle_gets_the_metadata_that_the_command_gives(
+    program: Path, cases: Path, command: Command, tmp_path: Path
+) -> None:
+    ran = command(
+        "bundle", program, "--cases", cases, "-o", tmp_path / "a.bpte", "--metadata", "author=me", "--metadata", "n=3"
+    )
+    assert ran.returncode == 0, ran.stderr
+    etstream.bundle(program, cases, tmp_path / "b.bpte", metadata={"author": "me", "n": 3})
+    assert (tmp_path / "b.bpte").read_bytes() == (tmp_path / "a.bpte").read_bytes()
+    bundled = etstream.BundledProgramFile(tmp_path / "b.bpte")
+    assert bytes(etstream.ProgramFile(bundled.program).metadata["author"]) == b"me"
+
+
+def test_findings_say_what_they_found(program: Path) -> None:
+    sound = etstream.verify(program)
+    sound.raise_if_errors()
+    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.Findings: 0 errors, ")
+    damaged = bytearray(program.read_bytes())
+    damaged[8:200] = b"\xff" * 192
+    findings = etstream.verify(damaged)
+    assert not findings and findings.errors[0] in repr(findings)
+    for error in findings.errors:
+        assert f"\nerror: {error}" in str(findings)
+    with pytest.raises(etstream.CorruptError) as raised:
+        findings.raise_if_errors()
+    assert str(raised.value) == str(findings)
+
+
+def test_values_are_compared_as_bundles_are() -> None:
+    assert etstream.compare(torch.ones(2), torch.ones(2) + 1e-7)
+    found = etstream.compare(torch.ones(2), numpy.array([1, 3], dtype="float32"), rtol=0, atol=1)
+    assert isinstance(found, etstream.Comparison) and isinstance(found.first, etstream.Mismatch)
+    assert (found.first.index, found.first.expected, found.first.actual) == (1, 1.0, 3.0)
+
+
+def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, tmp_path: Path) -> None:
+    plan = etstream.bundle(program, cases, tmp_path / "m.bpte")
+    bundled = etstream.BundledProgramFile(tmp_path / "m.bpte")
+    fat = etstream.FatContainerFile(bytes(etstream.plan_fat_container({"a": program})))
+    told = [
+        plan,
+        bundled,
+        *bundled.suites,
+        bundled.suites[0].test_cases[0],
+        etstream.ProgramFile(program),
+        *etstream.ProgramFile(program).segments,
+        etstream.Checkpoint(weights),
+        etstream.Checkpoint(weights)["a"],
+        etstream.Tensor("int8", [2], b"12"),
+        fat,
+        fat.payloads[0],
+        etstream.Source(program),
+        etstream.verify(program),
+    ]
+    for one in told:
+        assert f"etstream.{type(one).__name__}" in repr(one) and " object at 0x" not in repr(one)
+    assert repr(told[-4]) == "<etstream.FatContainerFile of 1 payload: a bytes>"
+    assert repr(etstream.TestCase([1], [True])) == "etstream.TestCase([1], [True])"
+    assert "float32, (2, 3)" in repr(etstream.Checkpoint(weights)["a"])
+
+
+def test_pytest_takes_test_cases_for_no_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("from etstream import TestCase, TestSuite\ndef test_one(): pass\n")
+    run = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", tmp_path / "test_it.py"]
+    said = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
+    assert said.returncode == 0 and "1 passed" in said.stdout, said.stdout
+
+
+def test_errors_say_where_and_names_are_lookups(program: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.pte"
+    short.write_bytes(program.read_bytes()[:-1])
+    with pytest.raises(etstream.CorruptError) as corrupt:
+        etstream.ProgramFile(short)
+    assert corrupt.value.filename == str(short) and corrupt.value.offset is not None
+    assert str(corrupt.value).startswith(f"{short}: offset {corrupt.value.offset}: ")
+    with pytest.raises(etstream.NoSuchFileError) as absent:
+        etstream.ProgramFile(tmp_path / "none.pte")
+    assert absent.value.filename == str(tmp_path / "none.pte") and absent.value.offset is None
+    with pytest.raises(LookupError, match="there is no method 'x'") as no_method:
+        etstream.graph(program, "x")
+    assert not isinstance(no_method.value, OSError)
+    with pytest.raises(LookupError, match="there is no segment 99"):
+        etstream.extract(program, tmp_path / "out", segment=99)
+
+
+def test_bytes_are_no_output(program: Path) -> None:
+    for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
+        with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):
+            write(b"out.pte")
+
+
+def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
+    rules = {"nothing": "x"}
+    with pytest.warns(UserWarning) as direct:
+        etstream.plan_tensor_data(weights, rules=rules)
+    with pytest.warns(UserWarning) as through_another:
+        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules)
+    assert {one.filename for one in (*direct, *through_another)} == {__file__}
+
+
+def test_the_module_is_the_command(command: Command) -> None:
+    run = [sys.executable, "-m", "etstream"]
+    said = subprocess.run([*run, "--version"], capture_output=True, text=True)
+    assert said.returncode == 0 and said.stdout == command("--version").stdout
+    wrong = subprocess.run([*run, "nothing"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and wrong.stderr == command("nothing").stderr
+
+
+def test_logging_is_silent_unless_asked_for() -> None:
+    assert logging.getLogger("etstream").level == logging.NOTSET and not logging.getLogger("etstream").handlers

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""install() says what it does, may be called again, and leaves nothing behind, in a script's own names too."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from etstream.executorch import install, is_installed, uninstall
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir._serialize import _program as program_serializer
+
+SERIALIZE = "executorch.exir._serialize._program.serialize_pte_binary"
+
+
+class Add(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+
+@pytest.fixture(scope="module")
+def edge() -> Any:
+    return to_edge(torch.export.export(Add(), (torch.ones(2),)))
+
+
+def use_of(installation: Any, name: str) -> Any:
+    (found,) = [use for use in installation.functions if use.name == name]
+    return found
+
+
+def test_calls_are_counted_and_so_are_those_left_to_executorch_with_the_reason(edge: Any) -> None:
+    with install() as installation:
+        before = use_of(installation, SERIALIZE).used
+        edge.to_executorch()
+        assert use_of(installation, SERIALIZE).used > before
+        # Not a power of two: ExecuTorch's to refuse or to write.
+        with pytest.raises(Exception):  # noqa: B017, PT011 whatever it says
+            edge.to_executorch(ExecutorchBackendConfig(segment_alignment=3)).buffer  # noqa: B018
+            raise RuntimeError("it may also take it")
+        use = use_of(installation, SERIALIZE)
+    (reason,) = use.left
+    assert use.left[reason] == 1 and "power of two" in reason
+    assert f"{SERIALIZE}: {use.used} through etstream; 1 left to ExecuTorch: {reason}" in str(installation)
+
+
+def test_it_tells_of_itself_when_asked(edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with install(verbose=True):
+        assert f"{SERIALIZE}: 0 through etstream" in capsys.readouterr().err
+        edge.to_executorch()
+    assert f"{SERIALIZE}: 1 through etstream" in capsys.readouterr().err
+
+
+def test_the_logger_tells_the_same(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "etstream"), install():
+        edge.to_executorch()
+    assert f"{SERIALIZE}: replaced" in caplog.messages and f"{SERIALIZE}: through etstream" in caplog.messages
+
+
+def test_calls_lie_in_each_other(edge: Any) -> None:
+    original = program_serializer.serialize_pte_binary
+    assert not is_installed()
+    with install() as outer:
+        edge.to_executorch()
+        with install() as inner:
+            assert use_of(inner, SERIALIZE).used == use_of(outer, SERIALIZE).used == 1
+        assert is_installed() and program_serializer.serialize_pte_binary is not original
+    assert not is_installed() and program_serializer.serialize_pte_binary is original
+    uninstall()
+    assert not is_installed()
+
+
+def test_names_of_a_script_are_as_they_were() -> None:
+    script = """
+import executorch.exir._serialize._program as owner
+from executorch.exir._serialize._program import serialize_pte_binary as before
+import etstream.executorch
+original = before
+with etstream.executorch.install():
+    from executorch.exir._serialize._program import serialize_pte_binary as meanwhile
+    assert before is meanwhile is owner.serialize_pte_binary
+assert before is meanwhile is owner.serialize_pte_binary
+assert before.__module__.startswith("executorch.")
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=120)
