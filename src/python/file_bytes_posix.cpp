@@ -26,6 +26,26 @@ constexpr std::size_t kHeader = offsetof(PyBytesObject, ob_sval);
 constexpr std::size_t kAlignment = 16;
 static_assert(kHeader % alignof(PyBytesObject) == 0 && kHeader <= 4096);
 
+// That bytes are laid out so is not promised: CPython does it from 3.10 to 3.14.
+#if defined(PYPY_VERSION) || defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS) || \
+    PY_VERSION_HEX >= 0x030F0000
+constexpr bool kIsKnownPython = false;
+#else
+constexpr bool kIsKnownPython = true;
+#endif
+
+/// Whether bytes of this Python are laid out as FileBytes does it.
+bool is_known_layout() {
+  if (!kIsKnownPython) return false;
+  const auto bytes = nb::steal(PyBytes_FromStringAndSize("etstream", 8));
+  if (!bytes.is_valid()) throw nb::python_error();
+  std::byte expected[kHeader];
+  std::memset(expected, 0xff, kHeader);
+  PyObject_InitVar(reinterpret_cast<PyVarObject*>(expected), &PyBytes_Type, 8);
+  return PyBytes_AS_STRING(bytes.ptr()) == reinterpret_cast<char*>(bytes.ptr()) + kHeader &&
+         std::memcmp(expected, bytes.ptr(), kHeader) == 0;
+}
+
 /// Address space, given back when it is destroyed.
 class AddressRange {
  public:
@@ -50,7 +70,7 @@ class AddressRange {
 class FileBytes {
  public:
   explicit FileBytes(const ByteSource& source)
-      : FileBytes(value_or_raise(source.open_range()), source.name()) {}
+      : FileBytes(value_or_raise(open_range_of(source)), source.name()) {}
   FileBytes(const FileBytes&) = delete;
   ~FileBytes() {
     // Python still refers to the bytes object, so its memory must stay mapped.
@@ -67,6 +87,15 @@ class FileBytes {
     // It is never freed as other objects are: this keeps a reference to it.
     PyObject_InitVar(reinterpret_cast<PyVarObject*>(header), &PyBytes_Type,
                      static_cast<Py_ssize_t>(file.size));
+  }
+
+  static Result<FileRange> open_range_of(const ByteSource& source) {
+    static const bool kIsKnownLayout = is_known_layout();
+    if (kIsKnownLayout) return source.open_range();
+    return make_error(
+        ErrorCode::kUnsupported,
+        "{}: can't be bytes where it lies, as this Python is none whose layout of bytes is known",
+        source.name());
   }
 
   [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
@@ -121,7 +150,9 @@ void bind_file_bytes(nb::module_& module) {
           "__init__", [](FileBytes* self, nb::handle source) { new (self) FileBytes(source_of(source)); },
           nb::arg("source"), nb::sig("def __init__(self, source: object) -> None"),
           "Raises UnsupportedError for a source that is not a range of a regular file, or one that does not "
-          "begin at a multiple of 16 bytes.")
+          "begin at a multiple of 16 bytes, and under a Python that lays bytes out in another way than "
+          "CPython "
+          "3.10 to 3.14.")
       .def_prop_ro("bytes", &FileBytes::bytes,
                    "The bytes. The address space is given back with this object, unless they are still "
                    "referred to then: it is never given back then.");

@@ -20,6 +20,11 @@
 #include "python/sources.h"
 #include "python/writer_versions.h"
 
+#ifdef Py_GIL_DISABLED
+#error \
+    "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
+#endif
+
 NB_MODULE(_core, module) {
   using namespace etstream::python;
   // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
