@@ -3,10 +3,16 @@
 # Finds every package that the options ask for, for all folders, and says of all that are missing at once what to
 # install. GLOBAL, as a project that has etstream in a folder of its own links them too.
 set(missing)
+if(ETSTREAM_FETCH_PACKAGES)
+  include(${CMAKE_CURRENT_LIST_DIR}/fetch_packages.cmake)
+endif()
 
 # etstream_find(PACKAGE "sentence" ARGUMENT...) with the arguments of find_package.
 macro(etstream_find package advice)
   find_package(${package} ${ARGN} QUIET GLOBAL)
+  if(ETSTREAM_FETCH_PACKAGES AND NOT ${package}_FOUND)
+    etstream_fetch(${package})
+  endif()
   if(NOT ${package}_FOUND)
     list(APPEND missing "${package}: ${advice}")
   endif()
@@ -21,7 +27,7 @@ if(ETSTREAM_BUILD_TESTS)
 endif()
 if(ETSTREAM_BUILD_PYTHON)
   etstream_find(Python "install Python 3.10 or newer with its headers, python3-dev, ${or_no_python}"
-                3.10 COMPONENTS Interpreter Development.Module)
+                3.10 COMPONENTS Interpreter Development.Module ${SKBUILD_SABI_COMPONENT})
   if(Python_FOUND)
     if(NOT nanobind_DIR)
       execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
@@ -40,6 +46,9 @@ etstream_find(fmt "install libfmt-dev, ${or_name_it}")
 etstream_find(nlohmann_json "install nlohmann-json3-dev, ${or_name_it}")
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 mark_as_advanced(XXHASH_INCLUDE_DIR)
+if(ETSTREAM_FETCH_PACKAGES AND NOT XXHASH_INCLUDE_DIR)
+  etstream_fetch(xxHash)
+endif()
 if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND missing "xxHash: install libxxhash-dev, ${or_name_it}")
 endif()
@@ -71,8 +80,14 @@ endif()
 if(FlatBuffers_FOUND AND NOT TARGET flatbuffers::flatbuffers)
   list(APPEND missing "FlatBuffers' static library: install libflatbuffers-dev, ${or_name_it}")
 endif()
-if(FlatBuffers_FOUND AND (BUILD_SHARED_LIBS OR ETSTREAM_BUILD_PYTHON) AND NOT TARGET flatbuffers::flatbuffers_shared)
-  list(APPEND missing "FlatBuffers' shared library: install libflatbuffers-dev, ${or_name_it}")
+# What shared libraries link. Debian's static FlatBuffers can't be part of one; the shared one is taken by its file, so
+# that those who link ours need not find it. A fetched one is static, and can.
+set(ETSTREAM_FLATBUFFERS_FOR_SHARED flatbuffers::flatbuffers)
+if(NOT TARGET etstream_flatbuffers)
+  set(ETSTREAM_FLATBUFFERS_FOR_SHARED $<TARGET_FILE:flatbuffers::flatbuffers_shared>)
+  if(FlatBuffers_FOUND AND (BUILD_SHARED_LIBS OR ETSTREAM_BUILD_PYTHON) AND NOT TARGET flatbuffers::flatbuffers_shared)
+    list(APPEND missing "FlatBuffers' shared library: install libflatbuffers-dev, ${or_name_it}")
+  endif()
 endif()
 
 unset(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH)
