@@ -20,11 +20,15 @@
 namespace etstream::python {
 namespace {
 
-/// What CPython puts before the bytes of a bytes object.
-constexpr std::size_t kHeader = offsetof(PyBytesObject, ob_sval);
+/// What CPython puts before the bytes of a bytes object: its size, and its hash. The stable interface does
+/// not say so.
+constexpr std::size_t kHeader = sizeof(PyVarObject) + sizeof(Py_hash_t);
+#ifndef Py_LIMITED_API
+static_assert(kHeader == offsetof(PyBytesObject, ob_sval));
+#endif
 /// What malloc, and so Python, aligns bytes to.
 constexpr std::size_t kAlignment = 16;
-static_assert(kHeader % alignof(PyBytesObject) == 0 && kHeader <= 4096);
+static_assert(kHeader % alignof(PyVarObject) == 0 && kHeader <= 4096);
 
 // That bytes are laid out so is not promised: CPython does it from 3.10 to 3.14.
 #if defined(PYPY_VERSION) || defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS) || \

@@ -21,6 +21,14 @@ constexpr std::uint64_t kSmall = 256;
   throw nb::type_error(text("expected {}, found {}", expected, class_name(object)).c_str());
 }
 
+/// An element of what PySequence_Fast() gave, which is a list or a tuple and keeps it.
+nb::handle item_of(const nb::object& elements, Py_ssize_t i) {
+  PyObject* const of = elements.ptr();
+  PyObject* const item = PyList_Check(of) ? PyList_GetItem(of, i) : PyTuple_GetItem(of, i);
+  if (item == nullptr) throw nb::python_error();
+  return item;
+}
+
 /// The bits of a float or a double; ExecuTorch has infinities as text.
 std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
   nb::object number = nb::borrow(object);
@@ -100,7 +108,7 @@ Result<FieldValue> ObjectReader::field(ValueNode node, std::size_t table, std::s
 Result<FieldValue> ObjectReader::element(ValueNode vector, std::uint64_t i) {
   return with_gil([&]() -> Result<FieldValue> {
     const Vector& from = vectors_[vector.index];
-    const nb::handle item(PySequence_Fast_GET_ITEM(from.elements.ptr(), static_cast<Py_ssize_t>(i)));
+    const nb::handle item = item_of(from.elements, static_cast<Py_ssize_t>(i));
     if (from.field->kind == FieldKind::kTableVector) return FieldValue(TableValue{{item.ptr(), 0}});
     if (from.field->kind == FieldKind::kUnionVector) return union_value(nb::borrow(item), *from.field);
     Py_ssize_t size = 0;
@@ -141,7 +149,7 @@ FieldValue ObjectReader::value(const nb::object& object, const FieldType& field)
 FieldValue ObjectReader::vector(const nb::object& object, const FieldType& field) {
   nb::object elements = nb::steal(PySequence_Fast(object.ptr(), "expected a sequence"));
   if (!elements.is_valid()) throw nb::python_error();
-  const auto count = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(elements.ptr()));
+  const auto count = static_cast<std::uint64_t>(nb::len(elements));
   vectors_.push_back({std::move(elements), &field});
   return VectorValue{{nullptr, vectors_.size() - 1}, count};
 }
@@ -160,10 +168,10 @@ FieldValue ObjectReader::inline_vector(const nb::object& object, const FieldType
   }
   const nb::object elements = nb::steal(PySequence_Fast(object.ptr(), "expected a sequence"));
   if (!elements.is_valid()) throw nb::python_error();
-  const auto count = PySequence_Fast_GET_SIZE(elements.ptr());
+  const auto count = static_cast<Py_ssize_t>(nb::len(elements));
   bytes_.resize(static_cast<std::size_t>(count) * field.width);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const std::uint64_t bits = scalar_bits(PySequence_Fast_GET_ITEM(elements.ptr(), i), field);
+    const std::uint64_t bits = scalar_bits(item_of(elements, i), field);
     std::memcpy(bytes_.data() + static_cast<std::size_t>(i) * field.width, &bits, field.width);
   }
   return BytesValue(bytes_);

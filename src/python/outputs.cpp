@@ -32,11 +32,11 @@ class ObjectOutput {
 
   void take(std::span<const std::byte> bytes) {
     const auto size = static_cast<Py_ssize_t>(bytes.size());
-    if (!buffer_.is_valid() || Py_REFCNT(buffer_.ptr()) > 1 || PyByteArray_GET_SIZE(buffer_.ptr()) < size) {
+    if (!buffer_.is_valid() || Py_REFCNT(buffer_.ptr()) > 1 || PyByteArray_Size(buffer_.ptr()) < size) {
       buffer_ = nb::steal(PyByteArray_FromStringAndSize(nullptr, size));
       if (!buffer_.is_valid()) throw nb::python_error();
     }
-    std::memcpy(PyByteArray_AS_STRING(buffer_.ptr()), bytes.data(), bytes.size());
+    std::memcpy(PyByteArray_AsString(buffer_.ptr()), bytes.data(), bytes.size());
     for (Py_ssize_t done = 0; done < size;) done += write(done, size);
   }
 

@@ -25,6 +25,14 @@
 namespace etstream::python {
 namespace {
 
+/// Whether this thread has the GIL, for which the stable interface has no function. Waits for it where it has
+/// not.
+bool holds_gil() {
+  const PyGILState_STATE before = PyGILState_Ensure();
+  PyGILState_Release(before);
+  return before == PyGILState_LOCKED;
+}
+
 /// An object that is let go of with the GIL, by whichever thread is the last to know it.
 class HeldObject {
  public:
@@ -104,7 +112,7 @@ class PythonFile final : public ByteStorage {
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     // Never wait for the lock with the GIL held: its holder may wait for the GIL.
     std::optional<nb::gil_scoped_release> released;
-    if (PyGILState_Check() != 0) released.emplace();
+    if (holds_gil()) released.emplace();
     const std::scoped_lock lock(mutex_);
     return with_gil([&]() -> Result<void> {
       file_.get().attr("seek")(offset);
@@ -217,7 +225,7 @@ nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::option
   if (count > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
   auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!bytes.is_valid()) throw nb::python_error();
-  const std::span<char> out(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(count));
+  const std::span<char> out(PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(count));
   without_gil([&] { return range.read_at(0, std::as_writable_bytes(out)); });
   return bytes;
 }

@@ -36,6 +36,8 @@ BLOCKS = {
     "docs/profile.md: export:": "is a job of another project; tests/profile runs what it runs",
     "docs/exporting.md: etstream run ": "takes ExecuTorch's own export of a Llama; tests/heap runs commands, and"
     " perf/export_paths.py this one",
+    "docs/installing.md: packaging/wheels ": "compiles all there is, for each processor; it is run before a release",
+    "docs/installing.md: cpack ": "tests/packaging/debian_packages runs it",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
