@@ -31,22 +31,30 @@ constexpr std::size_t kAlignment = 16;
 static_assert(kHeader % alignof(PyVarObject) == 0 && kHeader <= 4096);
 
 // That bytes are laid out so is not promised: CPython does it from 3.10 to 3.14.
-#if defined(PYPY_VERSION) || defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS) || \
-    PY_VERSION_HEX >= 0x030F0000
+#if defined(PYPY_VERSION) || defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS)
 constexpr bool kIsKnownPython = false;
 #else
 constexpr bool kIsKnownPython = true;
 #endif
 
+/// Of the Python that runs, which with the stable interface may be newer than the headers.
+unsigned long python_version() {
+#if PY_VERSION_HEX >= 0x030B0000
+  return Py_Version;
+#else
+  return PY_VERSION_HEX;
+#endif
+}
+
 /// Whether bytes of this Python are laid out as FileBytes does it.
 bool is_known_layout() {
-  if (!kIsKnownPython) return false;
+  if (!kIsKnownPython || python_version() >= 0x030F0000) return false;
   const auto bytes = nb::steal(PyBytes_FromStringAndSize("etstream", 8));
   if (!bytes.is_valid()) throw nb::python_error();
   std::byte expected[kHeader];
   std::memset(expected, 0xff, kHeader);
   PyObject_InitVar(reinterpret_cast<PyVarObject*>(expected), &PyBytes_Type, 8);
-  return PyBytes_AS_STRING(bytes.ptr()) == reinterpret_cast<char*>(bytes.ptr()) + kHeader &&
+  return PyBytes_AsString(bytes.ptr()) == reinterpret_cast<char*>(bytes.ptr()) + kHeader &&
          std::memcmp(expected, bytes.ptr(), kHeader) == 0;
 }
 

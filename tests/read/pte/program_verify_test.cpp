@@ -291,7 +291,7 @@ TEST_CASE("a tensor that ExecuTorch could not make is found") {
       {"expected Tensor.dim_order that is a permutation, found another", shape({1, 2}, {0, 0})},
       {"expected Tensor.dim_order that is a permutation, found another", shape({1, 2}, {1, 2})},
       {"a tensor of known type and size",
-       [](ProgramT& p) { tensor_of(p).scalar_type = static_cast<scalar_type::ScalarType>(9); }},
+       [](ProgramT& p) { tensor_of(p).scalar_type = static_cast<scalar_type::ScalarType>(18); }},
       {"expected Tensor.shape_dynamism from 0 to below 3, found 3",
        [](ProgramT& p) { tensor_of(p).shape_dynamism = static_cast<TensorShapeDynamism>(3); }},
   });
