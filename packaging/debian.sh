@@ -3,7 +3,7 @@
 #
 # Debian's packages in folders, of any release and processor, without installing them. To be sourced.
 
-# Debian's mirror, as apt has it here; nothing where it has none.
+# Debian's mirror, as apt has it here; nothing where it has none of Debian 12.
 debian_mirror() {
   apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
     awk '$1 == "bookworm" && $2 == "main" { print $3; exit }'
@@ -16,10 +16,11 @@ debian_apt() {
   shift 3
   if [ ! -e "$folder/ready" ]; then
     url=$(debian_mirror)
+    [ -n "$url" ] || { echo "apt has no mirror of Debian 12 in its sources" >&2; return 1; }
     mkdir -p "$folder/state/lists/partial" "$folder/cache/archives/partial"
     : >"$folder/status"
     for kind in deb deb-src; do
-      echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${url:-http://deb.debian.org/debian} $suite main"
+      echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url $suite main"
     done >"$folder/sources.list"
     cat >"$folder/conf" <<CONF
 Dir::State "$folder/state";

@@ -7,7 +7,8 @@
 
 namespace etstream {
 
-Result<CommandEnd> run_profiled(const std::vector<std::string>& /*command*/, Profile& profile) {
+Result<CommandEnd> run_profiled(const std::vector<std::string>& /*command*/, Profile& profile,
+                                const ProfileOptions& /*options*/) {
   profile = {};
   return make_error(ErrorCode::kUnsupported,
                     "a command is profiled on Linux alone, whose kernel tells high-water marks of memory; "

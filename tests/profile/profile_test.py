@@ -24,6 +24,8 @@ ETSTREAM = os.environ["ETSTREAM"]
 PHASES = os.environ["PHASES"]
 MIB = 1 << 20
 SPIKE = 256 * MIB
+SEEN = SPIKE - MIB
+"""What a profile shows of it at least: the kernel adds pages up by the dozen, for each processor."""
 LITTLE = 32 * MIB
 # It holds the interpreter's lock for as long as it takes, and gives back what it took.
 GREEDY = """
@@ -77,26 +79,26 @@ class Profile(unittest.TestCase):
 
     def test_a_spike_shorter_than_any_look_is_in_its_phase_alone(self) -> None:
         peaks, found = self.peaks("spike")
-        self.assertGreaterEqual(peaks["spike"], SPIKE)
+        self.assertGreaterEqual(peaks["spike"], SEEN)
         self.assertLess(peaks["spike"], SPIKE + LITTLE)
         self.assertLess(max(peaks["before"], peaks["after"]), LITTLE)
-        self.assertGreaterEqual(found["peak"]["anonymous"], SPIKE)
+        self.assertGreaterEqual(found["peak"]["anonymous"], SEEN)
         self.assertEqual(found["notes"], [])
 
     def test_phases_lie_in_each_other(self) -> None:
         peaks, found = self.peaks("nested")
         self.assertEqual([phase["depth"] for phase in found["phases"]], [0, 1, 1])
-        self.assertGreaterEqual(min(peaks["outer"], peaks["inner <b> "]), SPIKE)
+        self.assertGreaterEqual(min(peaks["outer"], peaks["inner <b> "]), SEEN)
         self.assertLess(peaks["quiet"], LITTLE)
 
     def test_what_a_process_takes_as_it_ends_counts(self) -> None:
         _, found = self.peaks("end")
-        self.assertGreaterEqual(found["peak"]["resident"], SPIKE)
-        self.assertGreaterEqual(found["peak"]["anonymous"], SPIKE)
+        self.assertGreaterEqual(found["peak"]["resident"], SEEN)
+        self.assertGreaterEqual(found["peak"]["anonymous"], SEEN)
 
     def test_a_forked_child_has_phases_of_its_own(self) -> None:
         peaks, found = self.peaks("child")
-        self.assertGreaterEqual(peaks["child"], SPIKE)
+        self.assertGreaterEqual(peaks["child"], SEEN)
         self.assertLess(peaks["parent"], LITTLE)
         self.assertEqual(len(found["processes"]), 2)
         parent, child = found["processes"]

@@ -5,36 +5,16 @@ from __future__ import annotations
 
 import subprocess
 import sysconfig
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fixtures import model
+from skips_fail import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["command", "cases", "model", "program"]
+__all__ = ["command", "cases", "model", "program", "pytest_make_collect_report", "pytest_runtest_makereport"]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What is skipped shows nothing, and is not to look as if it did: there is no test here that may be."""
-    report = yield
-    if report.skipped and not hasattr(report, "wasxfail"):
-        report.outcome = "failed"
-        report.longrepr = f"the test was skipped: {report.longrepr}"
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """The same of a whole file."""
-    report = yield
-    if report.skipped:
-        report.outcome = "failed"
-        report.longrepr = f"the file was skipped: {report.longrepr}"
-    return report
 
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -40,10 +40,8 @@ SKIPPED = {
 
 @pytest.mark.parametrize("way", SKIPPED)
 def test_what_is_skipped_has_failed(way: str, tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    (tmp_path / "conftest.py").write_text((here / "conftest.py").read_text())
     (tmp_path / "test_skipped.py").write_text(SKIPPED[way])
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
-    paths = {"PYTHONPATH": os.pathsep.join(str(here.parent / name) for name in ("golden", "peer"))}
-    said = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **paths})
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skips_fail", tmp_path]
+    plugin = {"PYTHONPATH": str(Path(__file__).parent)}
+    said = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **plugin})
     assert said.returncode != 0 and "was skipped: " in said.stdout and "for no reason" in said.stdout, said.stdout

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "profile/caller_watch.h"
 #include "profile/memory_series.h"
 #include "profile/phase_log.h"
 #include "profile/phase_profiles.h"
@@ -209,33 +208,6 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
     CHECK(!read_profile(source_of(wrong)));
   }
   CHECK(read_profile(source_of("{\n\"peak\": 3}")).error().message.find("line 2") != std::string::npos);
-}
-
-TEST_CASE("callers are read from what faulthandler wrote, whatever their names are") {
-  const auto callers = read_stack(
-      "Stack (most recent call first):\n"
-      "  File \"/a \"b\", line 7 in x.py\", line 12 in <lambda>\n"
-      "  File \"<string>\", line ??? in f\n"
-      "  File \n"
-      "  ...\n"
-      "  File \"cut");
-  REQUIRE(callers.size() == 2);
-  CHECK(callers[0].file == "/a \"b\", line 7 in x.py");
-  CHECK(callers[0].line == 12);
-  CHECK(callers[0].function == "<lambda>");
-  CHECK(callers[1].file == "<string>");
-  CHECK(callers[1].line == 0);
-  CHECK(read_stack("").empty());
-}
-
-TEST_CASE("without one that can tell of its callers there is a note, and no jump") {
-  Profile profile;
-  CallerWatch watch;
-  watch.take("B 7 7 1 0 0 0 0 0 0 0 1 export\nC 1 2\nC x 3 45\nC 999999999 3 45\nC 1 2 9\nC 1");
-  watch.look({seen_process()}, kSecond);
-  watch.add_jumps(0, profile);
-  CHECK(profile.jumps.empty());
-  CHECK(profile.notes.size() == 1);
 }
 
 }  // namespace
