@@ -118,7 +118,10 @@ def browser() -> Iterator[Page]:
         options = "--headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe"
         script = f'exec "$0" {options} --user-data-dir="$1" 3<&{to_browser} 4>&{from_browser}'
         process = subprocess.Popen(
-            ["bash", "-c", script, program, folder], pass_fds=[to_browser, from_browser], stderr=subprocess.DEVNULL
+            ["bash", "-c", script, program, folder],
+            env={**os.environ, "TMPDIR": folder},
+            pass_fds=[to_browser, from_browser],
+            stderr=subprocess.DEVNULL,
         )
         os.close(to_browser)
         os.close(from_browser)
