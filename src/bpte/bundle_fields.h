@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "container/shared_fields.h"
 
@@ -34,13 +33,6 @@ struct CaseFields : BoundTable {
 struct TensorFields : ShapeFields {
   explicit TensorFields(const Schema& schema) : ShapeFields(schema, "Tensor") {}
   BoundField data = field("data");
-};
-
-/// A table of one field: a value, or what it holds where that is no tensor.
-struct OneField : BoundTable {
-  OneField(const Schema& schema, std::string_view table, std::string_view only)
-      : BoundTable(schema, table), content(field(only)) {}
-  BoundField content;
 };
 
 /// Of both formats. Bound to `schema`, which outlives it.

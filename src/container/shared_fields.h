@@ -24,4 +24,18 @@ struct DataSegmentFields : BoundTable {
   BoundField size = field("size");
 };
 
+/// Of data that goes by a key.
+struct NamedDataFields : BoundTable {
+  explicit NamedDataFields(const Schema& schema) : BoundTable(schema, "NamedData") {}
+  BoundField key = field("key");
+  BoundField segment_index = field("segment_index");
+};
+
+/// A table of one field: a value, or what it holds where that is no tensor.
+struct OneField : BoundTable {
+  OneField(const Schema& schema, std::string_view table, std::string_view only)
+      : BoundTable(schema, table), content(field(only)) {}
+  BoundField content;
+};
+
 }  // namespace etstream

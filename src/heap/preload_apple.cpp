@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -131,14 +130,6 @@ struct Zone {
     ::malloc_zone_register(&zone);
   }
 };
-
-std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  if (text == nullptr) return otherwise;
-  std::uint64_t number = otherwise;
-  std::from_chars(text, text + std::strlen(text), number);
-  return number;
-}
 
 /// Before any code of the program runs.
 __attribute__((constructor)) void begin() {

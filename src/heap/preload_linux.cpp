@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -53,14 +52,6 @@ constinit FirstBlocks first_blocks;
 template <class Function>
 void find_next(Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
-
-std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  if (text == nullptr) return otherwise;
-  std::uint64_t number = otherwise;
-  std::from_chars(text, text + std::strlen(text), number);
-  return number;
 }
 
 /// Tells of this process in the memory that its environment names, if it does.

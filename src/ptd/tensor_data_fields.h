@@ -15,10 +15,8 @@ struct RootFields : BoundTable {
   BoundField named_data = field("named_data");
 };
 
-struct NamedDataFields : BoundTable {
-  explicit NamedDataFields(const Schema& schema) : BoundTable(schema, "NamedData") {}
-  BoundField key = field("key");
-  BoundField segment_index = field("segment_index");
+struct NamedTensorFields : NamedDataFields {
+  using NamedDataFields::NamedDataFields;
   BoundField tensor_layout = field("tensor_layout");
 };
 
@@ -28,7 +26,7 @@ struct TensorDataFields {
       : root(schema), segment(schema), named_data(schema), layout(schema, "TensorLayout") {}
   RootFields root;
   DataSegmentFields segment;
-  NamedDataFields named_data;
+  NamedTensorFields named_data;
   ShapeFields layout;
 };
 

@@ -80,7 +80,7 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
   return without_exceptions([&]() -> Result<std::vector<NamedTensorData>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
     ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
-    const ptd::NamedDataFields& fields = impl_->fields.named_data;
+    const ptd::NamedTensorFields& fields = impl_->fields.named_data;
     ETSTREAM_ASSIGN(const TableList listed, root.tables(impl_->fields.root.named_data));
     std::vector<NamedTensorData> entries;
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
@@ -146,7 +146,7 @@ Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& 
 Result<void> check_entries(const TableReader& root, const ptd::TensorDataFields& all,
                            const TensorDataHeader& header, const std::vector<SegmentInfo>& segments,
                            Findings& findings) {
-  const ptd::NamedDataFields& fields = all.named_data;
+  const ptd::NamedTensorFields& fields = all.named_data;
   ETSTREAM_ASSIGN(const TableList listed, root.tables(all.root.named_data));
   std::set<std::string> keys;
   for (std::uint32_t i = 0; i < listed.size(); ++i) {

@@ -136,12 +136,6 @@ struct SubsegmentsFields : BoundTable {
   BoundField offsets = field("offsets");
 };
 
-struct NamedDataFields : BoundTable {
-  explicit NamedDataFields(const Schema& schema) : BoundTable(schema, "NamedData") {}
-  BoundField key = field("key");
-  BoundField segment_index = field("segment_index");
-};
-
 struct InlineConstantFields : BoundTable {
   explicit InlineConstantFields(const Schema& schema) : BoundTable(schema, "Buffer") {}
   BoundField storage = field("storage");
@@ -168,13 +162,6 @@ inline constexpr std::string_view kBoolKind = "Bool";
 inline constexpr std::string_view kDoubleKind = "Double";
 inline constexpr std::string_view kTensorListKind = "TensorList";
 
-/// A table of one field: what a value holds when it is no tensor.
-struct HeldFields : BoundTable {
-  HeldFields(const Schema& schema, std::string_view table, std::string_view only)
-      : BoundTable(schema, table), content(field(only)) {}
-  BoundField content;
-};
-
 /// Bound to `schema`, which outlives it.
 struct ProgramFields {
   const Schema& schema;
@@ -185,15 +172,15 @@ struct ProgramFields {
   ExtraTensorFields extra_tensor{schema};
   AllocationFields allocation{schema};
   BoundTable null{schema, "Null"};
-  HeldFields integer{schema, kIntKind, "int_val"};
-  HeldFields boolean{schema, kBoolKind, "bool_val"};
-  HeldFields number{schema, kDoubleKind, "double_val"};
-  HeldFields string{schema, "String", "string_val"};
-  HeldFields int_list{schema, "IntList", "items"};
-  HeldFields double_list{schema, "DoubleList", "items"};
-  HeldFields bool_list{schema, "BoolList", "items"};
-  HeldFields tensor_list{schema, kTensorListKind, "items"};
-  HeldFields optional_tensor_list{schema, "OptionalTensorList", "items"};
+  OneField integer{schema, kIntKind, "int_val"};
+  OneField boolean{schema, kBoolKind, "bool_val"};
+  OneField number{schema, kDoubleKind, "double_val"};
+  OneField string{schema, "String", "string_val"};
+  OneField int_list{schema, "IntList", "items"};
+  OneField double_list{schema, "DoubleList", "items"};
+  OneField bool_list{schema, "BoolList", "items"};
+  OneField tensor_list{schema, kTensorListKind, "items"};
+  OneField optional_tensor_list{schema, "OptionalTensorList", "items"};
   OperatorFields operators{schema};
   DelegateFields delegate{schema};
   CompileSpecFields compile_spec{schema};

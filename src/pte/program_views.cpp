@@ -144,8 +144,8 @@ Result<ValueInfo> Held::info() const {
 
 const BoundField& Held::items() const {
   const ProgramFields& known = fields();
-  for (const HeldFields* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
-                                 &known.optional_tensor_list}) {
+  for (const OneField* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
+                               &known.optional_tensor_list}) {
     if (list->index() == type()) return list->content;
   }
   std::abort();
