@@ -21,6 +21,7 @@
 #include "etstream/export.h"
 #include "etstream/file_plan.h"
 #include "etstream/program.h"
+#include "etstream/program_description.h"
 #include "etstream/program_plan.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data.h"
@@ -74,11 +75,15 @@ struct ProgramPlan {
 /// The plan of the program with these changes, under these options. Constants are read where their SHA-256 is
 /// asked for. Errors: those of plan(ProgramFile, ProgramPlanOptions); kNotFound for a method that the
 /// program does not have, kInvalidArgument for dropping all, for a key that two constants would have, for
-/// moving constants out where there are none, and for constants moved both ways. `written_with` is what
-/// plan(ProgramDescription) laid the program out with, for those who know; it is told from the program's
-/// bytes otherwise, which packs it over and over.
-[[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(
-    const ProgramFile& program, const ProgramChanges& changes, const ProgramPlanOptions& options = {},
-    const std::optional<ProgramPlanOptions>& written_with = std::nullopt);
+/// moving constants out where there are none, and for constants moved both ways.
+[[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramFile& program,
+                                                       const ProgramChanges& changes,
+                                                       const ProgramPlanOptions& options = {});
+
+/// The same of a program that is described, which is packed once, with its changes. Errors: those of
+/// plan(ProgramDescription) too.
+[[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramDescription& program,
+                                                       const ProgramChanges& changes,
+                                                       const ProgramPlanOptions& options = {});
 
 }  // namespace etstream

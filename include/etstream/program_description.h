@@ -33,6 +33,7 @@ struct ProgramDescription {
   /// A flatbuffer of the program's schema, of any order, without an extended header, that has no data:
   /// Buffer.storage and BackendDelegateInlineData.data are absent or ignored, and so is where segments lie.
   ByteSource metadata;
+  std::string name = "program";           // what messages call it
   std::vector<ByteSource> constants;      // of Program.constant_buffer
   std::vector<ByteSource> delegate_data;  // of Program.backend_delegate_data
   std::vector<Segment> segments;          // of Program.segments

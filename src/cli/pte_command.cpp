@@ -92,7 +92,7 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
   return {};
 }
 
-Result<ProgramInput> open_input(PteArguments& arguments) {
+Result<ProgramPlan> plan_input(const PteArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ProgramSchema schema;
   if (!arguments.schema.empty()) {
@@ -103,15 +103,12 @@ Result<ProgramInput> open_input(PteArguments& arguments) {
     ETSTREAM_ASSIGN(segments_from, ByteSource::file(arguments.segments_from));
   }
   const std::string folder = std::filesystem::path(arguments.file).parent_path().string();
-  return open_program_input(file, {.folder = folder, .schema = schema, .segments_from = segments_from},
-                            arguments.options);
+  return plan_program_input(
+      file, {.folder = folder, .schema = schema, .segments_from = segments_from}, arguments.changes,
+      arguments.options, [&](const Findings& findings) { return require_sound(arguments.file, findings); });
 }
 
 Result<void> pte_command(PteArguments& arguments) {
-  ETSTREAM_ASSIGN(ProgramInput opened, open_input(arguments));
-  Findings findings;
-  ETSTREAM_TRY(opened.program.verify(findings));
-  ETSTREAM_TRY(require_sound(arguments.file, findings));
   ETSTREAM_ASSIGN(const auto weights, open_weights(arguments.constants_from, arguments.changes));
   if (!arguments.constants_to.empty()) {
     arguments.changes.constants_out.emplace();
@@ -121,7 +118,7 @@ Result<void> pte_command(PteArguments& arguments) {
     }
   }
   ETSTREAM_ASSIGN(arguments.changes.metadata, read_metadata_options(arguments.metadata));
-  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(std::move(opened), arguments.changes));
+  ETSTREAM_ASSIGN(const ProgramPlan planned, plan_input(arguments));
   return write_plan(planned, arguments);
 }
 

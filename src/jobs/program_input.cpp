@@ -11,8 +11,7 @@
 namespace etstream {
 namespace {
 
-Result<ProgramInput> open_json(const ByteSource& json, const ProgramInputOptions& input,
-                               ProgramPlanOptions plan_options) {
+Result<ProgramDescription> read_description(const ByteSource& json, const ProgramInputOptions& input) {
   ProgramJsonOptions options;
   options.folder = input.folder;
   options.schema = input.schema;
@@ -21,33 +20,39 @@ Result<ProgramInput> open_json(const ByteSource& json, const ProgramInputOptions
     ETSTREAM_ASSIGN(segments_from, ProgramFile::open(*input.segments_from, {}, input.schema));
     options.segments_from = &*segments_from;
   }
-  ETSTREAM_ASSIGN(const ProgramDescription described, read_program_json(json, options));
-  if (!plan_options.vtables) plan_options.vtables = input.described_vtables;
-  ETSTREAM_ASSIGN(FilePlan plan, plan(described, plan_options));
-  ETSTREAM_ASSIGN(ByteSource planned, source_of(plan));
-  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(std::move(planned), json.name(), input.schema));
-  return ProgramInput{std::move(program), std::move(plan), plan_options};
+  return read_program_json(json, options);
+}
+
+Result<void> verify(const ProgramFile& program, const RequireSound& require_sound) {
+  Findings findings;
+  ETSTREAM_TRY(program.verify(findings));
+  return require_sound(findings);
 }
 
 }  // namespace
 
-Result<ProgramInput> open_program_input(const ByteSource& file, const ProgramInputOptions& options,
-                                        const ProgramPlanOptions& plan_options) {
+Result<ProgramPlan> plan_program_input(const ByteSource& file, const ProgramInputOptions& input,
+                                       const ProgramChanges& changes, const ProgramPlanOptions& options,
+                                       const RequireSound& require_sound) {
   ETSTREAM_ASSIGN(const bool is_described, begins_json_object(file));
-  if (is_described) return open_json(file, options, plan_options);
-  if (options.segments_from) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "{}: is a program, which has its segments; only JSON takes those of another",
-                      file.name());
+  if (!is_described) {
+    if (input.segments_from) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "{}: is a program, which has its segments; only JSON takes those of another",
+                        file.name());
+    }
+    ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file, {}, input.schema));
+    ETSTREAM_TRY(verify(program, require_sound));
+    return plan(program, changes, options);
   }
-  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(file, {}, options.schema));
-  return ProgramInput{std::move(program), std::nullopt, plan_options};
-}
-
-Result<ProgramPlan> plan(ProgramInput input, const ProgramChanges& changes) {
-  if (input.plan && changes.empty()) return ProgramPlan{std::move(*input.plan), std::nullopt};
-  if (input.plan) return plan(input.program, changes, {}, input.plan_options);
-  return plan(input.program, changes, input.plan_options);
+  ETSTREAM_ASSIGN(const ProgramDescription described, read_description(file, input));
+  ProgramPlanOptions wanted = options;
+  if (!wanted.vtables) wanted.vtables = input.described_vtables;
+  ETSTREAM_ASSIGN(ProgramPlan planned, plan(described, changes, wanted));
+  ETSTREAM_ASSIGN(ByteSource bytes, source_of(planned.program));
+  ETSTREAM_ASSIGN(const auto program, ProgramFile::open(std::move(bytes), file.name(), input.schema));
+  ETSTREAM_TRY(verify(program, require_sound));
+  return planned;
 }
 
 }  // namespace etstream

@@ -3,10 +3,12 @@
 // What pte makes a program from: another one, or a description in JSON.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "etstream/byte_source.h"
+#include "etstream/findings.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_schema.h"
 #include "etstream/result.h"
@@ -22,18 +24,15 @@ struct ProgramInputOptions {
   VtableSharing described_vtables = VtableSharing::kOfEqualSize;
 };
 
-struct ProgramInput {
-  ProgramFile program;
-  std::optional<FilePlan> plan;     // of one that is described, and so only planned
-  ProgramPlanOptions plan_options;  // that it is, or was, laid out with
-};
+/// Fails where the findings have errors.
+using RequireSound = std::function<Result<void>(const Findings&)>;
 
-/// Opens a program, or plans the one that a JSON file describes, which is a program before it is written.
-[[nodiscard]] Result<ProgramInput> open_program_input(const ByteSource& file,
-                                                      const ProgramInputOptions& options,
-                                                      const ProgramPlanOptions& plan_options);
-
-/// The plan of the program with these changes.
-[[nodiscard]] Result<ProgramPlan> plan(ProgramInput input, const ProgramChanges& changes);
+/// The plan of the program in `file`, or of the one that it describes in JSON, with these changes. Calls
+/// `require_sound` once, before the program that is read is planned, or with what a described one is when all
+/// changes are made.
+[[nodiscard]] Result<ProgramPlan> plan_program_input(const ByteSource& file, const ProgramInputOptions& input,
+                                                     const ProgramChanges& changes,
+                                                     const ProgramPlanOptions& options,
+                                                     const RequireSound& require_sound);
 
 }  // namespace etstream

@@ -2,6 +2,7 @@
 #include "pte/data_requests.h"
 
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -15,6 +16,12 @@
 
 namespace etstream {
 namespace {
+
+/// "method 'forward', delegate 0 (XnnpackBackend)"
+std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
+  return text("method {}, delegate {} ({})", quote(methods[reference.method]), reference.delegate,
+              printable(reference.backend));
+}
 
 class RequestReader {
  public:
@@ -61,41 +68,8 @@ class RequestReader {
         return program_.view().corrupt(reference.position, "data of delegates that is apart from each other",
                                        "data over other data");
       }
-      ETSTREAM_TRY(read_delegate(reference, std::move(data)));
+      ETSTREAM_TRY(add_delegate_requests(program_, reference, std::move(data), out_));
     }
-    return {};
-  }
-
-  Result<void> read_delegate(const DelegateReference& reference, ByteSource data) {
-    const std::string asker = text("{}, delegate {} ({})", methods_[reference.method], reference.delegate,
-                                   printable(reference.backend));
-    if (reference.backend != kXnnpackBackend) return read_other(reference, std::move(data), asker);
-    auto constants = read_xnnpack_constants(data, text("{}: {}", program_.name(), asker));
-    if (constants) {
-      for (XnnpackConstant& constant : *constants) {
-        out_.delegates.push_back({std::move(constant.key), asker, constant.size, true});
-      }
-      return {};
-    }
-    const ErrorCode code = constants.error().code;
-    if (code != ErrorCode::kCorrupt && code != ErrorCode::kTooLarge) return std::move(constants).error();
-    out_.errors.push_back(std::move(constants).error().message);
-    out_.others.push_back(std::move(data));
-    return {};
-  }
-
-  Result<void> read_other(const DelegateReference& reference, ByteSource data, const std::string& asker) {
-    auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program_.name(), asker));
-    if (!payload) {
-      if (payload.error().code != ErrorCode::kCorrupt) return std::move(payload).error();
-      out_.errors.push_back(std::move(payload).error().message);
-    } else if (*payload) {
-      for (NamedDataRequest& request : (*payload)->requests) {
-        out_.delegates.push_back({std::move(request.key), asker, request.size});
-      }
-      return {};
-    }
-    out_.others.push_back(std::move(data));
     return {};
   }
 
@@ -104,7 +78,44 @@ class RequestReader {
   DataRequests out_;
 };
 
+Result<void> add_xnnpack_requests(const std::string& file, const std::string& asker, ByteSource data,
+                                  DataRequests& out) {
+  auto constants = read_xnnpack_constants(data, text("{}: {}", file, asker));
+  if (constants) {
+    for (XnnpackConstant& constant : *constants) {
+      out.delegates.push_back({std::move(constant.key), asker, constant.size, true});
+    }
+    return {};
+  }
+  const ErrorCode code = constants.error().code;
+  if (code != ErrorCode::kCorrupt && code != ErrorCode::kTooLarge) return std::move(constants).error();
+  out.errors.push_back(std::move(constants).error().message);
+  out.others.push_back(std::move(data));
+  return {};
+}
+
 }  // namespace
+
+Result<void> add_delegate_requests(const pte::Program& program, const DelegateReference& reference,
+                                   ByteSource data, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto methods, program.method_names());
+  const std::string asker = describe(methods, reference);
+  if (reference.backend == kXnnpackBackend) {
+    return add_xnnpack_requests(program.name(), asker, std::move(data), out);
+  }
+  auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
+  if (!payload) {
+    if (payload.error().code != ErrorCode::kCorrupt) return std::move(payload).error();
+    out.errors.push_back(std::move(payload).error().message);
+  } else if (*payload) {
+    for (NamedDataRequest& request : (*payload)->requests) {
+      out.delegates.push_back({std::move(request.key), asker, request.size});
+    }
+    return {};
+  }
+  out.others.push_back(std::move(data));
+  return {};
+}
 
 Result<DataRequests> read_data_requests(const pte::Program& program) { return RequestReader(program).run(); }
 
@@ -129,8 +140,7 @@ Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramF
     ETSTREAM_ASSIGN(const ByteSource data,
                     model.delegate_data(reference.position, reference.in_segment, reference.index));
     ETSTREAM_TRY(budget.spend(data.size()));
-    const std::string asker = text("method {}, delegate {} ({})", quote(names[reference.method]),
-                                   reference.delegate, printable(reference.backend));
+    const std::string asker = describe(names, reference);
     const auto payload = read_backend_payload(reference.backend, data, asker);
     if (!payload && payload.error().code != ErrorCode::kCorrupt) return payload.error();
     if (payload && *payload) out.push_back({asker, (*payload)->what, (*payload)->requests.size()});

@@ -12,6 +12,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
+#include "pte/delegate_references.h"
 #include "pte/program_model.h"
 
 namespace etstream {
@@ -55,6 +56,11 @@ struct DataRequests {
 /// its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1
 /// MiB; kIo.
 [[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
+
+/// Adds what the data of the delegate at `reference` asks for. Errors: as above.
+[[nodiscard]] Result<void> add_delegate_requests(const pte::Program& program,
+                                                 const DelegateReference& reference, ByteSource data,
+                                                 DataRequests& out);
 
 /// The keys that the program asks for and does not have, in order, each once.
 [[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);

@@ -135,13 +135,12 @@ nb::tuple plan_program(nb::handle program, const ProgramPlanOptions& options,
     if (!schema_path.empty()) {
       ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
     }
-    ETSTREAM_ASSIGN(ProgramInput opened, open_program_input(file, input, options));
-    Findings findings;
-    ETSTREAM_TRY(opened.program.verify(findings));
-    ETSTREAM_TRY(require_sound(file.name(), findings));
     ETSTREAM_ASSIGN(const auto files, open_weights(weights));
     for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
-    ETSTREAM_ASSIGN(ProgramPlan both, plan(std::move(opened), changes));
+    ETSTREAM_ASSIGN(ProgramPlan both,
+                    plan_program_input(file, input, changes, options, [&](const Findings& findings) {
+                      return require_sound(file.name(), findings);
+                    }));
     if (both.tensor_data) {
       ETSTREAM_ASSIGN(planned_tensor_data, plan_weights(*both.tensor_data, split_max_size));
     }

@@ -38,6 +38,11 @@ void leave_out(EditableProgram& editable, const std::set<std::uint32_t>& segment
 
 }  // namespace
 
+const ByteSource& data_of(const EditableProgram& editable, const DelegateReference& reference) {
+  return reference.in_segment ? editable.segments[reference.index].source
+                              : editable.inline_delegates[reference.index].data;
+}
+
 void move_delegates_inline(EditableProgram& editable) {
   if (used_by(editable.delegates, true).empty()) return;
   leave_out(editable, own_segments(editable, editable.delegates));

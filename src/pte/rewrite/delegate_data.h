@@ -8,6 +8,9 @@
 
 namespace etstream {
 
+/// That of one delegate.
+[[nodiscard]] const ByteSource& data_of(const EditableProgram& editable, const DelegateReference& reference);
+
 /// Moves all of it into the flatbuffer, in the order of the delegates. Those of one segment share an entry.
 void move_delegates_inline(EditableProgram& editable);
 

@@ -87,9 +87,7 @@ Result<std::set<std::string>> keys_in(const EditableProgram& editable,
   std::set<std::pair<bool, std::uint32_t>> read;
   for (const DelegateReference& reference : delegates) {
     if (!read.insert({reference.in_segment, reference.index}).second) continue;
-    const ByteSource& data = reference.in_segment ? editable.segments[reference.index].source
-                                                  : editable.inline_delegates[reference.index].data;
-    ETSTREAM_TRY(find_keys(data, keys, found));
+    ETSTREAM_TRY(find_keys(data_of(editable, reference), keys, found));
   }
   return found;
 }

@@ -248,6 +248,7 @@ Result<EditableProgram> read_editable_program(const ProgramFile& program) {
     sources.push_back({std::move(source), 1, segment.offset - program.segment_base_offset()});
   }
   ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program.model(), sources));
+  editable.size = program.file().size();
   FileBudget budget(program.file());
   for (const SegmentSource& source : sources) ETSTREAM_TRY(budget.spend(source.source.size()));
   for (const auto* const listed : {&editable.inline_constants, &editable.inline_delegates}) {

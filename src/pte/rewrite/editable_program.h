@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "etstream/program.h"
+#include "etstream/program_description.h"
 #include "flatbuffer/edited_values.h"
 #include "pte/delegate_references.h"
 #include "pte/program_model.h"
@@ -54,6 +55,7 @@ struct EditableProgram {
   explicit EditableProgram(const pte::Program& of) : program(of) {}
 
   const pte::Program& program;
+  std::uint64_t size = 0;  // of its file, or of what it is described by, with its data
 
   std::vector<std::uint64_t> methods;  // where the tables are of those that stay
   bool has_all_methods = true;
@@ -89,6 +91,10 @@ struct SegmentSource {
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& program,
                                                             const std::vector<SegmentSource>& sources);
 [[nodiscard]] Result<EditableProgram> read_editable_program(const ProgramFile& program);
+/// `model` is of the description's metadata. Error: kInvalidArgument where its lists are not as long as the
+/// metadata's, too.
+[[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& model,
+                                                            const ProgramDescription& program);
 
 /// Where segments lie, from the first one on; in the order of EditableProgram::order.
 struct PlacedSegment {

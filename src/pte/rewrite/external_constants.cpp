@@ -17,6 +17,7 @@
 #include "layout/same_bytes.h"
 #include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
+#include "pte/rewrite/delegate_data.h"
 #include "pte/rewrite/external_data.h"
 #include "pte/rewrite/named_data.h"
 #include "tensor/dimensions.h"
@@ -41,7 +42,7 @@ Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTen
 class ConstantMover {
  public:
   ConstantMover(EditableProgram& editable, const ConstantsOut& options)
-      : editable_(editable), options_(options), budget_(editable.program.file()) {}
+      : editable_(editable), options_(options), budget_(editable.program.name(), editable.size) {}
 
   Result<TensorData> run() {
     if (editable_.constants || !editable_.inline_constants.empty()) ETSTREAM_TRY(add_tensors());
@@ -188,10 +189,24 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   return {};
 }
 
+/// What the delegates that stay ask for.
+Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
+  DataRequests out;
+  FileBudget budget(editable.program.name(), editable.size);
+  std::set<std::pair<bool, std::uint32_t>> read;
+  for (const DelegateReference& reference : editable.delegates) {
+    if (!read.insert({reference.in_segment, reference.index}).second) continue;
+    const ByteSource& data = data_of(editable, reference);
+    ETSTREAM_TRY(budget.spend(data.size()));
+    ETSTREAM_TRY(add_delegate_requests(editable.program, reference, data, out));
+  }
+  return out;
+}
+
 /// The keys, of those that give tensors their data, by which a delegate of the program asks for data too.
 Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
                                                 const EntriesByKey& entries) {
-  ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(editable.program));
+  ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
   std::set<std::string> out;
   std::set<std::string> unknown;
   for (const DelegateRequest& request : requests.delegates) out.insert(request.key);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/program_changes.h"
 #include "layout/alignment.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/editable_program.h"
@@ -11,16 +12,17 @@
 namespace etstream {
 namespace {
 
-Result<void> check_count(std::string_view what, std::size_t given, std::size_t in_metadata) {
+Result<void> check_count(const ProgramDescription& program, std::string_view what, std::size_t given,
+                         std::size_t in_metadata) {
   if (given == in_metadata) return {};
-  return make_error(ErrorCode::kInvalidArgument, "program: expected {} of {} as in its metadata, found {}",
-                    in_metadata, what, given);
+  return make_error(ErrorCode::kInvalidArgument, "{}: expected {} of {} as in its metadata, found {}",
+                    program.name, in_metadata, what, given);
 }
 
-Result<std::vector<SegmentSource>> sources_of(const std::vector<ProgramDescription::Segment>& segments) {
+Result<std::vector<SegmentSource>> sources_of(const ProgramDescription& program) {
   std::vector<SegmentSource> sources;
-  for (const ProgramDescription::Segment& segment : segments) {
-    const std::string what = text("program: segment {}: alignment", sources.size());
+  for (const ProgramDescription::Segment& segment : program.segments) {
+    const std::string what = text("{}: segment {}: alignment", program.name, sources.size());
     ETSTREAM_TRY(check_alignment(what, segment.alignment, kMostSegmentAlignment));
     sources.push_back({segment.data, segment.alignment, std::nullopt});
   }
@@ -28,35 +30,37 @@ Result<std::vector<SegmentSource>> sources_of(const std::vector<ProgramDescripti
 }
 
 /// The data that is not in the metadata.
-void set_data(std::vector<EditableProgram::InlineData>& entries, const std::vector<ByteSource>& data) {
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].data = data[i];
+void set_data(EditableProgram& editable, std::vector<EditableProgram::InlineData>& entries,
+              const std::vector<ByteSource>& data) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    editable.size += data[i].size();
+    entries[i].data = data[i];
+  }
 }
 
 }  // namespace
 
+Result<EditableProgram> read_editable_program(const pte::Program& model, const ProgramDescription& program) {
+  ETSTREAM_ASSIGN(const auto segments, model.segment_tables());
+  ETSTREAM_TRY(
+      check_count(program, model.fields().root.segments.name(), program.segments.size(), segments.size()));
+  ETSTREAM_ASSIGN(const auto sources, sources_of(program));
+  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(model, sources));
+  editable.size = program.metadata.size();
+  for (const SegmentSource& segment : sources) editable.size += segment.source.size();
+  ETSTREAM_TRY(check_count(program, "constants", program.constants.size(), editable.inline_constants.size()));
+  set_data(editable, editable.inline_constants, program.constants);
+  ETSTREAM_TRY(check_count(program, "data of delegates", program.delegate_data.size(),
+                           editable.inline_delegates.size()));
+  set_data(editable, editable.inline_delegates, program.delegate_data);
+  editable.has_same_inline_delegates = false;
+  if (!editable.inline_constants.empty()) ETSTREAM_TRY(split_constants(editable));
+  return editable;
+}
+
 Result<FilePlan> plan(const ProgramDescription& program, const ProgramPlanOptions& options) {
-  return without_exceptions([&]() -> Result<FilePlan> {
-    ETSTREAM_TRY(check(options));
-    ETSTREAM_ASSIGN(auto schema, program.schema.schema());
-    ExtendedHeader none;
-    none.program_size = program.metadata.size();
-    ETSTREAM_ASSIGN(const auto model,
-                    pte::Program::open(std::move(schema), program.metadata, none, "program"));
-    ETSTREAM_ASSIGN(const auto segments, model->segment_tables());
-    ETSTREAM_TRY(check_count(model->fields().root.segments.name(), program.segments.size(), segments.size()));
-    ETSTREAM_ASSIGN(const auto sources, sources_of(program.segments));
-    ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(*model, sources));
-    ETSTREAM_TRY(check_count("constants", program.constants.size(), editable.inline_constants.size()));
-    set_data(editable.inline_constants, program.constants);
-    ETSTREAM_TRY(
-        check_count("data of delegates", program.delegate_data.size(), editable.inline_delegates.size()));
-    set_data(editable.inline_delegates, program.delegate_data);
-    editable.has_same_inline_delegates = false;
-    if (!editable.inline_constants.empty()) ETSTREAM_TRY(split_constants(editable));
-    ProgramPlanOptions wanted = options;
-    if (!wanted.delegates) wanted.delegates = DelegateData::kInSegments;
-    return lay_out(std::move(editable), {}, wanted);
-  });
+  ETSTREAM_ASSIGN(ProgramPlan planned, plan(program, ProgramChanges(), options));
+  return std::move(planned.program);
 }
 
 }  // namespace etstream

@@ -14,6 +14,7 @@ Result<ProgramDescription> read_program_json(const ByteSource& json, const Progr
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
     ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
     ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
+    out.name = json.name();
     out.schema = options.schema;
     return out;
   });

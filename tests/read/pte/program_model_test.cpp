@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "counted_bytes.h"
 #include "etstream/program.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_plan.h"
@@ -37,25 +38,6 @@ ProgramSchema newer_schema(const TemporaryFolder& folder) {
 }
 
 ProgramPlanOptions other_layout() { return {.segment_alignment = 4096, .constant_tensor_alignment = 64}; }
-
-/// A file whose reads are counted.
-class CountedBytes final : public ByteStorage {
- public:
-  explicit CountedBytes(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  std::uint64_t size() const noexcept override { return bytes_.size(); }
-  std::string name() const override { return "counted"; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    ++reads_;
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return {};
-  }
-  [[nodiscard]] int reads() const { return reads_; }
-
- private:
-  std::string bytes_;
-  mutable int reads_ = 0;
-};
 
 }  // namespace
 

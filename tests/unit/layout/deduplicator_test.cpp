@@ -5,33 +5,14 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 
+#include "counted_bytes.h"
 #include "test_sources.h"
 
 namespace etstream::deduplicator_test {
 namespace {
-
-/// Bytes that count how many of them are read.
-class CountedBytes final : public ByteStorage {
- public:
-  explicit CountedBytes(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  std::uint64_t size() const noexcept override { return bytes_.size(); }
-  std::string name() const override { return "counted"; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    read += out.size();
-    return {};
-  }
-
-  mutable std::uint64_t read = 0;
-
- private:
-  std::string bytes_;
-};
 
 constexpr std::size_t kSize = 1'000'000;
 constexpr std::uint64_t kEnds = 8192;
@@ -55,7 +36,7 @@ std::vector<std::uint32_t> found(const std::vector<std::shared_ptr<CountedBytes>
 TEST_CASE("equal sources are read once, but for their ends") {
   const std::vector all = {bytes(), bytes(), bytes()};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 0, 0});
-  for (const auto& one : all) CHECK(one->read == kSize + kEnds);
+  for (const auto& one : all) CHECK(one->bytes_read() == kSize + kEnds);
 }
 
 TEST_CASE("sources are told apart wherever they differ, and those that differ alike are equal") {
@@ -65,15 +46,15 @@ TEST_CASE("sources are told apart wherever they differ, and those that differ al
   // Of those that are equal to none of them but the first, no byte behind the difference is read with it.
   const std::vector two = {bytes(), bytes(9000)};
   CHECK(found(two) == std::vector<std::uint32_t>{0, 1});
-  CHECK(two[1]->read < kSize / 2);
+  CHECK(two[1]->bytes_read() < kSize / 2);
 }
 
 TEST_CASE("sources of another size, or of other ends, are not read") {
   const auto alone = std::make_shared<CountedBytes>(std::string(kSize - 1, 'x'));
   const std::vector all = {bytes(), alone, bytes(1), bytes(kSize - 1)};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 2, 3});
-  CHECK(alone->read == 0);
-  for (const std::size_t i : {0U, 2U, 3U}) CHECK(all[i]->read == kEnds);
+  CHECK(alone->bytes_read() == 0);
+  for (const std::size_t i : {0U, 2U, 3U}) CHECK(all[i]->bytes_read() == kEnds);
 }
 
 TEST_CASE("empty sources are equal") {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "counted_bytes.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"
@@ -39,6 +40,25 @@ std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   flatbuffers::FlatBufferBuilder builder;
   FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
   return finished(builder);
+}
+
+/// The real program with named data beside its constants, described.
+ProgramDescription described(std::uint32_t alignment) {
+  ProgramT object;
+  const std::string real = real_program();
+  program::GetProgram(real.data())->UnPackTo(&object);
+  object.named_data.push_back(std::make_unique<program::NamedDataT>());
+  object.named_data.back()->key = "named";
+  object.named_data.back()->segment_index = 1;
+  object.segments.push_back(std::make_unique<program::DataSegmentT>());
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  const SegmentInfo constants = ProgramFile::open(file_of(real))->segments().value().at(0);
+  ProgramDescription out;
+  out.metadata = file_of(finished(builder));
+  out.segments = {{file_of(real.substr(constants.offset, constants.size))},
+                  {file_of("of a backend"), alignment}};
+  return out;
 }
 
 Result<ProgramPlan> planned(const std::string& file, const ProgramChanges& changes) {
@@ -102,19 +122,47 @@ TEST_CASE("constants both in the flatbuffer and in a segment are found, as Execu
   CHECK(std::count_if(findings.errors.begin(), findings.errors.end(), is_it) == 1);
 }
 
-TEST_CASE("what a program was laid out with is told from its bytes, or by those who know") {
-  const auto opened = ProgramFile::open(file_of(real_program()));
-  REQUIRE(opened);
-  const ProgramChanges changes{.drop_stack_traces = true};
-  const auto first_segment = [](const Result<ProgramPlan>& planned) {
-    REQUIRE(planned);
-    return ProgramFile::open(file_of(written(planned->program)))->segments().value().at(0).offset;
+TEST_CASE("a program that is described comes to be as one that is read, with the same changes") {
+  const std::string whole = written(plan(described(1)).value());
+  const auto named = planned(whole, {.constants_out = ConstantsOut()});
+  REQUIRE(named);
+  const auto weights = TensorDataFile::open(source_of(plan(*named->tensor_data).value()).value());
+  REQUIRE(weights);
+  for (const ProgramChanges& changes :
+       {ProgramChanges{.drop_stack_traces = true}, ProgramChanges{.constants_out = ConstantsOut()},
+        ProgramChanges{.constants_in = {&*weights}}, ProgramChanges{.metadata = {{"by", file_of("us")}}}}) {
+    const auto made = plan(described(1), changes);
+    REQUIRE_MESSAGE(made, made.error().message);
+    const auto again = planned(whole, changes);
+    REQUIRE_MESSAGE(again, again.error().message);
+    CHECK((written(made->program) == written(again->program)));
+    REQUIRE(made->tensor_data.has_value() == again->tensor_data.has_value());
+    if (made->tensor_data) {
+      CHECK((written(plan(*made->tensor_data).value()) == written(plan(*again->tensor_data).value())));
+    }
+  }
+}
+
+TEST_CASE("what changes a program that is described leaves its segments the alignments of their own") {
+  const ProgramChanges changes{.metadata = {{"by", file_of("us")}}};
+  const auto made = plan(described(4096), changes, {.strict_alignment = true});
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto segments = ProgramFile::open(file_of(written(made->program)))->segments().value();
+  REQUIRE(segments.size() == 3);
+  CHECK(segments[1].offset % 4096 == 0);
+  CHECK(segments[2].use == "named data");
+}
+
+TEST_CASE("the metadata that describes a program is read once, also for one that is changed") {
+  const auto reads = [](const ProgramChanges& changes) {
+    ProgramDescription description = described(1);
+    const auto storage = std::make_shared<CountedBytes>(text_of(description.metadata));
+    description.metadata = ByteSource(storage);
+    REQUIRE(plan(description, changes));
+    return storage->reads();
   };
-  const std::uint64_t told = first_segment(plan(*opened, changes));
-  CHECK(told % 128 == 0);
-  CHECK(first_segment(plan(*opened, changes, {}, ProgramPlanOptions())) == told);
-  const ProgramPlanOptions packed{.segment_alignment = 8};
-  CHECK(first_segment(plan(*opened, changes, {}, packed)) < told);
+  CHECK(reads({}) == 2);  // the identifier, and the one page that it is
+  CHECK(reads({.drop_stack_traces = true, .metadata = {{"by", file_of("us")}}}) == 2);
 }
 
 TEST_CASE("constants in the flatbuffer move out as those in a segment do, and come back into one") {
