@@ -27,15 +27,9 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
 }
 
 std::string Sha256::hex() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<unsigned char, SHA256_DIGEST_LENGTH> bytes{};
   SHA256_Final(bytes.data(), &state_->context);
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
+  return hexadecimal(bytes);
 }
 
 }  // namespace etstream

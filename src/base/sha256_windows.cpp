@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <new>
-#include <string_view>
 
 #include "base/sha256.h"
 
@@ -38,15 +37,9 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
 }
 
 std::string Sha256::hex() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<unsigned char, 32> bytes{};
   ::BCryptFinishHash(state_->hash, bytes.data(), static_cast<ULONG>(bytes.size()), 0);
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
+  return hexadecimal(bytes);
 }
 
 }  // namespace etstream

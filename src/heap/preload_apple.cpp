@@ -6,7 +6,6 @@
 // the heap is to be stands in the environment, see heap/environment.h.
 #include <malloc/malloc.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,11 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "heap/environment.h"
 #include "heap/heap_posix.h"
 #include "heap/malloc_rules.h"
+#include "heap/open_heap_posix.h"
 #include "heap/python_arenas_posix.h"
-#include "heap/say.h"
 
 namespace etstream::heap {
 namespace {
@@ -133,19 +131,12 @@ struct Zone {
 
 /// Before any code of the program runs.
 __attribute__((constructor)) void begin() {
-  const char* const folder = std::getenv(kFolderVariable);
-  if (folder == nullptr) return;
-  const SpillError failed = the_heap.open({folder, number_in_environment(kLimitVariable, 0)});
-  if (failed) {
-    say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
-        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
-    return;
-  }
+  const std::size_t size = open_heap(the_heap);
+  if (size == kNever) return;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
                    [] { the_heap.after_fork_in_child(); });
   Zone::make();
-  from.store(std::max<std::size_t>(number_in_environment(kFromVariable, kDefaultFrom), kGranule),
-             std::memory_order_release);
+  from.store(size, std::memory_order_release);
   PythonArenas<Blocks>::serve();
 }
 

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -21,8 +20,8 @@
 #include "heap/heap_posix.h"
 #include "heap/in_use_posix.h"
 #include "heap/malloc_rules.h"
+#include "heap/open_heap_posix.h"
 #include "heap/python_arenas_posix.h"
-#include "heap/say.h"
 
 namespace etstream::heap {
 namespace {
@@ -72,18 +71,12 @@ void begin_child() {
 }
 
 /// The smallest size that the heap is going to serve.
-std::size_t open_heap() {
-  const char* const folder = std::getenv(kFolderVariable);
-  if (folder == nullptr) return kNever;
-  const SpillError failed = the_heap.open({folder, number_in_environment(kLimitVariable, 0)});
-  if (failed) {
-    say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
-        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
-    return kNever;
-  }
+std::size_t begin_heap() {
+  const std::size_t size = open_heap(the_heap);
+  if (size == kNever) return kNever;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
   report_use();
-  return std::max<std::size_t>(number_in_environment(kFromVariable, kDefaultFrom), kGranule);
+  return size;
 }
 
 constinit std::atomic<bool> is_begun{false};
@@ -106,7 +99,7 @@ bool begin() {
   find_next(next.memalign, "memalign");
   find_next(next.malloc_usable_size, "malloc_usable_size");
   from.store(kNever, std::memory_order_release);  // all that follows may allocate
-  from.store(open_heap(), std::memory_order_release);
+  from.store(begin_heap(), std::memory_order_release);
   return true;
 }
 

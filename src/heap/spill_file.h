@@ -54,4 +54,18 @@ class SpillFile {
   std::uint64_t inode_ = 0;
 };
 
+/// What systems differ in besides SpillFile's own parts: spill_file_linux.cpp and spill_file_apple.cpp.
+namespace spill_system {
+
+/// The least that move_up() gives.
+extern const int kLowestDescriptor;
+/// A file that never had a name, or -1 and errno: EOPNOTSUPP, EISDIR or EINVAL where there are none such.
+[[nodiscard]] int open_nameless(const char* folder) noexcept;
+/// Refuses an empty file on a file system that can't hold the heap, and has others be as the heap needs them.
+[[nodiscard]] SpillError prepare_empty(int descriptor) noexcept;
+/// Refuses a file that is as large as it will be, where parts of it can't be promised room.
+[[nodiscard]] SpillError prepare_sized(int descriptor) noexcept;
+
+}  // namespace spill_system
+
 }  // namespace etstream::heap

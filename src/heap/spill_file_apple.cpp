@@ -4,46 +4,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace etstream::heap {
 namespace {
-
-int make_unnamed(const char* folder) {
-  std::array<char, 1024> path{};
-  const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
-  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  const int named = ::mkostemp(path.data(), O_CLOEXEC);
-  if (named >= 0) ::unlink(path.data());
-  return named;
-}
-
-SpillError prepare(int descriptor, std::uint64_t size) {
-  struct statfs found {};
-  if (::fstatfs(descriptor, &found) != 0) return {errno, nullptr};
-  if (std::strcmp(found.f_fstypename, "apfs") != 0) {
-    return {EINVAL, "its file system is not APFS, where files may have holes"};
-  }
-  // Or the process would get a signal.
-  ::rlimit largest{};
-  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
-    return {EFBIG, "files may not be so large (ulimit -f)"};
-  }
-  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
-  return {};
-}
 
 int map_at(std::byte* address, std::uint64_t size, int protection, int flags, int descriptor,
            std::uint64_t offset) {
@@ -54,39 +23,25 @@ int map_at(std::byte* address, std::uint64_t size, int protection, int flags, in
 
 }  // namespace
 
-int move_up(int descriptor) noexcept {
-  constexpr int kLowestDescriptor = 200;  // of 256, which is the usual limit
-  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (moved < 0) return descriptor;
-  ::close(descriptor);
-  return moved;
+namespace spill_system {
+
+const int kLowestDescriptor = 200;  // of 256, which is the usual limit
+
+int open_nameless(const char* /*folder*/) noexcept {
+  errno = EOPNOTSUPP;
+  return -1;
 }
 
-SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
-  const int made = make_unnamed(folder);
-  if (made < 0) return {errno, nullptr};
-  const SpillError failed = prepare(made, size);
-  struct stat found {};
-  if (failed || ::fstat(made, &found) != 0) {
-    ::close(made);
-    return failed;
-  }
-  descriptor_ = move_up(made);
-  device_ = static_cast<std::uint64_t>(found.st_dev);
-  inode_ = found.st_ino;
-  return {};
+SpillError prepare_empty(int descriptor) noexcept {
+  struct statfs found {};
+  if (::fstatfs(descriptor, &found) != 0) return {errno, nullptr};
+  if (std::strcmp(found.f_fstypename, "apfs") == 0) return {};
+  return {EINVAL, "its file system is not APFS, where files may have holes"};
 }
 
-void SpillFile::close() noexcept {
-  if (is_intact()) ::close(descriptor_);
-  descriptor_ = -1;
-}
+SpillError prepare_sized(int /*descriptor*/) noexcept { return {}; }
 
-bool SpillFile::is_intact() const noexcept {
-  struct stat found {};
-  return is_open() && ::fstat(descriptor_, &found) == 0 &&
-         static_cast<std::uint64_t>(found.st_dev) == device_ && found.st_ino == inode_;
-}
+}  // namespace spill_system
 
 /// F_PREALLOCATE has space for the end of a file alone, and these parts are anywhere in it: so zeros are
 /// written, which a full disk refuses.

@@ -6,34 +6,13 @@
 #include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace etstream::heap {
 namespace {
-
-int make_unnamed(const char* folder) {
-  const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
-  // The file system has none without a name.
-  std::array<char, 4096> path{};
-  const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
-  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  const int named = ::mkostemp(path.data(), O_CLOEXEC);
-  if (named >= 0) ::unlink(path.data());
-  return named;
-}
 
 bool is_in_memory(int descriptor) {
   struct statfs found {};
@@ -59,54 +38,29 @@ int reserve_in(int descriptor, std::uint64_t offset, std::uint64_t size) {
   }
 }
 
-SpillError prepare(int descriptor, std::uint64_t size) {
+}  // namespace
+
+namespace spill_system {
+
+const int kLowestDescriptor = 500;
+
+int open_nameless(const char* folder) noexcept {
+  return ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+SpillError prepare_empty(int descriptor) noexcept {
   if (is_in_memory(descriptor)) return {EINVAL, "it is in memory itself (tmpfs)"};
-  // Or the process would get a signal.
-  ::rlimit largest{};
-  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
-    return {EFBIG, "files may not be so large (ulimit -f)"};
-  }
   write_in_place(descriptor);
-  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
+  return {};
+}
+
+SpillError prepare_sized(int descriptor) noexcept {
   const int failed = reserve_in(descriptor, 0, 1);
   if (failed == EOPNOTSUPP) return {failed, "its file system can't reserve room (fallocate)"};
   return {failed, nullptr};
 }
 
-}  // namespace
-
-int move_up(int descriptor) noexcept {
-  constexpr int kLowestDescriptor = 500;
-  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (moved < 0) return descriptor;
-  ::close(descriptor);
-  return moved;
-}
-
-SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
-  const int made = make_unnamed(folder);
-  if (made < 0) return {errno, nullptr};
-  const SpillError failed = prepare(made, size);
-  struct stat found {};
-  if (failed || ::fstat(made, &found) != 0) {
-    ::close(made);
-    return failed;
-  }
-  descriptor_ = move_up(made);
-  device_ = found.st_dev;
-  inode_ = found.st_ino;
-  return {};
-}
-
-void SpillFile::close() noexcept {
-  if (is_intact()) ::close(descriptor_);
-  descriptor_ = -1;
-}
-
-bool SpillFile::is_intact() const noexcept {
-  struct stat found {};
-  return is_open() && ::fstat(descriptor_, &found) == 0 && found.st_dev == device_ && found.st_ino == inode_;
-}
+}  // namespace spill_system
 
 int SpillFile::reserve(std::uint64_t offset, std::uint64_t size) const noexcept {
   return reserve_in(descriptor_, offset, size);

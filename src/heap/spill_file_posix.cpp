@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "heap/spill_file.h"
+
+namespace etstream::heap {
+namespace {
+
+int make_unnamed(const char* folder) {
+  const int made = spill_system::open_nameless(folder);
+  if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
+  std::array<char, 4096> path{};
+  const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
+  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.data());
+  return named;
+}
+
+SpillError prepare(int descriptor, std::uint64_t size) {
+  if (const SpillError unfit = spill_system::prepare_empty(descriptor)) return unfit;
+  // Or the process would get a signal.
+  ::rlimit largest{};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
+    return {EFBIG, "files may not be so large (ulimit -f)"};
+  }
+  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
+  return spill_system::prepare_sized(descriptor);
+}
+
+}  // namespace
+
+int move_up(int descriptor) noexcept {
+  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, spill_system::kLowestDescriptor);
+  if (moved < 0) return descriptor;
+  ::close(descriptor);
+  return moved;
+}
+
+SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
+  const int made = make_unnamed(folder);
+  if (made < 0) return {errno, nullptr};
+  const SpillError failed = prepare(made, size);
+  struct stat found {};
+  if (failed || ::fstat(made, &found) != 0) {
+    ::close(made);
+    return failed;
+  }
+  descriptor_ = move_up(made);
+  device_ = static_cast<std::uint64_t>(found.st_dev);
+  inode_ = found.st_ino;
+  return {};
+}
+
+void SpillFile::close() noexcept {
+  if (is_intact()) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool SpillFile::is_intact() const noexcept {
+  struct stat found {};
+  return is_open() && ::fstat(descriptor_, &found) == 0 &&
+         static_cast<std::uint64_t>(found.st_dev) == device_ && found.st_ino == inode_;
+}
+
+}  // namespace etstream::heap
