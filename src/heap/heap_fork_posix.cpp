@@ -32,6 +32,7 @@ SpillError Heap::renew_file() noexcept {
   const InUse alone(*this, true);
   if (has_file()) return {};
   abandon_file();
+  room_.clear(table_.highest());
   return file_.open(options_.folder, span_);
 }
 

@@ -34,10 +34,27 @@ void* reserve_addresses(std::uint64_t size) {
   return at == MAP_FAILED ? nullptr : at;
 }
 
-BlockTable::Entry* reserve_entries(std::uint64_t granules) {
-  void* const at = ::mmap(nullptr, granules * sizeof(BlockTable::Entry), PROT_READ | PROT_WRITE,
+/// Zeros, none of which takes memory until it is written to.
+template <class Entry>
+Entry* reserve_entries(std::uint64_t count) {
+  void* const at = ::mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<BlockTable::Entry*>(at);
+  return at == MAP_FAILED ? nullptr : static_cast<Entry*>(at);
+}
+
+std::uint32_t granules_per_group() {
+  return static_cast<std::uint32_t>(std::max(largest_group(), kGranule) / kGranule);
+}
+
+/// Has a block that begins with granule `first` be zeros, which it is already in `fresh`.
+void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
+  const auto offset_of = [&](std::uint32_t granule) {
+    return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);
+  };
+  const std::uint64_t begin = fresh.granules == 0 ? size : offset_of(fresh.first);
+  const std::uint64_t end = fresh.granules == 0 ? size : offset_of(fresh.first + fresh.granules);
+  std::memset(block, 0, begin);
+  std::memset(static_cast<std::byte*>(block) + end, 0, size - end);
 }
 
 }  // namespace
@@ -54,17 +71,22 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   }
   if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
   const auto granules = static_cast<std::uint32_t>(span / kGranule);
-  BlockTable::Entry* const entries = reserve_entries(granules);
+  const std::uint32_t groups = granules / granules_per_group();
+  auto* const entries = reserve_entries<BlockTable::Entry>(granules);
+  auto* const counts = reserve_entries<std::uint16_t>(groups);
   mark_ = make_mark();
-  SpillError failed = entries == nullptr || mark_ == nullptr ? SpillError{errno, nullptr} : SpillError{};
+  const bool is_reserved = entries != nullptr && counts != nullptr && mark_ != nullptr;
+  SpillError failed = is_reserved ? SpillError{} : SpillError{errno, nullptr};
   if (!failed) failed = file_.open(options.folder, span);
   if (failed) {
     if (entries != nullptr) ::munmap(entries, granules * sizeof(BlockTable::Entry));
+    if (counts != nullptr) ::munmap(counts, groups * sizeof(std::uint16_t));
     if (mark_ != nullptr) free_mark(mark_);
     ::munmap(reserved, span + kLargestAlignment);
     return failed;
   }
   table_ = BlockTable(entries, granules);
+  room_ = GroupUse(counts, granules_per_group());
   *mark_ = 1;
   const auto address = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
@@ -132,29 +154,40 @@ void Heap::unmap(Range range) const noexcept {
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
-int Heap::back(Range& range) noexcept {
-  const std::uint64_t offset = range.first * kGranule;
-  const std::uint64_t size = range.granules * kGranule;
+int Heap::back(Range& range, Range& fresh) noexcept {
   if (range.mapping != mapping_) {
-    const int failed = file_.map(address_of(range.first), offset, size, true);
+    const int failed =
+        file_.map(address_of(range.first), range.first * kGranule, range.granules * kGranule, true);
     if (failed != 0) return failed;
     range.mapping = mapping_;
   }
-  tell_of_room(base_, span_, offset, offset + size, true);
   int failed = 0;
   do {
-    failed = file_.reserve(offset, size);
-  } while ((failed == ENOSPC || failed == EDQUOT) && empty_oldest_ready());
-  if (failed != 0) empty(range);  // a part of it may have been reserved
+    failed = take_room(range, fresh);
+  } while ((failed == ENOSPC || failed == EDQUOT) && free_room());
   return failed;
 }
 
-/// Gives back what a range has on the disk and in memory; it is zeros then.
-void Heap::empty(Range range) const noexcept {
-  const std::uint64_t offset = range.first * kGranule;
-  const std::uint64_t size = range.granules * kGranule;
-  tell_of_room(base_, span_, offset, offset + size, false);
-  file_.empty(address_of(range.first), offset, size);
+int Heap::take_room(Range range, Range& fresh) noexcept {
+  const Locked locked(room_lock_);
+  fresh = room_.take(range);
+  if (fresh.granules == 0) return 0;
+  const int failed = file_.reserve(fresh.first * kGranule, fresh.granules * kGranule);
+  if (failed != 0) {
+    static_cast<void>(room_.give_back(range));
+    file_.empty(fresh.first * kGranule, fresh.granules * kGranule);  // a part of it may have been reserved
+  }
+  return failed;
+}
+
+/// Has a range no longer need room: groups of pages that nothing else is in give theirs back, if there are
+/// any.
+bool Heap::empty(Range range) noexcept {
+  const Locked locked(room_lock_);
+  const Range gone = room_.give_back(range);
+  if (gone.granules == 0) return false;
+  file_.empty(gone.first * kGranule, gone.granules * kGranule);
+  return true;
 }
 
 void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
@@ -169,7 +202,7 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
           refuse(done.failed, size);
           break;
         }
-        if (zeroed && done.is_used) std::memset(done.block, 0, size);
+        if (zeroed) clear(done.block, size, granule_of(done.block), done.fresh);
         use_->add(granules * kGranule);
         watch_limit();
         return done.block;
@@ -187,6 +220,7 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
 
 Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept {
   Range range;
+  Range fresh;
   {
     const Locked locked(*this);
     range = table_.take(granules, alignment);
@@ -194,7 +228,7 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
   }
   if (!range) return {.failed = ENOMEM};
   if (!range.is_ready) {
-    const int failed = back_with_more(range);
+    const int failed = back_with_more(range, fresh);
     const Locked locked(*this);
     if (failed != 0) {
       table_.give_back(range.first, range.mapping, false);
@@ -202,12 +236,12 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
     }
     table_.set_mapping(range.first, mapping_);
   }
-  return {.block = address_of(range.first), .is_used = range.is_ready};
+  return {.block = address_of(range.first), .fresh = fresh};
 }
 
 /// Has room behind a small block and behind what is free after it, which is ready then for others: asking for
 /// room takes long.
-int Heap::back_with_more(Range& range) noexcept {
+int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {
     const Locked locked(*this);
@@ -222,7 +256,7 @@ int Heap::back_with_more(Range& range) noexcept {
       if (more.mapping != range.mapping) whole.mapping = 0;
     }
   }
-  const int failed = back(whole);
+  const int failed = back(whole, fresh);
   range.mapping = whole.mapping;
   if (whole.granules == range.granules) return failed;
   const bool is_ready = failed == 0;
@@ -230,7 +264,7 @@ int Heap::back_with_more(Range& range) noexcept {
     const Locked locked(*this);
     table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
   }
-  return is_ready ? 0 : back(range);
+  return is_ready ? 0 : back(range, fresh);
 }
 
 std::size_t Heap::usable_size(const void* block) noexcept {
@@ -263,11 +297,12 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   }
   for (std::uint32_t now = range.granules; now < granules;) {
     Range added;
+    Range fresh;
     {
       const Locked locked(*this);
       added = table_.extend(range.first, granules - now);
     }
-    if (!added || (!added.is_ready && back(added) != 0)) {
+    if (!added || (!added.is_ready && back(added, fresh) != 0)) {
       if (added) {
         const Locked locked(*this);
         static_cast<void>(table_.split(range.first, now));
@@ -292,29 +327,41 @@ std::uint32_t Heap::most_ready() const noexcept {
   return static_cast<std::uint32_t>(bytes / kGranule);
 }
 
-bool Heap::empty_oldest_ready(std::uint32_t most_left) noexcept {
-  Range oldest;
-  {
-    const Locked locked(*this);
-    if (table_.ready() <= most_left) return false;
-    oldest = table_.take_oldest_ready(table_.ready() - most_left);
-  }
+Range Heap::take_oldest_ready(std::uint32_t most_left) noexcept {
+  const Locked locked(*this);
+  if (table_.ready() <= most_left) return {};
+  Range oldest = table_.take_oldest_ready(table_.ready() - most_left);
   oldest.mapping = mapping_;
-  give_back_empty(oldest);
-  return true;
+  return oldest;
 }
 
-/// Has a block be free, and lose its room.
-void Heap::give_back_empty(Range range) noexcept {
-  if (is_shared(range)) {
-    empty(range);
+bool Heap::empty_oldest_ready(std::uint32_t most_left) noexcept {
+  const Range oldest = take_oldest_ready(most_left);
+  if (oldest) give_back_empty(oldest);
+  return static_cast<bool>(oldest);
+}
+
+bool Heap::free_room() noexcept {
+  while (const Range oldest = take_oldest_ready(0)) {
+    if (give_back_empty(oldest)) return true;
+  }
+  return false;
+}
+
+/// Has a block be free, and not keep its room. Whether that gave some back.
+bool Heap::give_back_empty(Range range) noexcept {
+  bool is_freed = false;
+  if (is_shared(range) && file_.is_intact()) {
+    is_freed = empty(range);
   } else {
-    // A copy of before a fork: pages that were written to are memory of the process, to be dropped.
+    // A copy of before a fork: pages that were written to are memory of the process, to be dropped. Or the
+    // file can't be reached any more.
     unmap(range);
     range.mapping = 0;
   }
   const Locked locked(*this);
   table_.give_back(range.first, range.mapping, false);
+  return is_freed;
 }
 
 /// Has a block be free, and keep its room if it may.

@@ -20,6 +20,7 @@
 #include <span>
 
 #include "heap/block_table.h"
+#include "heap/group_use.h"
 #include "heap/pages.h"
 #include "heap/spill_file.h"
 #include "heap/statistics.h"
@@ -90,7 +91,7 @@ class Heap {
   /// A block, or errno's value.
   struct Allocated {
     void* block = nullptr;
-    bool is_used = false;  // by somebody before, whose bytes are in it
+    Range fresh{};  // zeros, and maybe more than the block; in the rest of it may be others' bytes
     int failed = 0;
   };
 
@@ -111,16 +112,21 @@ class Heap {
   /// Whether a block is mapped shared, from this process's file.
   [[nodiscard]] bool is_shared(Range block) const noexcept;
   [[nodiscard]] Allocated allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept;
-  /// Has room behind all of a range; what is mapped there may change if it fails.
-  [[nodiscard]] int back(Range& range) noexcept;
-  [[nodiscard]] int back_with_more(Range& range) noexcept;
-  void empty(Range range) const noexcept;
+  /// Has room behind all of a range; what is mapped there may change if it fails. `fresh` becomes groups of
+  /// pages that had none before: what lies in them is zeros.
+  [[nodiscard]] int back(Range& range, Range& fresh) noexcept;
+  [[nodiscard]] int back_with_more(Range& range, Range& fresh) noexcept;
+  [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
+  bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
   /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready
   /// than `most_left`. False if there are not.
   bool empty_oldest_ready(std::uint32_t most_left = 0) noexcept;
+  [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
+  /// Has some room be free on the disk, of what is ready. False if that has none of its own.
+  [[nodiscard]] bool free_room() noexcept;
   void give_back(Range range) noexcept;
-  void give_back_empty(Range range) noexcept;
+  bool give_back_empty(Range range) noexcept;
   void unmap(Range range) const noexcept;
   void abandon_file() noexcept;
   void unmap_free_ranges() noexcept;
@@ -143,6 +149,9 @@ class Heap {
   // For what follows.
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   BlockTable table_;
+  // For what has room in the file, which it also is given and loses under this lock.
+  pthread_mutex_t room_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  GroupUse room_;
   // Change only while nobody else uses the heap.
   SpillFile file_;
   std::uint32_t mapping_ = 1;      // the number of what is mapped of file_

@@ -61,13 +61,14 @@ class Heap::InUse {
 
 class Heap::Locked {
  public:
-  explicit Locked(Heap& heap) noexcept : heap_(heap) { ::pthread_mutex_lock(&heap_.lock_); }
-  ~Locked() { ::pthread_mutex_unlock(&heap_.lock_); }
+  explicit Locked(Heap& heap) noexcept : Locked(heap.lock_) {}
+  explicit Locked(::pthread_mutex_t& lock) noexcept : lock_(lock) { ::pthread_mutex_lock(&lock_); }
+  ~Locked() { ::pthread_mutex_unlock(&lock_); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
-  Heap& heap_;
+  ::pthread_mutex_t& lock_;
 };
 
 }  // namespace etstream::heap

@@ -10,6 +10,8 @@ namespace etstream::heap {
 
 /// In bytes.
 [[nodiscard]] std::uint64_t page_size() noexcept;
+/// The most that the system takes in of a file in one group of pages, which begins at a multiple of that.
+[[nodiscard]] std::uint64_t largest_group() noexcept;
 
 /// A byte that is 0 in any process that this one forks, however it does; or null, with errno set.
 [[nodiscard]] volatile char* make_mark() noexcept;
@@ -18,11 +20,6 @@ void free_mark(volatile char* mark) noexcept;
 
 /// Has a forked child have nothing at all there.
 void keep_from_children(std::byte* address, std::uint64_t size) noexcept;
-
-/// Tells the system where in a mapped file of `span` bytes, mapped at `base`, it may take in pages in groups:
-/// a part has room on the disk now, or has none any more.
-void tell_of_room(std::byte* base, std::uint64_t span, std::uint64_t begin, std::uint64_t end,
-                  bool has_room) noexcept;
 
 /// How many bytes of mapped files this process has in memory, the heap's and others'.
 [[nodiscard]] std::uint64_t mapped_bytes() noexcept;

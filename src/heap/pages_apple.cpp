@@ -12,6 +12,9 @@ namespace etstream::heap {
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
 
+/// Of one page each.
+std::uint64_t largest_group() noexcept { return page_size(); }
+
 /// There is no fork that passes by its handlers, which set the mark.
 volatile char* make_mark() noexcept {
   void* const at = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -23,9 +26,6 @@ void free_mark(volatile char* mark) noexcept { ::munmap(const_cast<char*>(mark),
 void keep_from_children(std::byte* address, std::uint64_t size) noexcept {
   ::minherit(address, size, VM_INHERIT_NONE);
 }
-
-void tell_of_room(std::byte* /*base*/, std::uint64_t /*span*/, std::uint64_t /*begin*/, std::uint64_t /*end*/,
-                  bool /*has_room*/) noexcept {}
 
 std::uint64_t mapped_bytes() noexcept {
   ::task_vm_info_data_t found{};

@@ -14,10 +14,6 @@
 namespace etstream::heap {
 namespace {
 
-/// The kernel's largest group of pages (a folio), which begins at a multiple of its size: what one page of
-/// its tables maps, each of whose entries takes 8 bytes.
-std::uint64_t largest_group() { return page_size() * page_size() / 8; }
-
 /// A file of /proc. The process may close what it finds open among the lower numbers.
 int open_of_process(const char* path) noexcept { return move_up(::open(path, O_RDONLY | O_CLOEXEC)); }
 
@@ -30,6 +26,9 @@ std::size_t read_at(int file, std::uint64_t offset, std::span<std::byte> out) no
 }  // namespace
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
+/// Of Linux's folios: what one page of its tables maps, each of whose entries takes 8 bytes.
+std::uint64_t largest_group() noexcept { return page_size() * page_size() / 8; }
 
 volatile char* make_mark() noexcept {
   void* const at = ::mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,30 +44,6 @@ void free_mark(volatile char* mark) noexcept { ::munmap(const_cast<char*>(mark),
 
 void keep_from_children(std::byte* address, std::uint64_t size) noexcept {
   ::madvise(address, size, MADV_DONTFORK);
-}
-
-/// The kernel takes in pages in groups for those that are read in order, and for some around them: not where
-/// only a part of a group has room, nor in the groups beside it. Writing to one page needs room for its whole
-/// group, and where the disk has none there is a signal.
-void tell_of_room(std::byte* base, std::uint64_t span, std::uint64_t begin, std::uint64_t end,
-                  bool has_room) noexcept {
-  const std::uint64_t group = largest_group();
-  const auto advise = [&](std::uint64_t from, std::uint64_t to, int advice) {
-    if (from < to) ::madvise(base + from, to - from, advice);
-  };
-  const std::uint64_t up = (begin + group - 1) / group * group;
-  const std::uint64_t down = end / group * group;
-  if (!has_room) {
-    const std::uint64_t before = begin / group * group;
-    const std::uint64_t after = (end + group - 1) / group * group;
-    advise(before - std::min(before, group), std::min(after + group, span), MADV_RANDOM);
-  } else if (up + group < down - std::min(down, group)) {
-    advise(begin, up + group, MADV_RANDOM);
-    advise(up + group, down - group, MADV_NORMAL);
-    advise(down - group, end, MADV_RANDOM);
-  } else {
-    advise(begin, end, MADV_RANDOM);
-  }
 }
 
 std::uint64_t mapped_bytes() noexcept {

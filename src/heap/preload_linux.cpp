@@ -5,6 +5,7 @@
 // environment, see heap/environment.h.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -70,12 +71,26 @@ void begin_child() {
   report_use();
 }
 
+/// glibc gives the system back what is free at the end of its own heap when that is over 128 KiB, and raises
+/// this, up to 64 MiB, when mapped blocks are freed. Where all of those are served here, it would shrink and
+/// grow its heap all the time.
+void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
+#ifdef __GLIBC__
+  constexpr int kMostKept = 8 << 20;
+  constexpr std::size_t kSmallestMapped = 128 << 10;
+  if (smallest_served <= kSmallestMapped && std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) {
+    ::mallopt(M_TRIM_THRESHOLD, kMostKept);
+  }
+#endif
+}
+
 /// The smallest size that the heap is going to serve.
 std::size_t begin_heap() {
   const std::size_t size = open_heap(the_heap);
   if (size == kNever) return kNever;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
   report_use();
+  keep_free_memory(size);
   return size;
 }
 

@@ -19,7 +19,7 @@ struct SpillError {
 /// The same open file under a number above those that shells and programs choose themselves, if there is one.
 [[nodiscard]] int move_up(int descriptor) noexcept;
 
-/// One thread at a time, but for reserve().
+/// One thread at a time.
 class SpillFile {
  public:
   constexpr SpillFile() = default;
@@ -34,21 +34,27 @@ class SpillFile {
   /// Whether the descriptor is still this file's: programs close what they did not open.
   [[nodiscard]] bool is_intact() const noexcept;
 
-  /// Has disk space for a part that is zeros, or says why not: 0, or errno's value.
+  /// Has disk space for a part that is zeros, or says why not: 0, or errno's value; some of it may have space
+  /// then.
   [[nodiscard]] int reserve(std::uint64_t offset, std::uint64_t size) const noexcept;
   /// Maps a part at `address`, shared with the file or as a copy that shares its pages until it is written
   /// to.
   [[nodiscard]] int map(std::byte* address, std::uint64_t offset, std::uint64_t size,
                         bool shared) const noexcept;
-  /// Of a part that is mapped shared at `address`: gives back what it has on the disk and in memory; it is
-  /// zeros then.
-  void empty(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
-  /// Begins to write such a part to the disk; its pages are no longer this process's until they are used.
+  /// Gives back what a part has on the disk and in memory; it is zeros then.
+  void empty(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Begins to write a part that is mapped shared at `address` to the disk; its pages are no longer this
+  /// process's until they are used.
   void begin_writing(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
   /// Ends that, and drops the part from the page cache where nobody has used it meanwhile.
   void end_writing(std::byte* address, std::uint64_t offset, std::uint64_t size) const noexcept;
 
  private:
+  /// 0, or errno's value.
+  int write_zeros(std::uint64_t offset, std::uint64_t size) const noexcept;
+  /// Has a part be a hole, or does not.
+  [[nodiscard]] bool punch(std::uint64_t offset, std::uint64_t size) const noexcept;
+
   int descriptor_ = -1;
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -66,6 +67,22 @@ SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
 void SpillFile::close() noexcept {
   if (is_intact()) ::close(descriptor_);
   descriptor_ = -1;
+}
+
+int SpillFile::write_zeros(std::uint64_t offset, std::uint64_t size) const noexcept {
+  static constinit std::array<std::byte, 1 << 20> zeros{};  // const, it would be part of the library's file
+  for (std::uint64_t at = 0; at < size;) {
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, zeros.size()));
+    const ::ssize_t written = ::pwrite(descriptor_, zeros.data(), length, static_cast<off_t>(offset + at));
+    if (written > 0) at += static_cast<std::uint64_t>(written);
+    if (written == 0) return ENOSPC;
+    if (written < 0 && errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+void SpillFile::empty(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (!punch(offset, size)) static_cast<void>(write_zeros(offset, size));
 }
 
 bool SpillFile::is_intact() const noexcept {

@@ -8,6 +8,7 @@
 //     allocations forks STEPS        and forks in between, while parent and child go on
 //     allocations many               100,000 blocks at a time
 //     allocations large SIZE         a block of SIZE bytes of which few pages are used
+//     allocations churn STEPS        blocks of all sizes that come and go where there is seldom room
 //     allocations fill SIZE          blocks until there is no more room, or of SIZE bytes in all
 #include <malloc.h>
 #include <sys/wait.h>
@@ -247,6 +248,38 @@ void run_fill(std::size_t size) {
   std::free(again);
 }
 
+/// Of what there is no room for, nothing is asked again.
+void run_churn(int steps) {
+  std::vector<Block> blocks(400);
+  Chance chance(1);
+  int refused = 0;
+  for (int step = 0; step < steps; ++step) {
+    Block& block = blocks[chance.below(blocks.size())];
+    if (block.bytes != nullptr) {
+      block.check_up_to(block.size);
+      std::free(block.bytes);
+      block = {};
+      continue;
+    }
+    const std::size_t size = 16384 + chance.below(chance.below(4) == 0 ? 8 * kMiB : kMiB / 8);
+    const bool is_zeroed = chance.below(3) == 0;
+    block = {static_cast<unsigned char*>(is_zeroed ? std::calloc(1, size) : std::malloc(size)), size,
+             chance.number()};
+    if (block.bytes == nullptr) {
+      ++refused;
+      block = {};
+      continue;
+    }
+    if (is_zeroed) check_zeros(block);
+    block.fill();
+  }
+  for (const Block& block : blocks) {
+    block.check_up_to(block.size);
+    std::free(block.bytes);
+  }
+  std::printf("some room and %s\n", refused == 0 ? "always more" : "sometimes no more");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,10 +293,12 @@ int main(int argc, char** argv) {
     run_many();
   } else if (mode == "large") {
     run_large(number);
+  } else if (mode == "churn") {
+    run_churn(static_cast<int>(number));
   } else if (mode == "fill") {
     run_fill(number);
   } else {
-    std::fprintf(stderr, "usage: allocations threads|forks|many|large|fill [NUMBER]\n");
+    std::fprintf(stderr, "usage: allocations threads|forks|many|large|churn|fill [NUMBER]\n");
     return 2;
   }
   return 0;
