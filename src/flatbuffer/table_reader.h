@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TableReader: a table in a FlatbufferView, read by its fields: as they are bound, or by their names.
+// TableReader: a table in a FlatbufferView, read by its fields as they are bound.
 //
 //   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-//   ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>("version"));
+//   ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.version));
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class NumberList {
   VectorView vector_;
 };
 
-/// A value; the view outlives it. A name that the schema lacks ends the program: names are constants.
+/// A value; the view outlives it. A field of another table ends the program: fields are constants.
 /// Errors: those of FlatbufferView.
 class TableReader {
  public:
@@ -61,53 +61,53 @@ class TableReader {
   /// Where the table is in the file.
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
-  [[nodiscard]] Result<bool> has(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(name)));
+  [[nodiscard]] Result<bool> has(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(bound)));
     return found.has_value();
   }
   /// The scalar, or its default.
   template <class T>
-  [[nodiscard]] Result<T> scalar(const auto& name) const {
-    ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(name)));
+  [[nodiscard]] Result<T> scalar(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(bound)));
     T out{};
     std::memcpy(&out, &bits, sizeof(T));
     return out;
   }
-  [[nodiscard]] Result<std::optional<std::string>> string(const auto& name) const {
-    return view_->string(table_, field(name));
+  [[nodiscard]] Result<std::optional<std::string>> string(const BoundField& bound) const {
+    return view_->string(table_, field(bound));
   }
   /// A scalar vector's bytes, which stay in the file.
-  [[nodiscard]] Result<std::optional<ByteSource>> bytes(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+  [[nodiscard]] Result<std::optional<ByteSource>> bytes(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     if (!vector) return std::optional<ByteSource>();
-    ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(name)));
+    ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(bound)));
     return std::optional(std::move(bytes));
   }
   /// Where a vector's elements begin in the file.
-  [[nodiscard]] Result<std::optional<VectorView>> vector(const auto& name) const {
-    return view_->vector(table_, field(name));
+  [[nodiscard]] Result<std::optional<VectorView>> vector(const BoundField& bound) const {
+    return view_->vector(table_, field(bound));
   }
   /// The elements of a vector of scalars as wide as `T`; none where it is absent.
   template <class T>
-  [[nodiscard]] Result<NumberList<T>> numbers(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+  [[nodiscard]] Result<NumberList<T>> numbers(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     return vector ? NumberList<T>(*view_, *vector) : NumberList<T>();
   }
   /// The elements of a short vector of scalars as wide as `T`; none where it is absent.
   template <class T>
-  [[nodiscard]] Result<std::vector<T>> values(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
+  [[nodiscard]] Result<std::vector<T>> values(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     if (!vector) return std::vector<T>();
     return view_->values<T>(*vector);
   }
-  [[nodiscard]] Result<std::optional<TableReader>> child(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto table, view_->child(table_, field(name)));
+  [[nodiscard]] Result<std::optional<TableReader>> child(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto table, view_->child(table_, field(bound)));
     if (!table) return std::optional<TableReader>();
-    return std::optional(TableReader(*view_, *table, field(name).type));
+    return std::optional(TableReader(*view_, *table, field(bound).type));
   }
   /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
-  [[nodiscard]] Result<std::optional<TableReader>> member(const auto& name) const {
-    ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(name)));
+  [[nodiscard]] Result<std::optional<TableReader>> member(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     if (!member) return std::optional<TableReader>();
     ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
     return std::optional(TableReader(*view_, table, member->type->type));
@@ -116,18 +116,13 @@ class TableReader {
   [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
   /// Empty where the vector is absent.
-  [[nodiscard]] Result<TableList> tables(const auto& name) const;
+  [[nodiscard]] Result<TableList> tables(const BoundField& bound) const;
 
   [[nodiscard]] Error corrupt(std::string_view expected, std::string_view found) const {
     return view_->corrupt(position(), expected, found);
   }
 
  private:
-  [[nodiscard]] const FieldType& field(std::string_view name) const {
-    const auto found = view_->schema().find_field(type_, name);
-    if (!found) std::abort();
-    return view_->schema().tables()[type_].fields[*found];
-  }
   [[nodiscard]] const FieldType& field(const BoundField& bound) const {
     if (bound.table != type_) std::abort();
     return bound.type();
@@ -158,9 +153,9 @@ class TableList {
   std::size_t type_ = 0;
 };
 
-Result<TableList> TableReader::tables(const auto& name) const {
-  ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(name)));
-  return vector ? TableList(*view_, *vector, field(name).type) : TableList();
+inline Result<TableList> TableReader::tables(const BoundField& bound) const {
+  ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
+  return vector ? TableList(*view_, *vector, field(bound).type) : TableList();
 }
 
 }  // namespace etstream

@@ -135,6 +135,19 @@ Result<std::optional<BackendPayload>> read_cuda(const ByteSource& payload, const
   return std::optional(std::move(out));
 }
 
+struct VulkanBytesFields : BoundTable {
+  explicit VulkanBytesFields(const Schema& schema) : BoundTable(schema, "VkBytes") {}
+  BoundField key = field("named_key");
+  BoundField length = field("length");
+};
+
+struct VulkanFields : BoundTable {
+  explicit VulkanFields(const Schema& schema) : BoundTable(schema, "VkGraph"), bytes(schema) {}
+  BoundField constants = field("constants");
+  BoundField shaders = field("shaders");
+  VulkanBytesFields bytes;
+};
+
 /// A graph behind a header: magic at 4, u16 length, u32 offset and u32 size of the graph, then of the data
 /// behind it (backends/vulkan/serialization/vulkan_graph_serialize.py of ExecuTorch 1.5.1).
 Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, const std::string& name) {
@@ -156,12 +169,13 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   ETSTREAM_TRY(verify_flatbuffer(view));
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
   BackendPayload out{"a graph (VH00)", {}};
-  for (const char* const field : {"constants", "shaders"}) {
-    ETSTREAM_ASSIGN(const TableList all, root.tables(field));
+  static const VulkanFields kKnown(*schema);
+  for (const BoundField* const field : {&kKnown.constants, &kKnown.shaders}) {
+    ETSTREAM_ASSIGN(const TableList all, root.tables(*field));
     for (std::uint32_t i = 0; i < all.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader bytes, all.at(i));
-      ETSTREAM_ASSIGN(auto key, bytes.string("named_key"));
-      ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>("length"));
+      ETSTREAM_ASSIGN(auto key, bytes.string(kKnown.bytes.key));
+      ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>(kKnown.bytes.length));
       if (key && !key->empty()) out.requests.push_back({std::move(*key), length});
     }
   }

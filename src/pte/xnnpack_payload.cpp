@@ -69,15 +69,16 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
                     "the identifier of XNNPACK's graph (XN00, XN01), found {}", quote(found));
 }
 
-Result<std::vector<XnnpackConstant>> constants_in(const FlatbufferView& graph) {
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(graph));
-  ETSTREAM_ASSIGN(const TableList listed, root.tables("constant_data"));
+Result<std::vector<XnnpackConstant>> constants_in(const XnnpackPayload& payload) {
+  const xnnpack::Fields& fields = payload.fields;
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload.graph));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.graph.constants));
   std::vector<XnnpackConstant> out;
   for (std::uint32_t i = 1; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader constant, listed.at(i));
-    ETSTREAM_ASSIGN(auto key, constant.string("named_key"));
+    ETSTREAM_ASSIGN(auto key, constant.string(fields.constant.key));
     if (!key) continue;
-    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>("size"));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(fields.constant.size));
     out.push_back({std::move(*key), size});
   }
   return out;
@@ -105,14 +106,15 @@ Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string
   ETSTREAM_TRY(check_identifier(graph, name));
   ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
   ETSTREAM_TRY(verify_flatbuffer(view));
-  return XnnpackPayload{std::move(view), has_header, constants_size};
+  static const xnnpack::Fields kFields(*schema);
+  return XnnpackPayload{std::move(view), kFields, has_header, constants_size};
 }
 
 Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
                                                             const std::string& name) {
   ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
   if (!opened.has_header) return std::vector<XnnpackConstant>();
-  return constants_in(opened.graph);
+  return constants_in(opened);
 }
 
 }  // namespace etstream

@@ -11,6 +11,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/flatbuffer_view.h"
+#include "pte/xnnpack_fields.h"
 
 namespace etstream {
 
@@ -20,6 +21,7 @@ inline constexpr std::string_view kXnnpackBackend = "XnnpackBackend";
 /// A payload that was opened: its graph, of the schema in xnnpack_graph.fbs.
 struct XnnpackPayload {
   FlatbufferView graph;
+  const xnnpack::Fields& fields;     // of its schema
   bool has_header = false;           // or all constants are in the graph
   std::uint64_t constants_size = 0;  // of what is behind the graph, in bytes
 };

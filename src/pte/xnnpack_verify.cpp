@@ -40,32 +40,33 @@ struct Value {
 
 class GraphVerifier {
  public:
-  GraphVerifier(const XnnpackPayload& payload, Findings& findings) : payload_(payload), findings_(findings) {}
+  GraphVerifier(const XnnpackPayload& payload, Findings& findings)
+      : payload_(payload), known_(payload.fields), findings_(findings) {}
 
   Result<std::vector<XnnpackArgument>> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
-    ETSTREAM_ASSIGN(externals_, root.scalar<std::uint32_t>("num_externs"));
+    ETSTREAM_ASSIGN(externals_, root.scalar<std::uint32_t>(known_.graph.externals));
     if (externals_ > kMostExternals)
       error(root, text("at most {} num_externs", kMostExternals), text("{}", externals_));
-    ETSTREAM_ASSIGN(constants_, root.tables("constant_data"));
-    for (const char* list : {"xvalues", "xnodes"}) {
-      ETSTREAM_ASSIGN(const bool is_there, root.has(list));
-      if (!is_there) error(root, list, "none");
+    ETSTREAM_ASSIGN(constants_, root.tables(known_.graph.constants));
+    for (const BoundField* list : {&known_.graph.values, &known_.graph.nodes}) {
+      ETSTREAM_ASSIGN(const bool is_there, root.has(*list));
+      if (!is_there) error(root, list->name(), "none");
     }
-    ETSTREAM_ASSIGN(const TableList values, root.tables("xvalues"));
+    ETSTREAM_ASSIGN(const TableList values, root.tables(known_.graph.values));
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader value, values.at(i));
-      ETSTREAM_ASSIGN(const auto held, value.member("xvalue_union"));
+      ETSTREAM_ASSIGN(const auto held, value.member(known_.value.content));
       if (held) {
         ETSTREAM_TRY(verify_value(*held));
       } else {
         error(value, "a tensor", "none");
       }
     }
-    ETSTREAM_ASSIGN(const TableList nodes, root.tables("xnodes"));
+    ETSTREAM_ASSIGN(const TableList nodes, root.tables(known_.graph.nodes));
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader node, nodes.at(i));
-      ETSTREAM_ASSIGN(const auto held, node.member("xnode_union"));
+      ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
       if (held) {
         ETSTREAM_TRY(verify_node(*held));
       } else {
@@ -97,36 +98,36 @@ class GraphVerifier {
   }
 
   Result<void> verify_value(const TableReader& held) {
-    const bool is_quantized = held.type_name() == "XNNQuantizedTensorValue";
+    const bool is_quantized = held.type() == known_.quantized.index();
     std::optional<TableReader> tensor = held;
     if (is_quantized) {
-      ETSTREAM_ASSIGN(tensor, held.child("tensor_value"));
+      ETSTREAM_ASSIGN(tensor, held.child(known_.quantized.tensor));
     }
     if (!tensor) {
       error(held, "a tensor_value", "none");
       return {};
     }
-    ETSTREAM_ASSIGN(const auto vector, tensor->vector("dims"));
+    ETSTREAM_ASSIGN(const auto vector, tensor->vector(known_.tensor.dims));
     if (vector && vector->count > kMostXnnpackDimensions) {
       error(*tensor, text("at most {} dims", kMostXnnpackDimensions), text("{}", vector->count));
       return {};
     }
     Value value;
-    ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>("dims"));
-    ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>("datatype"));
+    ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>(known_.tensor.dims));
+    ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>(known_.tensor.datatype));
     const bool is_known = datatype > 0 && std::cmp_less(datatype, std::size(kBits));
     if (!is_known)
       error(*tensor, text("a datatype from 1 to below {}", std::size(kBits)), text("{}", datatype));
     const std::uint32_t bits = is_known ? kBits[datatype] : 0;
     ETSTREAM_TRY(verify_place(*tensor, bits));
-    ETSTREAM_ASSIGN(const auto buffer, tensor->scalar<std::uint32_t>("constant_buffer_idx"));
-    ETSTREAM_ASSIGN(const auto flags, tensor->scalar<std::uint32_t>("flags"));
+    ETSTREAM_ASSIGN(const auto buffer, tensor->scalar<std::uint32_t>(known_.tensor.constant));
+    ETSTREAM_ASSIGN(const auto flags, tensor->scalar<std::uint32_t>(known_.tensor.flags));
     value.is_read_only = buffer != 0 || (flags & kInput) != 0;
     value.is_given = value.is_read_only;
     value.is_output = (flags & kOutput) != 0;
     if (buffer != 0 && bits != 0) ETSTREAM_TRY(verify_constant(*tensor, buffer, bytes_of(value.dims, bits)));
     if (is_quantized) ETSTREAM_TRY(verify_quantization(held, value, bits));
-    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>("id_out"));
+    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.tensor.id));
     values_.try_emplace(id, std::move(value));
     return {};
   }
@@ -141,8 +142,8 @@ class GraphVerifier {
 
   /// Whether the tensor comes from outside, and as which argument.
   Result<void> verify_place(const TableReader& tensor, std::uint32_t bits) {
-    ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>("flags"));
-    ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>("external_id"));
+    ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>(known_.tensor.flags));
+    ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>(known_.tensor.external_id));
     if ((flags & ~kFromOutside) != 0)
       error(tensor, text("flags of {} at most", kFromOutside), text("{}", flags));
     if ((flags & kFromOutside) == 0) {
@@ -170,15 +171,15 @@ class GraphVerifier {
       return {};
     }
     ETSTREAM_ASSIGN(const TableReader constant, constants_.at(index));
-    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>("size"));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant.size));
     if (!bytes || *bytes > size) {
       error(user, text("a tensor of at most the {} bytes of constant {}", size, index),
             bytes ? text("{}", *bytes) : "more");
     }
-    ETSTREAM_ASSIGN(const auto key, constant.string("named_key"));
+    ETSTREAM_ASSIGN(const auto key, constant.string(known_.constant.key));
     if (key && !is_utf8(*key)) error(constant, "a named_key in UTF-8", quote(*key));
     if (key) return {};
-    ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>("offset"));
+    ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>(known_.constant.offset));
     if (!range_fits(offset, size, payload_.constants_size)) {
       error(constant, text("a constant inside the {} bytes behind the graph", payload_.constants_size),
             text("{} bytes at {}", size, offset));
@@ -187,21 +188,22 @@ class GraphVerifier {
   }
 
   Result<void> verify_quantization(const TableReader& held, const Value& value, std::uint32_t bits) {
-    ETSTREAM_ASSIGN(const auto params, held.member("quant_params"));
+    ETSTREAM_ASSIGN(const auto params, held.member(known_.quantized.params));
     if (!params) {
-      error(held, "quant_params", "none");
+      error(held, known_.quantized.params.name(), "none");
       return {};
     }
-    const bool by_group = params->type_name() == "PerChannelGroupQuant";
-    if (!by_group && params->type_name() != "PerChannelQuant") return {};
-    ETSTREAM_ASSIGN(const auto channel, params->scalar<std::int32_t>("channel_dim"));
+    const bool by_group = params->type() == known_.by_group.index();
+    if (!by_group && params->type() != known_.by_channel.index()) return {};
+    const xnnpack::ScaleFields& scaled = by_group ? known_.by_group : known_.by_channel;
+    ETSTREAM_ASSIGN(const auto channel, params->scalar<std::int32_t>(scaled.channel));
     if (channel < 0 || std::cmp_greater_equal(channel, value.dims.size())) {
       error(*params, text("a channel_dim from 0 to below {}", value.dims.size()), text("{}", channel));
       return {};
     }
     std::optional<std::uint64_t> scales = value.dims[static_cast<std::size_t>(channel)];
     if (by_group) {
-      ETSTREAM_ASSIGN(const auto group, params->scalar<std::int32_t>("group_size"));
+      ETSTREAM_ASSIGN(const auto group, params->scalar<std::int32_t>(known_.by_group.group));
       if (group <= 0 || value.dims.size() < 2 || bits != 4) {
         error(*params, "4-bit rows in groups of at least 1", text("groups of {}", group));
         return {};
@@ -209,12 +211,12 @@ class GraphVerifier {
       scales = count(std::span(value.dims).first(2));
       if (scales) *scales /= static_cast<std::uint64_t>(group);
     }
-    ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>("scale_buffer_idx"));
+    ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>(scaled.constant));
     if (index != 0) {
       const auto bytes = scales ? checked_multiply(*scales, std::uint64_t{by_group ? 2U : 4U}) : std::nullopt;
       return verify_constant(*params, index, bytes);
     }
-    ETSTREAM_ASSIGN(const auto there, params->vector("scale"));
+    ETSTREAM_ASSIGN(const auto there, params->vector(scaled.scale));
     if (!there || !scales || there->count < *scales) {
       error(*params, text("{} scales", scales.value_or(0)), there ? text("{}", there->count) : "none");
     }
@@ -228,56 +230,53 @@ class GraphVerifier {
   }
 
   Result<void> verify_node(const TableReader& node) {
-    const TableType& type = payload_.graph.schema().tables()[node.type()];
-    for (const FieldType& field : type.fields) {
-      if (!field.name.ends_with("_id")) continue;
-      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field.name));
+    const xnnpack::NodeFields& fields = known_.nodes[node.type()];
+    for (const BoundField& field : fields.ids) {
+      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
       if (id == kNoId) continue;
       const auto found = values_.find(id);
       if (found == values_.end()) {
-        error(node, text("{} of a tensor", field.name), text("{}", id));
-      } else if (!found->second.is_given && !field.name.starts_with("output")) {
-        error(node, text("an {} of a tensor that a node before it, a constant or a call gives", field.name),
+        error(node, text("{} of a tensor", field.name()), text("{}", id));
+      } else if (!found->second.is_given && !xnnpack::NodeFields::is_output(field)) {
+        error(node, text("an {} of a tensor that a node before it, a constant or a call gives", field.name()),
               text("{}", id));
       }
     }
-    for (const FieldType& field : type.fields) {
-      if (!field.name.starts_with("output") || !field.name.ends_with("_id")) continue;
-      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field.name));
+    for (const BoundField& field : fields.outputs) {
+      ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
       const auto found = values_.find(id);
       if (found == values_.end()) continue;
       if (found->second.is_read_only)
-        error(node, text("{} of a tensor that can be written", field.name), text("{}", id));
+        error(node, text("{} of a tensor that can be written", field.name()), text("{}", id));
       found->second.is_given = true;
     }
-    for (const FieldType& field : type.fields) {
-      if (field.kind == FieldKind::kInlineVector) ETSTREAM_TRY(verify_list(node, type, field));
-    }
-    if (node.type_name() == "XNNFullyConnected") return verify_linear(node);
-    return node.type_name() == "_XNNNodeConv" ? verify_convolution(node) : Result<void>();
+    for (const BoundField& field : fields.lists) ETSTREAM_TRY(verify_list(node, fields, field));
+    if (node.type() == known_.linear.index()) return verify_linear(node);
+    return node.type() == known_.convolution.index() ? verify_convolution(node) : Result<void>();
   }
 
   /// As long as the node says at least, or as its input has dimensions.
-  Result<void> verify_list(const TableReader& node, const TableType& type, const FieldType& field) {
-    ETSTREAM_ASSIGN(const auto list, node.vector(field.name));
+  Result<void> verify_list(const TableReader& node, const xnnpack::NodeFields& fields,
+                           const BoundField& field) {
+    ETSTREAM_ASSIGN(const auto list, node.vector(field));
     std::uint64_t length = 0;
-    if (std::any_of(type.fields.begin(), type.fields.end(),
-                    [](const FieldType& f) { return f.name == "num_dims"; })) {
-      ETSTREAM_ASSIGN(length, node.scalar<std::uint32_t>("num_dims"));
-    } else {
-      ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>("input_id"));
+    if (fields.dimensions) {
+      ETSTREAM_ASSIGN(length, node.scalar<std::uint32_t>(*fields.dimensions));
+    } else if (fields.input) {
+      ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.input));
       const Value* value = find(input);
       length = value ? value->dims.size() : 0;
     }
     if (list && list->count >= length && length <= kMostXnnpackDimensions) return {};
-    error(node, text("{} of {} dimensions or more, at most {}", field.name, length, kMostXnnpackDimensions),
+    error(node, text("{} of {} dimensions or more, at most {}", field.name(), length, kMostXnnpackDimensions),
           list ? text("{}", list->count) : "none");
     return {};
   }
 
   /// That a bias has an element for each of the channels.
-  Result<void> verify_bias(const TableReader& node, std::optional<std::uint64_t> channels) {
-    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>("bias_id"));
+  Result<void> verify_bias(const TableReader& node, const BoundField& field,
+                           std::optional<std::uint64_t> channels) {
+    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
     const Value* bias = find(id);
     if (!bias) return {};
     const auto there = count(bias->dims);
@@ -288,23 +287,22 @@ class GraphVerifier {
   }
 
   Result<void> verify_linear(const TableReader& node) {
-    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>("filter_id"));
-    ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>("flags"));
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.linear.filter));
+    ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>(known_.linear.flags));
     const Value* weights = find(filter);
     if (!weights || weights->dims.size() != 2) {
       error(node, "a filter of 2 dimensions", weights ? text("{}", weights->dims.size()) : "none");
       return {};
     }
-    return verify_bias(node, weights->dims[(flags & kTransposedWeights) != 0 ? 1 : 0]);
+    return verify_bias(node, known_.linear.bias, weights->dims[(flags & kTransposedWeights) != 0 ? 1 : 0]);
   }
 
   Result<void> verify_convolution(const TableReader& node) {
     std::vector<std::uint32_t> factors;
-    for (const char* name :
-         {"groups", "group_output_channels", "kernel_height", "kernel_width", "group_input_channels"}) {
-      ETSTREAM_ASSIGN(factors.emplace_back(), node.scalar<std::uint32_t>(name));
+    for (const BoundField& factor : known_.convolution.factors) {
+      ETSTREAM_ASSIGN(factors.emplace_back(), node.scalar<std::uint32_t>(factor));
     }
-    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>("filter_id"));
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.convolution.filter));
     const Value* weights = find(filter);
     const auto there = weights ? count(weights->dims) : std::nullopt;
     const auto wanted = count(factors);
@@ -313,10 +311,11 @@ class GraphVerifier {
             text("{}", there.value_or(0)));
       return {};
     }
-    return verify_bias(node, count(std::span(factors).first(2)));
+    return verify_bias(node, known_.convolution.bias, count(std::span(factors).first(2)));
   }
 
   const XnnpackPayload& payload_;
+  const xnnpack::Fields& known_;
   Findings& findings_;
   std::uint32_t externals_ = 0;
   TableList constants_;

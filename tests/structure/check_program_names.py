@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that src/pte/program_fields.h alone names the tables and fields of programs, and that whoever reads bundles
-and tensor data takes fields as they are bound: others use what those headers bind.
+"""Proves that the tables and fields of a schema are named where they are bound, as src/pte/program_fields.h does it for
+programs, and that all others take what is bound there.
 
     python3 check_program_names.py ROOT
 
-Looks at the string literals of src/pte and src/pte/rewrite ("NamedData", "key", "NamedData.key"), and at the reads of
-fields by name in the folders that read no other flatbuffers.
+Looks at the string literals of those who read such files ("NamedData", "key", "NamedData.key"), and at reads of fields
+by name anywhere.
 """
 
 import re
@@ -14,11 +14,15 @@ from pathlib import Path
 
 from check_messages import strings_of_cpp
 
-MODEL = "src/pte/program_fields.h"
-OF_ANOTHER_SCHEMA = {"src/pte/xnnpack_payload.cpp", "src/pte/xnnpack_verify.cpp"}
+# Schemas, who reads their files, and who of them binds names.
+BOUND = {
+    "program.fbs": ("src/pte/", "src/pte/program_fields.h"),
+    "xnnpack_graph.fbs": ("src/pte/xnnpack", "src/pte/xnnpack_fields.h"),
+}
+BINDERS = {binder for _, binder in BOUND.values()}
 READ = re.compile(
     r"\b(?<!std::)(?:scalar<[^>]*>|has|string|bytes|vector|values<[^>]*>|child|member|tables|find_field|find_table)"
-    r'\(\s*(?:[\w*]+,\s*)?"'
+    r'\(\s*(?:[\w*]+,\s*)?"\w+"'
 )
 
 
@@ -31,15 +35,16 @@ def names_of_schema(schema: str) -> set[str]:
     return names
 
 
-def check_file(path: Path, relative: str, names: set[str]) -> list[str]:
-    """What is wrong with one file, a line each."""
+def check_file(path: Path, relative: str, names: dict[str, set[str]]) -> list[str]:
+    """What is wrong with one file, a line each. `names` are those of each schema."""
     text = path.read_text(encoding="utf-8")
     problems = []
-    if relative.startswith("src/pte/"):
+    for schema, (readers, binder) in BOUND.items():
+        if not relative.startswith(readers) or relative in BINDERS:
+            continue
         for line, literal in strings_of_cpp(text):
-            if literal.strip('"') in names:
-                problems.append(f"{relative}:{line}: names {literal} of the schema: {MODEL} binds it")
-        return problems
+            if literal.strip('"') in names[schema]:
+                problems.append(f"{relative}:{line}: names {literal} of {schema}: {binder} binds it")
     for line, code in enumerate(text.splitlines(), 1):
         if READ.search(code):
             problems.append(f"{relative}:{line}: reads a field by its name: {code.strip()}")
@@ -48,20 +53,17 @@ def check_file(path: Path, relative: str, names: set[str]) -> list[str]:
 
 def main() -> int:
     root = Path(sys.argv[1]).resolve()
-    names = names_of_schema((root / "schema/program.fbs").read_text(encoding="utf-8"))
+    names = {schema: names_of_schema((root / "schema" / schema).read_text(encoding="utf-8")) for schema in BOUND}
     problems = []
     files = 0
-    for folder in ("pte", "report", "jobs", "weights", "container", "ptd", "bpte"):
-        for path in sorted((root / "src" / folder).rglob("*")):
-            relative = path.relative_to(root).as_posix()
-            if path.suffix not in (".h", ".cpp") or relative == MODEL or relative in OF_ANOTHER_SCHEMA:
-                continue
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix in (".h", ".cpp"):
             files += 1
-            problems += check_file(path, relative, names)
-    if not names or not files:
-        print(f"{root} has no schema or no sources")
+            problems += check_file(path, path.relative_to(root).as_posix(), names)
+    if not all(names.values()) or not files:
+        print(f"{root} has no schemas or no sources")
         return 1
-    print("\n".join([*problems, f"{len(problems)} places"]) if problems else f"{files} files leave names to the model")
+    print("\n".join([*problems, f"{len(problems)} places"]) if problems else f"{files} files leave names to who binds them")
     return 1 if problems else 0
 
 

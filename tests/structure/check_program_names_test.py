@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from check_program_names import check_file, names_of_schema
+from check_program_names import BOUND, check_file, names_of_schema
 
 SCHEMA = "table NamedData {\n  key:string;\n  segment_index:uint32;\n}\n"
 
@@ -15,7 +15,9 @@ class CheckProgramNames(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "a.cpp"
             path.write_text(content)
-            return "\n".join(check_file(path, relative, names_of_schema(SCHEMA)))
+            names = {**dict.fromkeys(BOUND, set()), "program.fbs": names_of_schema(SCHEMA)}
+            names["xnnpack_graph.fbs"] = names_of_schema("table XNNGraph {\n  xnodes:[XNode];\n}\n")
+            return "\n".join(check_file(path, relative, names))
 
     def test_tables_and_fields_are_found_with_their_lines(self) -> None:
         for name in ("NamedData", "key", "NamedData.segment_index"):
@@ -26,7 +28,13 @@ class CheckProgramNames(unittest.TestCase):
 
     def test_reads_by_name_are_found_in_other_folders(self) -> None:
         self.assertIn("src/report/a.cpp:1: reads", self.problems("src/report/a.cpp", 'table.scalar<int>("x");\n'))
-        self.assertEqual(self.problems("src/report/a.cpp", 'json["key"] = key;\n'), "")
+        self.assertIn("src/pte/a.cpp:1: reads", self.problems("src/pte/a.cpp", 'root.tables("xnodes");\n'))
+        self.assertEqual(self.problems("src/report/a.cpp", 'json["key"] = key;\nstring("the key of a weight");\n'), "")
+
+    def test_names_of_other_schemas_are_found_where_their_files_are_read(self) -> None:
+        self.assertIn('names "xnodes"', self.problems("src/pte/xnnpack_verify.cpp", 'error("xnodes");\n'))
+        self.assertEqual(self.problems("src/pte/a.cpp", 'error("xnodes");\n'), "")
+        self.assertEqual(self.problems("src/pte/xnnpack_fields.h", 'field("xnodes");\n'), "")
 
 
 if __name__ == "__main__":
