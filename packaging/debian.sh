@@ -70,19 +70,29 @@ debian_files() {
   debian_unpack "$folder" "$apt"/files/*.deb
 }
 
-# Runs a command in such a folder, as root of a namespace that ends with its mounts and processes. The kernel is told of
-# QEMU there alone, which runs what is for aarch64.   debian_enter FOLDER COMMAND...
-debian_enter() {
+# Runs a command as root of a namespace that ends with its mounts and processes. The kernel is told of QEMU there alone,
+# which runs what is for aarch64. The command is not the namespace's first process, which has to wait for those whose
+# parents are gone, and does not get all signals.   debian_namespace COMMAND...
+debian_namespace() {
   # An ELF file of 64 bits for aarch64, an executable or one in the form of a library; F: QEMU lies outside the folder.
   # shellcheck disable=SC2016
   unshare --user --map-root-user --mount --pid --fork --kill-child bash -euo pipefail -c '
-    root=$1
-    shift
     mount --types binfmt_misc none /proc/sys/fs/binfmt_misc
     head="\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
     mask="\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
     qemu=$(command -v qemu-aarch64-static || true)
     [ -z "$qemu" ] || echo ":etstream-aarch64:M::$head:$mask:$qemu:F" >/proc/sys/fs/binfmt_misc/register
+    mount --types proc proc /proc
+    "$@"
+    exit' -- "$@"
+}
+
+# Runs a command in such a folder, in such a namespace, with an environment of its own.   debian_enter FOLDER COMMAND...
+debian_enter() {
+  # shellcheck disable=SC2016
+  debian_namespace bash -euo pipefail -c '
+    root=$1
+    shift
     mount --rbind /dev "$root/dev"
     mount --types proc proc "$root/proc"
     exec env -i PATH=/usr/sbin:/usr/bin HOME=/root LANG=C.UTF-8 chroot "$root" "$@"' -- "$@"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 TRY = Path("/try")
 ENVIRONMENT = Path("/environment")
+# Unpacked, and compiled by those who made the root.
+PIP = Path("/pip/pip")
 USE = """
 import etstream
 suites = etstream.read_test_cases("cases.json")
@@ -53,10 +55,9 @@ def main() -> int:
     for library in ("flatbuffers", "stdc++", "crypto.a", "fmt"):
         if found := list(Path("/usr/lib").rglob(f"lib{library}*")):
             sys.exit(f"this is no bare system: it has {found[0]}")
-    pip = next(TRY.glob("pip-*.whl"))
     run(sys.executable, "-m", "venv", "--without-pip", ENVIRONMENT)
     python, etstream = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "bin" / "etstream"
-    run(python, pip / "pip", "install", "--no-index", "--quiet", wheel)
+    run(python, PIP, "install", "--no-index", "--quiet", wheel)
     version = wheel.name.split("-")[1]
     if run(etstream, "--version").strip() != f"etstream {version}":
         sys.exit("the command tells another version")
@@ -70,7 +71,7 @@ def main() -> int:
     if (TRY / "python.bpte").read_bytes() != whole:
         sys.exit("the command and the module bundle to different bytes")
     run(etstream, "run", "--", python, "-c", HEAP)
-    run(python, pip / "pip", "uninstall", "--quiet", "--yes", "etstream")
+    run(python, PIP, "uninstall", "--quiet", "--yes", "etstream")
     if left := [one for one in ENVIRONMENT.rglob("*etstream*") if "__pycache__" not in str(one)]:
         sys.exit(f"uninstalling leaves {left[0]}")
     print(f"{os.uname().machine}, Python {sys.version.split()[0]}: installed, used, uninstalled")
