@@ -2,5 +2,6 @@
 """The fixtures of all tests in this folder."""
 
 from fixtures import etstream, model, run_bundle
+from skips_fail import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["etstream", "model", "run_bundle"]
+__all__ = ["etstream", "model", "pytest_make_collect_report", "pytest_runtest_makereport", "run_bundle"]

@@ -23,9 +23,6 @@ from safetensors.torch import save_file
 from test_ptd import random_tensor
 
 HERE = Path(__file__).resolve().parent
-needs_externalize = pytest.mark.skipif(
-    not hasattr(NamedDataStore, "externalize_pte_data"), reason="this release has no externalize_pte_data"
-)
 
 
 def executorch_shards(tensors: dict[str, torch.Tensor], most: int) -> list[bytes]:
@@ -42,7 +39,6 @@ def executorch_shards(tensors: dict[str, torch.Tensor], most: int) -> list[bytes
     ]
 
 
-@needs_externalize
 @pytest.mark.parametrize("number", range(15))
 def test_shards_are_executorchs(number: int, etstream: Etstream, tmp_path: Path) -> None:
     seed = random.Random(number)

@@ -42,6 +42,6 @@ SKIPPED = {
 def test_what_is_skipped_has_failed(way: str, tmp_path: Path) -> None:
     (tmp_path / "test_skipped.py").write_text(SKIPPED[way])
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skips_fail", tmp_path]
-    plugin = {"PYTHONPATH": str(Path(__file__).parent)}
+    plugin = {"PYTHONPATH": str(ROOT / "tests" / "peer")}
     said = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **plugin})
     assert said.returncode != 0 and "was skipped: " in said.stdout and "for no reason" in said.stdout, said.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest under which a test that is skipped has failed: there is none here that may be."""
+"""A plugin of pytest under which a test that is skipped has failed: against ExecuTorch there is none that may be."""
 
 from __future__ import annotations
 
