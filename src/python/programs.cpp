@@ -50,8 +50,8 @@ FilePlan plan_pte_file(nb::object program, bool extract_delegate_segments,
 /// (dtype's number, sizes, dim_order)
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
-FilePlan plan_tensor_data(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
-                          bool unchecked) {
+FilePlan plan_ptd_file(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
+                       bool unchecked) {
   TensorData data;
   data.segment_alignment = segment_alignment;
   data.unchecked = unchecked;
@@ -84,10 +84,10 @@ void bind_programs(nb::module_& module) {
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
   module.def(
-      "plan_tensor_data", &plan_tensor_data, nb::arg("buffers"), nb::arg("entries"),
-      nb::arg("segment_alignment"), nb::arg("unchecked"),
+      "plan_ptd_file", &plan_ptd_file, nb::arg("buffers"), nb::arg("entries"), nb::arg("segment_alignment"),
+      nb::arg("unchecked"),
       nb::sig(
-          "def plan_tensor_data(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
+          "def plan_ptd_file(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
           "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> FilePlan"),
       "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
       "buffer and dtype, sizes and dim_order, or None.");

@@ -21,7 +21,7 @@ from etstream import _core
 from etstream.executorch._patches import Patch, PatchSet
 
 _calls: Counter[str] = Counter()
-_OURS = ("plan_pte_file", "plan_tensor_data", "plan_bundle", "BundledProgramFile")
+_OURS = ("plan_pte_file", "plan_ptd_file", "plan_bundle", "BundledProgramFile")
 _EXECUTORCHS = {
     "serialize_pte_binary": "executorch.exir._serialize._program",
     "serialize": "executorch.extension.flat_tensor.serialize.serialize:FlatTensorSerializer",

@@ -158,7 +158,7 @@ def test_named_data_lies_where_its_alignments_have_it(seed: int) -> None:
     payload = DataPayload(*chance.named_data())
     alignment = chance.layout()["segment_alignment"]
     expected = bytes(FlatTensorSerializer(FlatTensorConfig(alignment)).serialize(payload))
-    assert bytes(adaptors.plan_tensor_data(payload, alignment)) == expected
+    assert bytes(adaptors.plan_ptd_file(payload, alignment)) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -18,8 +18,8 @@ from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
 from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
 from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
+    plan_ptd_file,
     plan_pte_file,
-    plan_tensor_data,
     program_source,
     save_program,
     save_tensor_data,
@@ -58,8 +58,8 @@ __all__ = [
     "low_memory_export",
     "open_bundle",
     "plan_bundled_program",
+    "plan_ptd_file",
     "plan_pte_file",
-    "plan_tensor_data",
     "program_source",
     "register_recipe",
     "registered_recipes",

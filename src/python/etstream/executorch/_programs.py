@@ -123,7 +123,7 @@ def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict
     return first, {index: place for place, index in enumerate(first)}
 
 
-def plan_tensor_data(
+def plan_ptd_file(
     payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False
 ) -> _core.FilePlan:
     """The plan of tensor data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
@@ -142,7 +142,7 @@ def plan_tensor_data(
         (key, places[entry.buffer_index], _layout(entry.tensor_layout))
         for key, entry in payload.named_data.items()
     ]
-    return _core.plan_tensor_data(buffers, entries, segment_alignment, unchecked)
+    return _core.plan_ptd_file(buffers, entries, segment_alignment, unchecked)
 
 
 def _layout(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | None:
@@ -222,7 +222,7 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
             leave_to_executorch(f"its tensor data is of version {version}, etstream's of {_FLAT_TENSOR_VERSION}")
             return executorchs(self, data)
         try:
-            return cord_of(plan_tensor_data(data, self.config.segment_alignment, unchecked=True))
+            return cord_of(plan_ptd_file(data, self.config.segment_alignment, unchecked=True))
         except InvalidArgumentError as error:
             leave_to_executorch(error)
             return executorchs(self, data)
