@@ -3,6 +3,11 @@
 // etstream._core: the library, as the package's Python code calls it.
 #include <nanobind/nanobind.h>
 
+#ifdef Py_GIL_DISABLED
+#error \
+    "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
+#endif
+
 #include "etstream/version.h"
 #include "python/bundles.h"
 #include "python/cases.h"
@@ -19,11 +24,6 @@
 #include "python/shared_weights.h"
 #include "python/sources.h"
 #include "python/writer_versions.h"
-
-#ifdef Py_GIL_DISABLED
-#error \
-    "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
-#endif
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;

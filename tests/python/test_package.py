@@ -8,11 +8,13 @@ import inspect
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 
 import etstream
+import nanobind
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -79,6 +81,17 @@ def test_the_page_has_every_public_name_and_the_functions_signatures() -> None:
                 assert members <= words, f"{name}: {members - words}"
     assert set(told) == {"etstream.ExactJson"}
     assert told["etstream.ExactJson"] == plain_signature(etstream.ExactJson)
+
+
+def test_a_free_threaded_python_is_refused_when_the_package_is_built_for_it() -> None:
+    folders = [ROOT / "src", ROOT / "include", nanobind.include_dir(), sysconfig.get_path("include")]
+    compiler = ["c++", "-std=c++20", "-fsyntax-only", *(f"-I{folder}" for folder in folders)]
+    said = [
+        subprocess.run([*compiler, *options, ROOT / "src/python/module.cpp"], capture_output=True, text=True).stderr
+        for options in ([], ["-DPy_GIL_DISABLED"])
+    ]
+    sentence = "etstream needs a Python with the GIL, which guards the objects that it refers to"
+    assert [sentence in errors for errors in said] == [False, True], said[1]
 
 
 SIDE_BY_SIDE = (ROOT / "docs" / "command-and-python.md").read_text(encoding="utf-8")
