@@ -10,8 +10,10 @@
 // memory is ErrorCode::kOutOfMemory.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -31,12 +33,16 @@ enum class ErrorCode {
 };
 
 /// `message` is for a person: it names the file and, where there is one, the offset, what was
-/// expected, what was found and what to do next. `code` is for a program, as is `system_code`: errno's value
-/// where a call of the operating system failed, otherwise 0.
+/// expected, what was found and what to do next. The rest is for a program: `system_code` is errno's value
+/// where a call of the operating system failed, otherwise 0. `file` and `offset`, in bytes, are those that
+/// the message names: of a place in a file, or a file that the system refused, which has an offset where a
+/// read failed. `file` is as the caller named it, which need not be UTF-8.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
   int system_code = 0;
+  std::optional<std::string> file = std::nullopt;
+  std::optional<std::uint64_t> offset = std::nullopt;
 };
 
 /// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the

@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <system_error>
+#include <utility>
 
 namespace etstream {
 namespace {
@@ -55,6 +57,18 @@ void append_printable(std::string& out, std::string_view words) {
     }
     words.remove_prefix(character.size());
   }
+}
+
+Error error_in(ErrorCode code, std::string_view file, std::string finding) {
+  Error error{code, std::move(finding), 0, std::string(file)};
+  const std::string before = text("{}: offset ", file);
+  const char* const end = error.message.data() + error.message.size();
+  std::uint64_t offset = 0;
+  if (error.message.starts_with(before) &&
+      std::from_chars(error.message.data() + before.size(), end, offset).ec == std::errc()) {
+    error.offset = offset;
+  }
+  return error;
 }
 
 std::string printable(std::string_view words) {

@@ -42,8 +42,10 @@ struct FilePosition {
 template <class... Arguments>
 [[nodiscard]] Error error_at(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
                              const Arguments&... arguments) {
-  return make_error(code, "{}: offset {}: {}{}{}", position.file, position.offset, position.part,
-                    position.part.empty() ? "" : ": ", text(words, arguments...));
+  return Error{code,
+               text("{}: offset {}: {}{}{}", position.file, position.offset, position.part,
+                    position.part.empty() ? "" : ": ", text(words, arguments...)),
+               0, std::string(position.file), position.offset};
 }
 
 /// "model.pte: offset 52: expected a length of at least 24, found 8", of the words behind "expected".
@@ -52,6 +54,9 @@ template <class... Arguments>
                                const Arguments&... arguments) {
   return error_at(code, position, "expected {}", text(words, arguments...));
 }
+
+/// That of a finding in `file`, whose message begins as error_at() words it where the finding has a place.
+[[nodiscard]] Error error_in(ErrorCode code, std::string_view file, std::string finding);
 
 /// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
 /// from a file can't garble a terminal.

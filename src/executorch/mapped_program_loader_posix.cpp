@@ -25,7 +25,7 @@ constexpr std::uint64_t kLeastAlignment = 16;
 
 Error system_error(int number, std::string_view what, const std::string& name) {
   return {ErrorCode::kIo, text("{} {}: {}", what, quote(name), std::generic_category().message(number)),
-          number};
+          number, name};
 }
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }

@@ -298,8 +298,9 @@ Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
 
 Result<void> FlatbufferView::check_small(const VectorView& vector, std::uint64_t element_size) const {
   if (vector.count * element_size <= kMostBytesInMemory) return {};
-  return make_error(ErrorCode::kTooLarge, "{}: offset {}: a string or list of {} bytes, expected at most {}",
-                    name(), vector.position, vector.count * element_size, kMostBytesInMemory);
+  return error_at(ErrorCode::kTooLarge, {name(), vector.position},
+                  "a string or list of {} bytes, expected at most {}", vector.count * element_size,
+                  kMostBytesInMemory);
 }
 
 }  // namespace etstream

@@ -41,9 +41,12 @@ Result<std::string> usable_folder(const OutOfCoreOptions& options) {
 }  // namespace
 
 Result<void> set_out_of_core_environment(const OutOfCoreOptions& options) {
-  const Result<std::string> folder = usable_folder(options);
-  // Other codes are for what is wrong with the command.
-  if (!folder) return Error{ErrorCode::kInvalidArgument, folder.error().message, folder.error().system_code};
+  Result<std::string> folder = usable_folder(options);
+  if (!folder) {
+    // Other codes are for what is wrong with the command.
+    folder.error().code = ErrorCode::kInvalidArgument;
+    return std::move(folder).error();
+  }
   if (::access(options.library.c_str(), R_OK) != 0) {
     return Error{ErrorCode::kInvalidArgument,
                  text("there is no {}, which serves the blocks", quote(options.library)), errno};

@@ -15,8 +15,8 @@ namespace etstream {
 namespace {
 
 Error in_use(const std::string& destination) {
-  return make_error(ErrorCode::kInvalidArgument,
-                    "cannot write the folder {}: it exists, and is not an empty folder", quote(destination));
+  return refusal(ErrorCode::kInvalidArgument, "cannot write the folder", destination,
+                 "it exists, and is not an empty folder");
 }
 
 Result<bool> is_empty(const std::string& folder) {
@@ -46,8 +46,12 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
 }
 
 Error AtomicFolder::in_terms_of_destination(Error error) const {
-  const auto place = error.message.find(temporary_.path());
-  if (place != std::string::npos) error.message.replace(place, temporary_.path().size(), destination_);
+  const auto rename_in = [this](std::string& words) {
+    const auto place = words.find(temporary_.path());
+    if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
+  };
+  rename_in(error.message);
+  if (error.file) rename_in(*error.file);
   return error;
 }
 

@@ -34,9 +34,14 @@ Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+Error refusal(ErrorCode code, std::string_view doing, std::string_view path, std::string_view why) {
+  return {code, text("{} {}: {}", doing, quote(path), why), 0, std::string(path)};
+}
+
 Error system_error(int error, std::string_view doing, std::string_view path) {
-  return {code_of(error), text("{} {}: {}", doing, quote(path), std::generic_category().message(error)),
-          error};
+  Error out = refusal(code_of(error), doing, path, std::generic_category().message(error));
+  out.system_code = error;
+  return out;
 }
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
@@ -66,7 +71,8 @@ Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> 
         retried([&] { return ::pread(fd, left.data(), left.size(), static_cast<off_t>(offset + done)); });
     if (n < 0) {
       Error error = system_error(errno, "cannot read", path);
-      error.message += text(" ({} bytes at offset {})", left.size(), offset + done);
+      error.offset = offset + done;
+      error.message += text(" ({} bytes at offset {})", left.size(), *error.offset);
       return error;
     }
     if (n == 0) break;

@@ -47,6 +47,10 @@ template <class Call>
 /// "DOING 'PATH': REASON", from errno's value `error`, which it carries.
 [[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);
 
+/// "DOING 'PATH': WHY", of a file that is not asked of the system, or not for this.
+[[nodiscard]] Error refusal(ErrorCode code, std::string_view doing, std::string_view path,
+                            std::string_view why);
+
 /// Writes all of `bytes` at the descriptor's position, whatever it takes in calls. `on_signal`, unless it is
 /// empty, is called where a signal may have come in between; its error ends the writing.
 [[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,

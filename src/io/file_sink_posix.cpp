@@ -59,8 +59,8 @@ class FileSink final : public BufferedSink {
 
   Result<void> reserve(std::uint64_t size) override {
     if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-      return make_error(ErrorCode::kTooLarge, "cannot write {}: {} bytes are more than a file can have",
-                        quote(file_.path()), size);
+      return refusal(ErrorCode::kTooLarge, "cannot write", file_.path(),
+                     text("{} bytes are more than a file can have", size));
     }
     std::uint64_t begin = 0;
     for (const Range& range : shared_) {
@@ -186,12 +186,12 @@ Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
     if (path.empty() || path.find('\0') != std::string::npos) {
-      return make_error(ErrorCode::kInvalidArgument, "cannot write {}: it is no path", quote(path));
+      return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is no path");
     }
     struct stat existing {};
     if (::stat(path.c_str(), &existing) == 0) {
       if (S_ISDIR(existing.st_mode)) {
-        return make_error(ErrorCode::kInvalidArgument, "cannot write {}: it is a folder", quote(path));
+        return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is a folder");
       }
       if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return open_special(path);
     }

@@ -90,9 +90,9 @@ Result<Opened> open_regular(const std::string& path) {
   struct stat s {};
   if (::fstat(descriptor.get(), &s) != 0) return system_error(errno, "cannot examine", path);
   if (!S_ISREG(s.st_mode)) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "cannot read {}: it is {}, and an input's size must be known before it is read",
-                      quote(path), S_ISDIR(s.st_mode) ? "a folder" : "not a regular file");
+    return refusal(ErrorCode::kInvalidArgument, "cannot read", path,
+                   text("it is {}, and an input's size must be known before it is read",
+                        S_ISDIR(s.st_mode) ? "a folder" : "not a regular file"));
   }
   return Opened{std::move(descriptor), Identity(s)};
 }
@@ -136,10 +136,11 @@ class FileStorage final : public ByteStorage {
     ETSTREAM_ASSIGN(const auto descriptor, acquire());
     ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor->get(), offset, out, path_));
     if (n == out.size()) return {};
-    return make_error(ErrorCode::kCorrupt,
-                      "{}: has nothing at offset {}, expected {} bytes as when it was opened: it was "
+    return Error{ErrorCode::kCorrupt,
+                 text("{}: has nothing at offset {}, expected {} bytes as when it was opened: it was "
                       "shortened while it was read",
-                      path_, offset + n, size());
+                      path_, offset + n, size()),
+                 0, path_, offset + n};
   }
 
   Result<void> check_unchanged() const override {
@@ -213,7 +214,7 @@ class FileStorage final : public ByteStorage {
 
 Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
-    return make_error(ErrorCode::kInvalidArgument, "cannot open {}: it is no path", quote(path));
+    return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
   }
   ETSTREAM_ASSIGN(Opened opened, open_regular(path));
   if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);

@@ -159,9 +159,10 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
     if (!made) {
       if (errno == EEXIST) continue;
       if (errno == ENOENT) {
-        return Error{ErrorCode::kNotFound,
-                     text("cannot write {}: there is no folder {}", quote(destination), quote(folder)),
-                     ENOENT};
+        Error error = refusal(ErrorCode::kNotFound, "cannot write", destination,
+                              text("there is no folder {}", quote(folder)));
+        error.system_code = ENOENT;
+        return error;
       }
       return system_error(errno, "cannot write beside", destination);
     }

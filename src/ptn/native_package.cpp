@@ -67,7 +67,8 @@ std::string some_of(const std::vector<std::string_view>& names) {
 Result<NativeGraph> read_graph(const NativePackage& package) {
   auto graph = read_native_graph(package.graph, package.graph.name());
   if (graph || graph.error().code != ErrorCode::kCorrupt) return graph;
-  return invalid(graph.error().message);
+  graph.error().code = ErrorCode::kInvalidArgument;
+  return graph;
 }
 
 /// By name, which is how they are stored.

@@ -29,8 +29,9 @@ constexpr std::uint64_t kLargestGraph = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLargestText = std::uint64_t{64} << 20;
 
 /// What an error in a member says of it.
-Error in_member(std::string_view member, const Error& error) {
-  return Error{error.code, text("{}: {}", member, error.message)};
+Error in_member(std::string_view member, Error error) {
+  error.message = text("{}: {}", member, error.message);
+  return error;
 }
 
 Result<std::map<std::string, std::string>> read_aliases(const ByteSource& json) {
@@ -81,7 +82,7 @@ Result<void> NativePackageFile::open_constants() {
   const PackageMember* const member = find(package::kConstants);
   if (member == nullptr) return {};
   auto opened = open_safetensors(member->data);
-  if (!opened) return in_member(member->name, opened.error());
+  if (!opened) return in_member(member->name, std::move(opened).error());
   constants_ = std::move(opened->tensors);
   has_metadata_ = opened->has_metadata;
   return {};
@@ -90,8 +91,8 @@ Result<void> NativePackageFile::open_constants() {
 Result<void> NativePackageFile::open_aliases() {
   const PackageMember* const member = find(package::kAliases);
   if (member == nullptr) return {};
-  const auto read = read_aliases(member->data);
-  if (!read) return in_member(member->name, read.error());
+  auto read = read_aliases(member->data);
+  if (!read) return in_member(member->name, std::move(read).error());
   std::map<std::string_view, std::size_t> by_name;
   for (std::size_t i = 0; i < constants_.size(); ++i) by_name.emplace(constants_[i].name, i);
   for (const auto& [key, owner] : *read) {

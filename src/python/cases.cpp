@@ -61,7 +61,7 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
   ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
   Findings findings;
   ETSTREAM_TRY(program.verify(findings));
-  if (!findings.ok()) return make_error(ErrorCode::kCorrupt, "{}", findings.errors.front());
+  if (!findings.ok()) return error_in(ErrorCode::kCorrupt, name, findings.errors.front());
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   const MethodInfo* method = MethodNames(methods).find(suite.method_name, findings);
   if (!method) return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
-#include <cstddef>
+#include <string_view>
 
 namespace etstream::python {
 namespace {
@@ -30,14 +30,19 @@ const char* class_of(const Error& error) {
   return "Error";
 }
 
+/// Words of the library. They have paths in them, which need not be UTF-8: what is not comes as os.fsdecode
+/// gives it.
+nb::object decoded(std::string_view words) {
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(words.data(), static_cast<Py_ssize_t>(words.size())));
+}
+
 }  // namespace
 
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error));
-  // Paths need not be UTF-8: what is not comes as os.fsdecode gives it.
-  const nb::object message = nb::steal(
-      PyUnicode_DecodeFSDefaultAndSize(error.message.data(), static_cast<Py_ssize_t>(error.message.size())));
-  const nb::object exception = type(message);
+  const nb::object exception = type(decoded(error.message));
+  if (error.file) exception.attr("filename") = decoded(*error.file);
+  if (error.offset) exception.attr("offset") = *error.offset;
   // With one argument an OSError has none of its own.
   if (error.system_code != 0 && PyObject_IsInstance(exception.ptr(), PyExc_OSError) == 1) {
     exception.attr("errno") = error.system_code;

@@ -53,8 +53,10 @@ std::vector<Segment> segments_of(const ProgramFile& program) {
 
 Result<void> require_sound(const std::string& name, const Findings& findings) {
   if (findings.ok()) return {};
-  return make_error(ErrorCode::kCorrupt, "{}: {}, the first: {}", name,
-                    counted(findings.errors.size(), "error"), findings.errors.front());
+  Error error = error_in(ErrorCode::kCorrupt, name, findings.errors.front());
+  error.message =
+      text("{}: {}, the first: {}", name, counted(findings.errors.size(), "error"), error.message);
+  return error;
 }
 
 /// Sound tensor data files.

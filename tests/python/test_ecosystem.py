@@ -266,6 +266,33 @@ def test_errors_say_where_and_names_are_lookups(program: Path, tmp_path: Path) -
         etstream.extract(program, tmp_path / "out", segment=99)
 
 
+def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run: offset 12: of today's"
+    folder.mkdir()
+    named = folder / "model: offset 7: 8.pte"
+    with pytest.raises(etstream.NoSuchFileError) as absent:
+        etstream.ProgramFile(named)
+    named.write_bytes(program.read_bytes()[:-1])
+    with pytest.raises(etstream.CorruptError) as corrupt:
+        etstream.ProgramFile(named)
+    whole = program.read_bytes()
+    named.write_bytes(whole[:4] + b"XX99" + whole[8:])
+    with pytest.raises(etstream.UnsupportedError) as unknown:
+        etstream.ProgramFile(named)
+    for caught, offset in ((absent, None), (corrupt, 24), (unknown, 4)):
+        assert (caught.value.filename, caught.value.offset) == (str(named), offset), str(caught.value)
+    # What was found in a file before it is used: the first of the findings, in a message with more.
+    damaged = bytearray(whole)
+    damaged[92] ^= 0xFF  # an offset into the segment of constants
+    named.write_bytes(damaged)
+    found = etstream.verify(named).errors[0]
+    with pytest.raises(etstream.CorruptError) as unsound:
+        etstream.rewrite_program(named, tmp_path / "out.pte")
+    assert found.startswith(f"{named}: offset ") and found in str(unsound.value)
+    assert unsound.value.filename == str(named)
+    assert found.startswith(f"{named}: offset {unsound.value.offset}: ")
+
+
 def test_bytes_are_no_output(program: Path) -> None:
     for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
         with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):

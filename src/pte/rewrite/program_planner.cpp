@@ -105,9 +105,7 @@ class ProgramPlanner {
     ReleaseFields known(editable_.program.fields(), values, style_.writer.release);
     auto packed = pack_program(editable_.program, known, style_, has_header);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
-      return make_error(ErrorCode::kTooLarge,
-                        "{}; have the data of delegates in segments, which may be of any size",
-                        packed.error().message);
+      packed.error().message += "; have the data of delegates in segments, which may be of any size";
     }
     if (!packed || !has_header) return packed;
     return append_segments(std::move(packed).value());

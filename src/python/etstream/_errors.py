@@ -3,27 +3,14 @@
 
 from __future__ import annotations
 
-import re
-
-# As the library's error_at() and system_error() word them; a path that these escape or cut is none here.
-_PLACE = re.compile(r"(?P<file>.+?): offset (?P<offset>\d+): ", re.DOTALL)
-_REFUSED = re.compile(r"cannot [a-z ]+ '(?P<file>(?:(?!\\x|\.{3}')[^'])+)': ")
-
 
 class Error(Exception):
     """What they all are."""
 
-    @property
-    def filename(self) -> str | None:
-        """The file that the message names, where it tells of a place in one, or of the system that refused it."""
-        found = _PLACE.match(str(self)) or _REFUSED.match(str(self))
-        return found["file"] if found else None
-
-    @property
-    def offset(self) -> int | None:
-        """Where in that file, in bytes, if the message says."""
-        found = _PLACE.match(str(self))
-        return int(found["offset"]) if found else None
+    filename: str | None = None
+    """The file that the message names, where it tells of a place in one, or of the system that refused it."""
+    offset: int | None = None
+    """Where in that file, in bytes, if the message says."""
 
 
 class InvalidArgumentError(Error, ValueError):

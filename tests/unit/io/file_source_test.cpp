@@ -74,6 +74,14 @@ TEST_CASE("a file that is not there is not found") {
   CHECK(ByteSource::file(folder / "file/below").error().system_code == ENOTDIR);
 }
 
+TEST_CASE("an error of the system has the file as it was named, and none of its bytes in another form") {
+  const TemporaryFolder folder;
+  const std::string name = folder / "it's\xff: offset 7: x" + std::string(200, 'y');
+  const Error error = ByteSource::file(name).error();
+  CHECK(error.file == name);
+  CHECK(!error.offset);
+}
+
 TEST_CASE("what has no size beforehand is refused, and a FIFO without a writer does not hang") {
   const TemporaryFolder folder;
   REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
@@ -96,6 +104,8 @@ TEST_CASE("a file that is shortened while it is read is corrupt") {
         exactly("kCorrupt: " + folder / "file" +
                 ": has nothing at offset 600, expected 1000 bytes as when it "
                 "was opened: it was shortened while it was read"));
+  CHECK(source.read_at(550, out).error().file == folder / "file");
+  CHECK(source.read_at(550, out).error().offset == 600);
   CHECK(code_of(source.check_unchanged()) == "kCorrupt");
 }
 
