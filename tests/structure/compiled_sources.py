@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
+
+
+def output_of(command: dict[str, str]) -> str:
+    """CMake's versions give it as a whole path, as a path in the build's folder, or, as Debian 12's, not at all."""
+    words = shlex.split(command["command"])
+    return os.path.join(command["directory"], command.get("output") or words[words.index("-o") + 1])
 
 
 def main() -> int:
     build = Path(sys.argv[1]).resolve()
     folder = str(build / sys.argv[2]) + os.sep if len(sys.argv) > 2 else str(build)
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    # CMake's versions give outputs as whole paths, or as paths in the build's folder.
-    inside = [c["file"] for c in commands if os.path.join(c["directory"], c["output"]).startswith(folder)]
+    inside = [c["file"] for c in commands if output_of(c).startswith(folder)]
     print(*inside, sep="\n")
     return 0 if inside else 1
 
