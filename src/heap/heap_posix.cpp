@@ -180,8 +180,8 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   return failed;
 }
 
-/// Has a range no longer need room: groups of pages that nothing else is in give theirs back, if there are
-/// any.
+/// Has a range no longer need room: groups of pages that nothing else is in give theirs back. Whether there
+/// are any.
 bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);

@@ -248,7 +248,7 @@ void run_fill(std::size_t size) {
   std::free(again);
 }
 
-/// Of what there is no room for, nothing is asked again.
+/// A block that there is no room for is left out, and the next one is tried.
 void run_churn(int steps) {
   std::vector<Block> blocks(400);
   Chance chance(1);
