@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What people write weights with in Python, to be measured from outside.
 
-    python weights_writer.py executorch|safetensors|gguf CHECKPOINT.safetensors OUT
+    python weights_writer.py executorch|package|safetensors|gguf CHECKPOINT.safetensors OUT
 
 Imports and maps the checkpoint, then says "ready" and waits for a line; what it does from there on is what is
 measured. Prints seconds and CPU seconds.
@@ -20,6 +20,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 Tensors = dict[str, torch.Tensor]
+GRAPH = Path(__file__).resolve().parents[1] / "tests" / "golden" / "native_package" / "empty.ptg"
 
 
 def executorch() -> Callable[[Tensors, Path], None]:
@@ -40,6 +41,13 @@ def executorch() -> Callable[[Tensors, Path], None]:
     return write
 
 
+def package() -> Callable[[Tensors, Path], None]:
+    from executorch.exir._serialize._ptn import write_ptn
+
+    graph = GRAPH.read_bytes()
+    return lambda tensors, out: write_ptn(str(out), graph, tensors, mutable_keys=frozenset())
+
+
 def gguf() -> Callable[[Tensors, Path], None]:
     from gguf import GGMLQuantizationType, GGUFWriter
 
@@ -58,7 +66,7 @@ def gguf() -> Callable[[Tensors, Path], None]:
 
 def main() -> None:
     tool, checkpoint, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    writers = {"executorch": executorch, "gguf": gguf, "safetensors": lambda: save_file}
+    writers = {"executorch": executorch, "package": package, "gguf": gguf, "safetensors": lambda: save_file}
     write = writers[tool]()
     with safe_open(checkpoint, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
