@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
 import subprocess
 import sys
 from typing import Any
@@ -32,19 +34,24 @@ def use_of(installation: Any, name: str) -> Any:
     return found
 
 
+def leave_to_executorch(edge: Any) -> None:
+    # Not a power of two: ExecuTorch's to refuse or to write.
+    with contextlib.suppress(Exception):
+        edge.to_executorch(ExecutorchBackendConfig(segment_alignment=3)).buffer  # noqa: B018
+
+
 def test_calls_are_counted_and_so_are_those_left_to_executorch_with_the_reason(edge: Any) -> None:
     with install() as installation:
-        before = use_of(installation, SERIALIZE).used
+        before = use_of(installation, SERIALIZE)
         edge.to_executorch()
-        assert use_of(installation, SERIALIZE).used > before
-        # Not a power of two: ExecuTorch's to refuse or to write.
-        with pytest.raises(Exception):  # noqa: B017, PT011 whatever it says
-            edge.to_executorch(ExecutorchBackendConfig(segment_alignment=3)).buffer  # noqa: B018
-            raise RuntimeError("it may also take it")
+        assert (before.used, use_of(installation, SERIALIZE).used) == (0, 1)
+        leave_to_executorch(edge)
         use = use_of(installation, SERIALIZE)
+        assert repr(installation).endswith(" functions, in force>")
     (reason,) = use.left
-    assert use.left[reason] == 1 and "power of two" in reason
-    assert f"{SERIALIZE}: {use.used} through etstream; 1 left to ExecuTorch: {reason}" in str(installation)
+    assert use.used == 1 and use.left[reason] == 1 and "power of two" in reason
+    assert f"{SERIALIZE}: 1 through etstream; 1 left to ExecuTorch: {reason}" in str(installation)
+    assert repr(installation).endswith(" functions, not in force>")
 
 
 def test_it_tells_of_itself_when_asked(edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +64,13 @@ def test_it_tells_of_itself_when_asked(edge: Any, capsys: pytest.CaptureFixture[
 def test_the_logger_tells_the_same(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "etstream"), install():
         edge.to_executorch()
-    assert f"{SERIALIZE}: replaced" in caplog.messages and f"{SERIALIZE}: through etstream" in caplog.messages
+        leave_to_executorch(edge)
+    records = [record for record in caplog.records if record.name == "etstream"]
+    said = [record.getMessage() for record in records if record.levelno == logging.DEBUG]
+    assert len(said) == len(records)
+    assert f"{SERIALIZE}: replaced" in said and f"{SERIALIZE}: through etstream" in said
+    assert any(re.match(f"{SERIALIZE}: left to ExecuTorch: .*power of two", message) for message in said)
+    assert said[-1] == "uninstall(): not in force"
 
 
 def test_calls_lie_in_each_other(edge: Any) -> None:
