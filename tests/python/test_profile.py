@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import subprocess
 import sys
 import sysconfig
@@ -41,6 +42,23 @@ with phase("of the first thread"):
     other.join()
 os._exit(0)
 """
+USES = """
+import os, threading, time
+from etstream.profile import phase
+
+def compute():
+    while time.thread_time() < 0.3:
+        pass
+
+descriptors = os.listdir("/proc/self/fd")
+with phase("uses"):
+    with open("/dev/zero", "rb", buffering=0) as zeros, open(os.devnull, "wb", buffering=0) as nothing:
+        nothing.write(zeros.read(3 << 20) + bytes(4 << 20))
+    thread = threading.Thread(target=compute)
+    thread.start()
+    thread.join()
+assert os.listdir("/proc/self/fd") == descriptors
+"""
 EXPORT = """
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
@@ -77,6 +95,24 @@ def test_phases_have_their_spikes_and_lie_in_each_other(tmp_path: Path) -> None:
     anonymous = {name: each["peak"]["anonymous"] for name, each in phases.items()}
     assert min(anonymous["outer"], anonymous["spike"]) >= SPIKE
     assert max(anonymous["quiet line"], anonymous["raises"]) < SPIKE / 2
+
+
+def test_a_phase_has_what_all_threads_of_its_process_used(tmp_path: Path) -> None:
+    (found,) = profile(tmp_path, script=USES)["phases"]
+    assert 3 << 20 <= found["read"] < 4 << 20 and 7 << 20 <= found["written"] < 8 << 20
+    assert 0.3 <= found["cpu_seconds"] < 3
+
+
+def test_shared_memory_is_told_as_that_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    monkeypatch.setenv("ETSTREAM_PROFILE", str(log))
+    shared = mmap.mmap(-1, SPIKE)
+    shared.write(bytes(SPIKE))
+    with phase("shared"):
+        pass
+    resident, anonymous, file = map(int, log.read_text().split()[5:8])
+    assert file >= SPIKE and file + anonymous == resident
 
 
 def test_executorchs_steps_are_phases_of_a_script_that_knows_nothing_of_them(tmp_path: Path) -> None:
