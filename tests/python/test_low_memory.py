@@ -14,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import etstream
 import phases
 import pytest
 import torch
+from conftest import Command
 from etstream.executorch import LazyData, install, low_memory_export
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
@@ -292,6 +294,43 @@ def test_the_report_tells_what_was_done(tmp_path: Path) -> None:
     assert 32 * MIB <= report.spilled < 2048 * MIB
     assert 0 < report.overhead < report.seconds
     assert f"constants: {report.viewed:,} bytes referred to, 2,080 copied" in str(report)
+
+
+def test_the_report_has_what_those_within_it_did_too(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.Linear(512, 8)).eval()
+    with low_memory_export(tmp_path) as outer, low_memory_export(tmp_path) as inner:
+        to_edge(torch.export.export(model, (torch.ones(1, 512),))).to_executorch()
+    assert inner.viewed > 0 and inner.copied > 0 and inner.fell_back
+    assert (outer.viewed, outer.copied, outer.fell_back) == (inner.viewed, inner.copied, inner.fell_back)
+
+
+def test_the_report_is_of_its_own_block_after_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Blocks, their size now and at most, bytes let go of, blocks refused: since the process began.
+    figures = iter([(5, 0, 1000, 10, 1), (12, 0, 3000, 5010, 3)])
+    monkeypatch.setattr(etstream._core, "heap_use", lambda: next(figures))
+    with pytest.raises(ZeroDivisionError), low_memory_export(freeze=False) as report:
+        time.sleep(1)
+        raise ZeroDivisionError
+    assert (report.blocks, report.spilled, report.let_go, report.refused) == (7, 3000, 5000, 2)
+    assert report.seconds >= 1 and 0 < report.overhead <= report.seconds - 1
+    said = str(report).splitlines()
+    assert said[0] == "large blocks: 7 in a file, 3,000 bytes at a time at most"
+    assert said[-2:] == ["let go of for the limit: 5,000 bytes", "no room on the disk: 2 times"]
+
+
+def test_under_etstream_run_it_says_whose_the_heap_is(command: Command, tmp_path: Path) -> None:
+    script = """
+import warnings
+from etstream.executorch import low_memory_export
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    with low_memory_export(limit=1 << 30) as report:
+        pass
+print(report.heap, report.blocks, *(one.message for one in warned if "limit is not looked at" in str(one.message)))
+"""
+    ran = command("run", "--spill", tmp_path, "--", sys.executable, "-W", "ignore", "-c", script)
+    expected = "etstream run 0 low_memory_export(): limit is not looked at under `etstream run`, whose own holds"
+    assert ran.returncode == 0 and ran.stdout.splitlines()[-1] == expected, ran.stderr
 
 
 def test_it_warns_where_there_is_no_heap(monkeypatch: pytest.MonkeyPatch) -> None:
