@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import mmap
 import os
 import sys
 from pathlib import Path
@@ -37,6 +39,17 @@ def test_they_are_as_others(file: Path, offset: int, size: int) -> None:
     assert found[-1] == expected[-1] and bytes(memoryview(found)) == expected and found + b"" == expected
     assert {expected: 1}[found] == 1
     del found
+
+
+def test_a_zero_is_behind_them_at_the_end_of_a_page(file: Path) -> None:
+    kept: list[object] = []
+    for _ in range(20):
+        other = mmap.mmap(-1, mmap.PAGESIZE)  # what would be behind them
+        other.write(b"x" * mmap.PAGESIZE)
+        held = _core.FileBytes(etstream.Source.file(file, 0, mmap.PAGESIZE))
+        kept += [other, held]
+        begin = id(held.bytes) + bytes.__basicsize__ - 1
+        assert ctypes.string_at(begin, mmap.PAGESIZE + 1) == CONTENT[: mmap.PAGESIZE] + b"\0"
 
 
 def test_the_mapping_goes_with_the_last_reference_and_not_before(file: Path) -> None:
