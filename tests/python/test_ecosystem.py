@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import logging
 import subprocess
 import sys
@@ -76,6 +77,33 @@ def test_a_tensor_in_memory_is_shared_with_the_array_that_it_was_made_of() -> No
     assert tensor.torch()[0, 0] == 9 and numpy.from_dlpack(tensor)[0, 0] == 9
     assert tensor.__dlpack_device__() == (1, 0)
     assert torch.from_dlpack(tensor).data_ptr() == array.ctypes.data
+    assert torch.from_dlpack(tensor, copy=True).data_ptr() != array.ctypes.data
+
+
+def test_types_that_only_torch_knows_go_by_dlpack_where_it_is_loaded(weights: Path) -> None:
+    found = torch.from_dlpack(etstream.Checkpoint(weights)["b"])
+    assert found.dtype == torch.bfloat16 and found.tolist() == [1] * 5
+
+
+def test_a_read_only_buffer_is_a_tensor_without_a_warning() -> None:
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert etstream.Tensor("int8", [2], b"\1\2").torch().tolist() == [1, 2]
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_arrays_of_files_leave_no_descriptors_open(weights: Path) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    etstream.load_ptd(weights)
+    before = descriptors()
+    for _ in range(3):
+        etstream.load_ptd(weights)
+    assert descriptors() == before
 
 
 def test_elements_are_in_the_order_that_the_tensor_says() -> None:
@@ -83,8 +111,11 @@ def test_elements_are_in_the_order_that_the_tensor_says() -> None:
     data = expected.permute(2, 0, 1).contiguous().numpy()
     tensor = etstream.Tensor("int64", [2, 3, 4], data, [2, 0, 1])
     assert torch.equal(tensor.torch(), expected) and numpy.array_equal(tensor.numpy(), expected.numpy())
+    empty = etstream.Tensor("int64", [0, 3], b"", [1, 0])
+    assert empty.torch().shape == empty.numpy().shape == (0, 3)
     unaligned = etstream.Tensor("int64", [3], etstream.Source(b"\0" + bytes(range(24)))[1:])
     assert unaligned.torch().tolist() == unaligned.numpy().tolist() == [0x0706050403020100 + i * 0x0808080808080808 for i in range(3)]
+    assert unaligned.torch().data_ptr() % 8 == unaligned.numpy().ctypes.data % 8 == 0
 
 
 def test_data_that_is_no_tensor_says_so() -> None:
@@ -104,6 +135,7 @@ def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
         "b": "bfloat16",
         "empty": "float32",
     }
+    assert [tensor.name for tensor in checkpoint.values()] == list(checkpoint.keys()) == list(checkpoint)
     with pytest.raises(KeyError) as missing:
         checkpoint["layers.0"]
     assert str(missing.value) == f"{weights}: there is no data named 'layers.0'"
@@ -136,7 +168,8 @@ class Pair(NamedTuple):
 TREES = [
     [1, (2.5, [True]), {"b": 3, "a": 4}],
     (Pair(1, [2]), collections.OrderedDict(z=1, y=2)),
-    {"x": [1, 2], "y": (3,)},
+    {"y": [1, 2], "x": (3,)},
+    [collections.deque([1, 2]), collections.defaultdict(list, z=2, y=[3])],
     (),
 ]
 
@@ -175,6 +208,8 @@ def test_executorchs_suites_stand_for_etstreams(program: Path, cases: Path) -> N
     assert bytes(etstream.plan_bundle(program, theirs)) == expected
     assert bytes(etstream.plan_bundle(program, theirs[0])) == expected
     assert bytes(etstream.plan_bundle(program, {theirs[0].method_name: theirs[0].test_cases})) == expected
+    by_method = etstream.plan_bundle(program, {"b": theirs[0].test_cases, "a": []}, unchecked=True)
+    assert [suite.method_name for suite in etstream.BundledProgramFile(bytes(by_method)).suites] == ["a", "b"]
     with pytest.raises(TypeError, match="expected a TestSuite, or a MethodTestSuite of ExecuTorch, found int"):
         etstream.plan_bundle(program, [1])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="expected a TestCase, or a MethodTestCase of ExecuTorch, found int"):
@@ -207,6 +242,10 @@ def test_findings_say_what_they_found(program: Path) -> None:
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)
+    unasked = etstream.verify(program, bytes(etstream.plan_tensor_data({"x": torch.ones(1)})))
+    unasked.raise_if_errors()
+    assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
+    assert repr(unasked) == "<etstream.Findings: 0 errors, 1 warning>"
 
 
 def test_values_are_compared_as_bundles_are() -> None:
@@ -293,6 +332,19 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
     assert found.startswith(f"{named}: offset {unsound.value.offset}: ")
 
 
+def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="offset"):
+        etstream.ProgramFile(program.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="expected 4 bytes"):
+        etstream.Tensor("float32", [1], b"")
+    for call in (lambda: etstream.ProgramFile(tmp_path / "none"), lambda: etstream.Source(tmp_path / "none")):
+        with pytest.raises(FileNotFoundError) as absent:
+            call()
+        assert absent.value.errno == errno.ENOENT
+    assert issubclass(etstream.IoError, OSError) and issubclass(etstream.OutOfMemoryError, MemoryError)
+    assert issubclass(etstream.ExecutionError, RuntimeError)
+
+
 def test_bytes_are_no_output(program: Path) -> None:
     for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
         with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):
@@ -304,8 +356,22 @@ def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
     with pytest.warns(UserWarning) as direct:
         etstream.plan_tensor_data(weights, rules=rules)
     with pytest.warns(UserWarning) as through_another:
-        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules)
+        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules | {"never": "y"})
     assert {one.filename for one in (*direct, *through_another)} == {__file__}
+    tensors = "3 tensors, such as 'a': no rule applies, the name stays"
+    assert {str(one.message) for one in direct} == {"rule 'nothing': no tensor to apply to", tensors}
+    assert {str(one.message) for one in through_another} == {
+        "2 rules, such as 'nothing': no tensor to apply to",
+        tensors,
+    }
+
+
+def test_a_file_that_is_called_as_the_package_is_a_caller_too(weights: Path) -> None:
+    user = str(Path(etstream.__file__).parent) + "_user.py"
+    code = compile("etstream.plan_tensor_data(weights, rules={'nothing': 'x'})", user, "exec")
+    with pytest.warns(UserWarning) as warned:
+        exec(code, {"etstream": etstream, "weights": weights})
+    assert {(one.filename, one.lineno) for one in warned} == {(user, 1)}
 
 
 def test_the_module_is_the_command(command: Command) -> None:
