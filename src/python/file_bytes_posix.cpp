@@ -117,8 +117,8 @@ class FileBytes {
     return kSize;
   }
 
-  /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero at their
-  /// end.
+  /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero behind
+  /// their end.
   static AddressRange map(const FileRange& file, const std::string& name) {
     const Descriptor descriptor(file.descriptor);
     const std::size_t lead = file.offset % page_size();
@@ -138,6 +138,13 @@ class FileBytes {
              static_cast<off_t>(file.offset - lead)) == MAP_FAILED ||
         (lead > 0 && mprotect(pages, page_size(), PROT_READ | PROT_WRITE) != 0)) {
       raise(system_error(errno, "mapping", name));
+    }
+    const std::size_t in_last_page = mapped % page_size();
+    if (in_last_page != 0 && pages[mapped] != std::byte{0}) {  // The file goes on there.
+      if (mprotect(pages + mapped - in_last_page, page_size(), PROT_READ | PROT_WRITE) != 0) {
+        raise(system_error(errno, "mapping", name));
+      }
+      pages[mapped] = std::byte{0};
     }
     return range;
   }

@@ -52,6 +52,14 @@ def test_a_zero_is_behind_them_at_the_end_of_a_page(file: Path) -> None:
         assert ctypes.string_at(begin, mmap.PAGESIZE + 1) == CONTENT[: mmap.PAGESIZE] + b"\0"
 
 
+@pytest.mark.parametrize("offset", [0, 16, mmap.PAGESIZE])
+def test_a_zero_is_behind_them_where_the_file_goes_on(file: Path, offset: int) -> None:
+    held = _core.FileBytes(etstream.Source.file(file, offset, 100))
+    begin = id(held.bytes) + bytes.__basicsize__ - 1
+    assert ctypes.string_at(begin, 101) == CONTENT[offset : offset + 100] + b"\0"
+    assert file.read_bytes() == CONTENT
+
+
 def test_the_mapping_goes_with_the_last_reference_and_not_before(file: Path) -> None:
     held = _core.FileBytes(etstream.Source(file))
     assert held.bytes == CONTENT and mappings_of(file) == 1

@@ -9,9 +9,7 @@ import filecmp
 import gc
 import hashlib
 import io
-import json
 import pickle
-import subprocess
 import sys
 import threading
 import time
