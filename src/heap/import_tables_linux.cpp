@@ -256,7 +256,7 @@ struct Loaded {
 };
 
 // Only to look at objects, which the loader lets one thread do at a time.
-constinit Loaded known;
+constinit Loaded known_loaded;
 
 struct Pass {
   std::span<const Import> imports;
@@ -279,17 +279,17 @@ struct Pass {
         is_outdated = true;
         return 1;
       }
-      only_new = only_new && info.dlpi_subs == known.unloads;
-      if (only_new && info.dlpi_adds == known.loads) return 1;
+      only_new = only_new && info.dlpi_subs == known_loaded.unloads;
+      if (only_new && info.dlpi_adds == known_loaded.loads) return 1;
     }
-    if (!only_new || at >= known.objects) {
+    if (!only_new || at >= known_loaded.objects) {
       const int error = Object(info).point(imports, to);
       if (failed == 0) failed = error;
     }
     // New ones come last.
     ++at;
-    if (to == LeadTo::kStandIn && (!only_new || at > known.objects)) {
-      known = {info.dlpi_adds, info.dlpi_subs, at};
+    if (to == LeadTo::kStandIn && (!only_new || at > known_loaded.objects)) {
+      known_loaded = {info.dlpi_adds, info.dlpi_subs, at};
     }
     return 0;
   }
