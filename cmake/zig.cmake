@@ -27,11 +27,7 @@ set(CMAKE_CXX_COMPILER ${ETSTREAM_ZIG} c++ ${options})
 # One program is the archiver too.
 set(CMAKE_AR ${ETSTREAM_ZIG} CACHE FILEPATH "")
 set(CMAKE_RANLIB ${ETSTREAM_ZIG} CACHE FILEPATH "")
-foreach(language IN ITEMS C CXX)
-  set(CMAKE_${language}_ARCHIVE_CREATE "<CMAKE_AR> ar rc <TARGET> <OBJECTS>")
-  set(CMAKE_${language}_ARCHIVE_APPEND "<CMAKE_AR> ar r <TARGET> <OBJECTS>")
-  set(CMAKE_${language}_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")
-endforeach()
+set(CMAKE_USER_MAKE_RULES_OVERRIDE ${CMAKE_CURRENT_LIST_DIR}/zig_archives.cmake)
 
 # Nothing of the machine that compiles is the target's.
 set(CMAKE_FIND_ROOT_PATH ${ETSTREAM_CROSS_PACKAGES})
