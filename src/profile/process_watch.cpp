@@ -70,9 +70,9 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
     sample.resident = memory->resident;
     sample.anonymous = memory->anonymous;
     sample.file = memory->file;
-    each.memory.add(sample);
     // Between fork and exec its memory is its parent's.
-    if (each.begin == now && is_copy_of_parent(each)) continue;
+    if (now - each.begin < kYoung && is_copy_of_parent(each)) continue;
+    each.memory.add(sample);
     total.resident += memory->resident;
     total.anonymous += memory->anonymous;
     total.file += memory->file;

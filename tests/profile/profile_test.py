@@ -112,6 +112,15 @@ class Profile(unittest.TestCase):
         self.assertTrue(any("sleep 0.1" in command for command in commands), commands)
         self.assertTrue(any(command == "sleep 0.3" for command in commands), commands)
 
+    def test_a_child_that_is_to_become_another_program_has_no_memory_yet(self) -> None:
+        script = (
+            "import subprocess, time; block = bytearray(b'x') * (256 << 20);"
+            "subprocess.run(['true'], preexec_fn=lambda: time.sleep(0.1))"
+        )
+        found = self.profile(sys.executable, "-c", script)
+        self.assertGreaterEqual(found["peak"]["anonymous"], SEEN)
+        self.assertLess(found["peak"]["anonymous"], SPIKE + LITTLE)
+
     def test_work_is_counted(self) -> None:
         found = self.profile("sh", "-c", f"head -c 100000000 /dev/zero > {self.folder}/out; sleep 0.2")
         self.assertGreaterEqual(sum(each["written"] for each in found["processes"]), 50_000_000)
