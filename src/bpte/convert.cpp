@@ -13,14 +13,14 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kMostAlignment = 65536;
+constexpr std::uint32_t kLargestProgramAlignment = 65536;
 constexpr std::uint32_t kUsualAlignment = 32;
 
 /// The program's alignment with which packing gives the file again, if there is one.
 Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& bundle,
                                                           const BundledProgramFile& file) {
   std::vector<std::uint32_t> candidates = {kUsualAlignment};
-  for (std::uint32_t alignment = kMostAlignment; alignment > 0; alignment /= 2) {
+  for (std::uint32_t alignment = kLargestProgramAlignment; alignment > 0; alignment /= 2) {
     if (alignment != kUsualAlignment && file.program_offset() % alignment == 0)
       candidates.push_back(alignment);
   }

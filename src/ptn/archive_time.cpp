@@ -2,8 +2,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <string_view>
 
+#include "base/calendar.h"
 #include "base/text.h"
 #include "etstream/native_package.h"
 
@@ -17,23 +19,21 @@ ArchiveTime archive_time(const std::tm& time) {
 }  // namespace
 
 Result<ArchiveTime> current_archive_time() {
-  std::tm time{};
   const char* const given =
       std::getenv("SOURCE_DATE_EPOCH");  // NOLINT(concurrency-mt-unsafe): see the header
   if (given == nullptr) {
-    const std::time_t now = std::time(nullptr);
-    ::localtime_r(&now, &time);
-    return archive_time(time);
+    const auto local = local_calendar(std::time(nullptr));
+    if (!local) return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
+    return archive_time(*local);
   }
   const std::string_view digits = given;
   std::time_t seconds = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
-  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size() ||
-      ::gmtime_r(&seconds, &time) == nullptr) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "SOURCE_DATE_EPOCH: expected a number of seconds, found {}", quote(digits));
-  }
-  return archive_time(time);
+  const bool is_read = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  const auto utc = is_read ? utc_calendar(seconds) : std::nullopt;
+  if (utc) return archive_time(*utc);
+  return make_error(ErrorCode::kInvalidArgument, "SOURCE_DATE_EPOCH: expected a number of seconds, found {}",
+                    quote(digits));
 }
 
 }  // namespace etstream

@@ -28,7 +28,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kMostAlignment = std::uint32_t{1} << 15;
+constexpr std::uint32_t kLargestMemberAlignment = std::uint32_t{1} << 15;
 
 struct Constant {
   const CheckpointTensor* tensor = nullptr;
@@ -297,7 +297,7 @@ class PackagePlanner {
 
 Result<FilePlan> plan(const NativePackage& package) {
   return without_exceptions([&]() -> Result<FilePlan> {
-    ETSTREAM_TRY(check_alignment("alignment", package.alignment, kMostAlignment));
+    ETSTREAM_TRY(check_alignment("alignment", package.alignment, kLargestMemberAlignment));
     ETSTREAM_ASSIGN(const NativeGraph graph, read_graph(package));
     ETSTREAM_ASSIGN(std::vector<Constant> constants, sorted_constants(package));
     ETSTREAM_TRY(apply_graph(graph, package, constants));

@@ -38,7 +38,7 @@ struct Record {
   }
 };
 
-struct Directory {
+struct CentralDirectory {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::uint64_t members = 0;
@@ -50,7 +50,7 @@ class ZipReader {
   explicit ZipReader(const ByteSource& file) : file_(file) {}
 
   Result<ZipArchive> run() {
-    ETSTREAM_ASSIGN(const Directory found, find_directory());
+    ETSTREAM_ASSIGN(const CentralDirectory found, find_directory());
     ZipArchive out;
     out.directory = found.offset;
     std::vector<std::byte> bytes(static_cast<std::size_t>(found.size));
@@ -80,7 +80,7 @@ class ZipReader {
   }
 
   /// By the end record, which lies before a comment at the end of the file.
-  Result<Directory> find_directory() {
+  Result<CentralDirectory> find_directory() {
     constexpr std::uint64_t kLongestComment = 0xffff;
     const std::uint64_t size = std::min(file_.size(), zip::kEndSize + kLongestComment);
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
@@ -97,12 +97,12 @@ class ZipReader {
     return corrupt(file_.size(), "the end record of a zip archive before the file's end, found none");
   }
 
-  Result<Directory> read_end(const Record& end) {
+  Result<CentralDirectory> read_end(const Record& end) {
     if (end.at<std::uint16_t>(4) != 0 || end.at<std::uint16_t>(6) != 0) {
       return unsupported(end.position + 4, "an archive of one file, found one of several disks");
     }
-    Directory out{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), end.at<std::uint16_t>(10),
-                  end.position};
+    CentralDirectory out{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), end.at<std::uint16_t>(10),
+                         end.position};
     ETSTREAM_TRY(read_end64(end.position, out.offset == kIn64Bits32 || out.size == kIn64Bits32, out));
     if (out.members > kMostMembers || out.size > kLargestDirectory) {
       return unexpected(ErrorCode::kTooLarge, {file_.name(), end.position},
@@ -118,7 +118,7 @@ class ZipReader {
   }
 
   /// The records that have its numbers in 64 bits, before the end record at `end`, if they are there.
-  Result<void> read_end64(std::uint64_t end, bool required, Directory& out) {
+  Result<void> read_end64(std::uint64_t end, bool required, CentralDirectory& out) {
     std::array<std::byte, zip::kLocator64Size> locator_bytes{};
     const Record locator{end - std::min(end, zip::kLocator64Size), locator_bytes};
     if (end >= zip::kLocator64Size) ETSTREAM_TRY(file_.read_at(locator.position, locator_bytes));

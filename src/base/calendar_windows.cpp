@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/calendar.h"
+
+namespace etstream {
+
+std::optional<std::tm> utc_calendar(std::time_t seconds) {
+  std::tm found{};
+  return ::gmtime_s(&found, &seconds) == 0 ? std::optional(found) : std::nullopt;
+}
+
+std::optional<std::tm> local_calendar(std::time_t seconds) {
+  std::tm found{};
+  return ::localtime_s(&found, &seconds) == 0 ? std::optional(found) : std::nullopt;
+}
+
+}  // namespace etstream
