@@ -11,15 +11,15 @@ A model of 16 GB, which needs 80 GB on the disk, in 4 GiB:
 
 Each export is a process of its own, one after the other. Prints a row for each:
 
-- anonymous: the most of the exporting process's anonymous memory (RssAnon, looked at every 2 ms), over what a
-  process has of it that has only imported the path's modules, the same way.
-- resident: the most of its resident memory, pages of files and the imports among them.
-- disk: the most that the heap's file took, as `etstream run --report` says.
+- anonymous: the most anonymous memory there was, as `etstream profile` sees it every 10 ms, over the most of a process
+  that only imports the path's modules, the same way.
+- resident: the most of resident memory, pages of files and the imports among them.
+- disk: the most that the heap's file took.
 - same: whether the output is byte for byte that of the way `plain`.
 
-Below, where the anonymous memory lay near the peak. Weights are random, and those of one shape the same; with --sparse
+Weights are random, and those of one shape the same; with --sparse
 only a few of each tensor, and the rest zeros that take no room on the disk. --wide makes each layer so many times as
-wide. An export that comes to --most GiB of anonymous memory is ended.
+wide. An export that asks for more than --most GiB of memory of its own gets no more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ import argparse
 import fnmatch
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -39,15 +38,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import process_watch
 from checkpoints import mapped_read_only, write_checkpoint
-from process_watch import MIB, Taken
+from profiles import ETSTREAM, MIB, Profiled, profiled
 
 ROOT = Path(__file__).resolve().parent
 sys.path.append(str(ROOT.parent / "tests" / "python"))
 import arm_models  # noqa: E402
 
-ETSTREAM = os.environ["ETSTREAM"]
 WORKLOADS = [sys.executable, str(ROOT / "export_workloads.py")]
 WAYS = ("plain", "run", "low")
 LLAMA = "executorch.examples.models.llama.export_llama"
@@ -199,8 +196,8 @@ class Table:
         self._folder = folder
         self._ways = ways
         self._most = most
-        self._run_command = [ETSTREAM, "run", "--spill", str(folder), *run_options, "--report", "--"]
-        self._imported: dict[tuple[str, ...], int] = {}
+        self._run_command = [ETSTREAM, "run", "--spill", str(folder), *run_options, "--"]
+        self._imported: dict[tuple[str, ...], Profiled] = {}
 
     def show(self, exports: Sequence[Export], title: str) -> None:
         weights = (self._folder / "checkpoint" / "model.safetensors").stat().st_size
@@ -214,58 +211,43 @@ class Table:
 
     def _run(self, export: Export, way: str, plain: str) -> str:
         """The SHA-256 of what it wrote, or nothing."""
-        output, log = self._folder / "output.pte", self._folder / "log"
-        try:
-            before = self._after_imports(export, way)
-        except subprocess.CalledProcessError as error:
-            print(f"{export.name:<28} {way:<6} NOT RUN: {last_line(error.stderr)}", flush=True)
+        output = self._folder / "output.pte"
+        before = self._after_imports(export, way)
+        if before.is_failed:
+            print(f"{export.name:<28} {way:<6} NOT RUN: {last_line(before.log)}", flush=True)
             return ""
-        command = [*self._prefix(way), *export.command(way)]
-        taken = process_watch.watched(command, log, self._folder, child=way == "run", most=self._most)
-        text = log.read_text(errors="replace")
-        if taken.status != 0:
-            reason = f"over {self._most >> 30} GiB of anonymous memory" if taken.was_ended else last_line(text)
-            self._show(export.name, way, taken, before, spilled(text), f"FAILED: {reason}")
+        taken = profiled([*self._prefix(way), *export.command(way)], self._folder, most=self._most)
+        if taken.is_failed:
+            self._show(export.name, way, taken, before, f"FAILED: {last_line(taken.log)}")
             return ""
         with output.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         output.unlink()
         same = "" if not plain else "yes" if digest == plain else "NO"
-        self._show(export.name, way, taken, before, spilled(text), same)
+        self._show(export.name, way, taken, before, same)
         return digest
 
     def _prefix(self, way: str) -> list[str]:
         return self._run_command if way == "run" else []
 
-    def _after_imports(self, export: Export, way: str) -> int:
-        """Anonymous bytes of a process that has imported what the export needs."""
+    def _after_imports(self, export: Export, way: str) -> Profiled:
+        """Of a process that imports what the export needs, and no more."""
         modules = [*export.imports, *(["etstream.executorch"] if way == "low" else [])]
-        key = (way == "run" and "run" or "", *modules)
+        key = ("run" if way == "run" else "", *modules)
         if key not in self._imported:
-            script = (
-                f"import {', '.join(modules)}, sys; sys.path.append({str(ROOT)!r}); import process_watch; "
-                "print('anonymous', process_watch.memory_of('self')[0])"
-            )
-            command = [*self._prefix(way), sys.executable, "-c", script]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            self._imported[key] = int(done.stdout.split()[-1])
+            command = [*self._prefix(way), sys.executable, "-c", f"import {', '.join(modules)}"]
+            self._imported[key] = profiled(command, self._folder)
         return self._imported[key]
 
-    def _show(self, name: str, way: str, taken: Taken, before: int, disk: str, same: str) -> None:
-        anonymous, resident = (taken.anonymous - before) / MIB, taken.resident / MIB
-        self._row(name, way, f"{anonymous:.0f}", f"{resident:.0f}", disk, f"{taken.seconds:.0f}", same)
-        most = [f"{place} {size >> 20}" for place, size in taken.places.most_common(4) if size >= 4 * MIB]
-        print(f"{'':<35} imports {before >> 20}; at the peak: {', '.join(most)}", flush=True)
+    def _show(self, name: str, way: str, taken: Profiled, before: Profiled, same: str) -> None:
+        report = taken.report
+        anonymous, resident = (taken.anonymous - before.anonymous) / MIB, report["peak"]["resident"] / MIB
+        disk = f"{report['spilled'] / MIB:.0f}" if way == "run" else ""
+        self._row(name, way, f"{anonymous:.0f}", f"{resident:.0f}", disk, f"{report['seconds']:.0f}", same)
+        print(f"{'':<35} imports {before.anonymous / MIB:.0f}", flush=True)
 
     def _row(self, *columns: str) -> None:
         print("{:<28} {:<6} {:>14} {:>13} {:>9} {:>8} {}".format(*columns), flush=True)
-
-
-def spilled(log: str) -> str:
-    """MiB, as the report has it."""
-    found = re.search(r"^  spilled +([\d.]+) (\w+)", log, re.MULTILINE)
-    factor = {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}
-    return f"{float(found[1]) * factor.get(found[2], 0):.0f}" if found else ""
 
 
 def last_line(text: str) -> str:
