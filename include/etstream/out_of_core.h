@@ -37,7 +37,7 @@ struct OutOfCoreOptions {
 };
 
 /// What a command and all its processes took at most, in bytes where nothing else is said. Of processes each
-/// of which was looked at every 10 ms.
+/// of which was sampled every 10 ms.
 struct OutOfCoreUse {
   double seconds = 0;
   std::uint32_t processes = 0;

@@ -6,10 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -17,7 +21,18 @@
 namespace etstream {
 namespace {
 
-constexpr long kLookEveryNanoseconds = 10'000'000;
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kShortestPause = 10'000'000;  // nanoseconds
+constexpr std::int64_t kLongestPause = kSecond;
+/// Between looks it sleeps so many times as long as a look took: it takes less than 1 % of a processor.
+constexpr std::int64_t kPausesPerLook = 125;
+
+/// Processor time of this process, in nanoseconds.
+std::int64_t time_taken() {
+  ::timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+}
 
 /// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
 /// ignored.
@@ -35,9 +50,9 @@ class SignalsHeld {
     ::signal(SIGCHLD, child_before_);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
-  /// The next one, or nothing if none comes for a while.
-  [[nodiscard]] std::optional<::siginfo_t> wait() const {
-    const ::timespec pause{.tv_sec = 0, .tv_nsec = kLookEveryNanoseconds};
+  /// The next one, or nothing if none comes for so many nanoseconds.
+  [[nodiscard]] std::optional<::siginfo_t> wait(std::int64_t nanoseconds) const {
+    const ::timespec pause{.tv_sec = nanoseconds / kSecond, .tv_nsec = nanoseconds % kSecond};
     ::siginfo_t found{};
     if (::sigtimedwait(&all_, &found, &pause) < 0) return std::nullopt;
     return found;
@@ -96,9 +111,12 @@ Result<CommandEnd> run_watched(const std::vector<std::string>& command, const st
   const SignalsHeld signals;
   ETSTREAM_ASSIGN(const ::pid_t child, start(command, signals));
   std::optional<CommandEnd> end;
+  std::int64_t taken = time_taken();
   while (!(end = end_of(child))) {
     look();
-    const auto signal = signals.wait();
+    const std::int64_t before = std::exchange(taken, time_taken());
+    const auto signal =
+        signals.wait(std::clamp(kPausesPerLook * (taken - before), kShortestPause, kLongestPause));
     // Those of the terminal's reach the command by themselves.
     if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) ::kill(child, signal->si_signo);
   }

@@ -70,7 +70,7 @@ class ProcessTimeline {
     if (!can_reset_) {
       profile_.notes.push_back(
           text("process {}: the kernel does not let high-water marks be reset (clear_refs); the "
-               "peaks of its phases are those that were seen every 10 ms",
+               "peaks of its phases are those of the samples",
                process_.process));
     }
   }
