@@ -18,8 +18,8 @@ from pathlib import Path
 
 ETSTREAM = os.environ["ETSTREAM"]
 PROGRAMS = {
-    "computes": "x = 0\nfor i in range(12_000_000): x += i * i % 7",
-    "allocates": "for _ in range(60): taken, texts = [bytearray(1 << 20) for _ in range(64)], [str(i) for i in range(60_000)]",
+    "computes": "x = 0\nfor i in range(120_000_000): x += i * i % 7",
+    "allocates": "for _ in range(400): taken, texts = [bytearray(1 << 20) for _ in range(64)], [str(i) for i in range(60_000)]",
 }
 WAYS: dict[str, Sequence[str]] = {"profile": [], "profile --callers": ["--callers"]}
 
@@ -35,7 +35,7 @@ def cpu_seconds(command: Sequence[str]) -> float:
 
 
 def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     print(f"{'':<12} {'':<18} {'program, s':>10} {'change':>7} {'watcher':>8}")
     for name, script in PROGRAMS.items():
         command = [sys.executable, "-c", script]

@@ -59,18 +59,6 @@ void append_printable(std::string& out, std::string_view words) {
   }
 }
 
-Error error_in(ErrorCode code, std::string_view file, std::string finding) {
-  Error error{code, std::move(finding), 0, std::string(file)};
-  const std::string before = text("{}: offset ", file);
-  const char* const end = error.message.data() + error.message.size();
-  std::uint64_t offset = 0;
-  if (error.message.starts_with(before) &&
-      std::from_chars(error.message.data() + before.size(), end, offset).ec == std::errc()) {
-    error.offset = offset;
-  }
-  return error;
-}
-
 std::string printable(std::string_view words) {
   constexpr std::size_t kLongest = 200;
   std::size_t end = 0;

@@ -55,9 +55,6 @@ template <class... Arguments>
   return error_at(code, position, "expected {}", text(words, arguments...));
 }
 
-/// That of a finding in `file`, whose message begins as error_at() words it where the finding has a place.
-[[nodiscard]] Error error_in(ErrorCode code, std::string_view file, std::string finding);
-
 /// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
 /// from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);

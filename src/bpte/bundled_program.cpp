@@ -15,10 +15,11 @@ namespace etstream {
 namespace {
 
 /// "method 'forward': ...; and 3 more": the first error, as the one that is returned.
-Error first_error(const Findings& findings) {
+Error refusal(const Findings& findings) {
+  const auto& [message, file, offset] = findings.errors.front();
   const std::size_t more = findings.errors.size() - 1;
-  return make_error(ErrorCode::kInvalidArgument, "{}{}", findings.errors.front(),
-                    more == 0 ? "" : text("; and {}", counted(more, "more error")));
+  return {ErrorCode::kInvalidArgument,
+          more == 0 ? message : text("{}; and {}", message, counted(more, "more error")), 0, file, offset};
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ Result<FilePlan> plan(const BundledProgram& bundle, const BundledProgramOptions&
   return without_exceptions([&]() -> Result<FilePlan> {
     if (!options.unchecked) {
       ETSTREAM_ASSIGN(const Findings findings, check(bundle));
-      if (!findings.ok()) return first_error(findings);
+      if (!findings.ok()) return refusal(findings);
     }
     if (options.format == BundleFormat::kSegmented) {
       return plan_segmented_bundle(bundle,

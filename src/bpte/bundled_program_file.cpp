@@ -98,7 +98,7 @@ class PresenceCheck : public FlatbufferVisitor {
   Result<void> absent(const TableView& table, const TableType& declared, const FieldType& field) {
     if (std::find(needed_.begin(), needed_.end(), &field) == needed_.end()) return {};
     const std::string expected = text("{}.{}, which ExecuTorch reads unchecked", declared.name, field.name);
-    add_error(findings_, view_.corrupt(table.position, expected, "none").message);
+    add_error(findings_, view_.corrupt(table.position, expected, "none"));
     return {};
   }
 
@@ -270,7 +270,7 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     if (program_offset() % kLoadedAlignment != 0) {
       const std::string expected =
           text("the program at a multiple of {}, or ExecuTorch does not load it", kLoadedAlignment);
-      add_error(findings, impl_->view.corrupt(program_offset(), expected, "one that is not").message);
+      add_error(findings, impl_->view.corrupt(program_offset(), expected, "one that is not"));
     }
     ETSTREAM_ASSIGN(const auto methods, program->methods());
     const MethodNames names(methods);

@@ -23,9 +23,9 @@ namespace {
 
 /// "FILE: offset N: expected..., found...".
 template <class... Arguments>
-std::string finding(const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
-                    const Arguments&... arguments) {
-  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...).message;
+Error finding(const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
+              const Arguments&... arguments) {
+  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/option_names.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,9 @@ std::string with_option_names(std::string message) {
 }
 
 Findings with_option_names(Findings findings) {
-  for (std::string& error : findings.errors) error = with_option_names(std::move(error));
-  for (std::string& warning : findings.warnings) warning = with_option_names(std::move(warning));
+  const auto word = [](Finding& finding) { finding.message = with_option_names(std::move(finding.message)); };
+  std::for_each(findings.errors.begin(), findings.errors.end(), word);
+  std::for_each(findings.warnings.begin(), findings.warnings.end(), word);
   return findings;
 }
 

@@ -185,8 +185,8 @@ Result<void> require_sound(const std::string& path, const Findings& findings) {
 
 void print(const Findings& findings) {
   const Findings worded = with_option_names(findings);
-  for (const std::string& error : worded.errors) complain("error: %s\n", one_line(error).c_str());
-  for (const std::string& warning : worded.warnings) complain("warning: %s\n", one_line(warning).c_str());
+  for (const Finding& error : worded.errors) complain("error: %s\n", one_line(error.message).c_str());
+  for (const Finding& warning : worded.warnings) complain("warning: %s\n", one_line(warning.message).c_str());
 }
 
 }  // namespace etstream::cli

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "etstream/tensor_data_shards.h"
 #include "etstream/verify.h"
+#include "report/findings_report.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -37,10 +38,8 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   const auto& external_keys = findings.external_keys;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
-    nlohmann::ordered_json report = {{"file", arguments.file},
-                                     {"ok", worded.ok()},
-                                     {"errors", worded.errors},
-                                     {"warnings", worded.warnings}};
+    nlohmann::ordered_json report = {{"file", arguments.file}, {"ok", worded.ok()}};
+    report.update(findings_to_json(worded));
     if (!weights.empty()) report["tensor_data"] = paths;
     if (external_keys) {
       report["external_keys"] = *external_keys;

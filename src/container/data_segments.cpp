@@ -36,7 +36,7 @@ Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                             Findings& findings) {
   constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
   const auto warning = [&](std::uint64_t position, std::string_view expected, std::string_view found) {
-    add_warning(findings, view.corrupt(position, expected, found).message);
+    add_warning(findings, view.corrupt(position, expected, found));
   };
   std::vector<const SegmentInfo*> in_file;
   for (const SegmentInfo& segment : segments) {
@@ -52,7 +52,7 @@ Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
       // Weights would be read out of the flatbuffer.
       const auto expected =
           text("no segment before offset {}, where what comes before it ends", room.metadata_end);
-      add_error(findings, view.corrupt(offset, expected, found).message);
+      add_error(findings, view.corrupt(offset, expected, found));
     } else if (offset < end) {
       warning(offset, text("no segment before offset {}, where what comes before it ends", end), found);
     } else {

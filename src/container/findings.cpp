@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "container/findings.h"
 
+#include <string>
 #include <utility>
 
 namespace etstream {
 
-void add_error(Findings& findings, std::string message) {
-  if (findings.errors.size() < kMostFindings) findings.errors.push_back(std::move(message));
+void add_error(Findings& findings, Finding finding) {
+  if (findings.errors.size() < kMostFindings) findings.errors.push_back(std::move(finding));
 }
 
-void add_warning(Findings& findings, std::string message) {
-  if (findings.warnings.size() < kMostFindings) findings.warnings.push_back(std::move(message));
+void add_warning(Findings& findings, Finding finding) {
+  if (findings.warnings.size() < kMostFindings) findings.warnings.push_back(std::move(finding));
 }
 
-void add_warnings(Findings& findings, std::vector<std::string> messages) {
-  for (std::string& message : messages) add_warning(findings, std::move(message));
+void add_warnings(Findings& findings, std::vector<Error> flaws) {
+  for (Error& flaw : flaws) add_warning(findings, std::move(flaw));
+}
+
+Error first_error(ErrorCode code, std::string_view file, const Findings& findings) {
+  const Finding& first = findings.errors.front();
+  return {code, first.message, 0, first.file.value_or(std::string(file)), first.offset};
 }
 
 }  // namespace etstream

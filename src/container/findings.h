@@ -4,18 +4,22 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/findings.h"
+#include "etstream/result.h"
 
 namespace etstream {
 
 /// How many of each kind a Findings takes; more would say nothing new.
 inline constexpr std::size_t kMostFindings = 100;
 
-void add_error(Findings& findings, std::string message);
-void add_warning(Findings& findings, std::string message);
-void add_warnings(Findings& findings, std::vector<std::string> messages);
+void add_error(Findings& findings, Finding finding);
+void add_warning(Findings& findings, Finding finding);
+void add_warnings(Findings& findings, std::vector<Error> flaws);
+
+/// The first of the errors, of which there is one, as an Error. It is of `file` where it names none.
+[[nodiscard]] Error first_error(ErrorCode code, std::string_view file, const Findings& findings);
 
 }  // namespace etstream

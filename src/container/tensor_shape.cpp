@@ -27,7 +27,7 @@ Result<TensorLayout> read_tensor_layout(const TableReader& tensor, const ShapeFi
 Result<std::optional<std::uint64_t>> check_shape(const TableReader& tensor, const ShapeFields& fields,
                                                  Findings& findings) {
   const auto error = [&](std::string_view expected, std::string_view found) {
-    add_error(findings, tensor.corrupt(expected, found).message);
+    add_error(findings, tensor.corrupt(expected, found));
     return std::optional<std::uint64_t>();
   };
   ETSTREAM_ASSIGN(const auto sizes_vector, tensor.vector(fields.sizes));

@@ -67,8 +67,7 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
   ETSTREAM_ASSIGN(const auto found, find_nonzero(file, begin, end));
   if (found) {
     add_warning(findings, corrupt(file, found->offset,
-                                  text("zero, in the padding around payloads, found {}", found->value))
-                              .message);
+                                  text("zero, in the padding around payloads, found {}", found->value)));
   }
   return {};
 }
@@ -119,11 +118,9 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       if (!fat_table::is_name(payload.name)) {
         add_error(findings, corrupt(file_, entry,
                                     text("a name of 1 to {} characters of ASCII, found {}",
-                                         fat_table::kNameSize, quote(payload.name)))
-                                .message);
+                                         fat_table::kNameSize, quote(payload.name))));
       } else if (!names.insert(payload.name).second) {
-        add_error(findings,
-                  corrupt(file_, entry, text("each name once, found {}", quote(payload.name))).message);
+        add_error(findings, corrupt(file_, entry, text("each name once, found {}", quote(payload.name))));
       }
       if (payload.data.size() != 0) by_offset.push_back(&payload);
     }
@@ -138,8 +135,7 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
         add_warning(findings,
                     corrupt(file_, payload->offset,
                             text("payload {} behind the one before it, which ends at {}, found it in that",
-                                 quote(payload->name), end))
-                        .message);
+                                 quote(payload->name), end)));
       }
       if (payload->offset > end) ETSTREAM_TRY(check_padding(file_, end, payload->offset, findings));
       begin = payload->offset;

@@ -19,9 +19,9 @@ struct Met {
   bool keeps_extents = false;
   std::vector<UsedRange> extents;  // of objects: of a table up to the end of its last known field
   std::set<std::pair<std::uint64_t, const TableType*>>
-      vtables;                           // that were looked through, by their tables' types
-  std::optional<std::string> unaligned;  // the first vector that is
-  std::optional<std::string> unknown;    // the first field that the schema lacks
+      vtables;                     // that were looked through, by their tables' types
+  std::optional<Error> unaligned;  // the first vector that is
+  std::optional<Error> unknown;    // the first field that the schema lacks
 };
 
 class Verification : public FlatbufferVisitor {
@@ -73,12 +73,10 @@ class Verification : public FlatbufferVisitor {
          !met_->unknown && slot + 2 <= table.vtable_size; slot += 2) {
       ETSTREAM_ASSIGN(const std::uint64_t offset, view_.read_bits(table.vtable + slot, 2));
       if (offset == 0) continue;
-      met_->unknown =
-          view_
-              .corrupt(table.vtable + slot,
-                       text("the {} fields of {} that the schema has", declared.fields.size(), declared.name),
-                       text("field {}, which is not read", (slot - kVtableHeader) / 2))
-              .message;
+      met_->unknown = view_.corrupt(
+          table.vtable + slot,
+          text("the {} fields of {} that the schema has", declared.fields.size(), declared.name),
+          text("field {}, which is not read", (slot - kVtableHeader) / 2));
     }
     return {};
   }
@@ -87,10 +85,8 @@ class Verification : public FlatbufferVisitor {
   void see_alignment(const VectorView& vector, std::uint64_t alignment) {
     if (!met_ || met_->unaligned || vector.count == 0 || vector.elements() % alignment == 0) return;
     met_->unaligned =
-        view_
-            .corrupt(vector.position, text("a vector whose elements lie at a multiple of {}", alignment),
-                     text("elements at {}", vector.elements()))
-            .message;
+        view_.corrupt(vector.position, text("a vector whose elements lie at a multiple of {}", alignment),
+                      text("elements at {}", vector.elements()));
   }
 
   const FlatbufferView& view_;
@@ -110,16 +106,14 @@ class Gaps {
   }
 
   /// The first object that lies on another, unless both are one that is shared.
-  [[nodiscard]] std::optional<std::string> overlap() const {
+  [[nodiscard]] std::optional<Error> overlap() const {
     UsedRange last;
     for (const UsedRange& extent : extents_) {
       if (extent.begin == last.begin && extent.end == last.end) continue;
       if (extent.begin < last.end) {
-        return view_
-            .corrupt(extent.begin,
-                     text("nothing before offset {}, where what is at {} ends", last.end, last.begin),
-                     "another object")
-            .message;
+        return view_.corrupt(extent.begin,
+                             text("nothing before offset {}, where what is at {} ends", last.end, last.begin),
+                             "another object");
       }
       last = extent;
     }
@@ -127,7 +121,7 @@ class Gaps {
   }
 
   /// The first byte that is not zero and no object's.
-  [[nodiscard]] Result<std::optional<std::string>> nonzero() const {
+  [[nodiscard]] Result<std::optional<Error>> nonzero() const {
     std::uint64_t end = 0;
     for (const UsedRange& extent : extents_) {
       if (extent.begin > end) {
@@ -140,13 +134,12 @@ class Gaps {
   }
 
  private:
-  [[nodiscard]] Result<std::optional<std::string>> nonzero_in(std::uint64_t begin, std::uint64_t end) const {
-    if (begin >= end) return std::optional<std::string>();
+  [[nodiscard]] Result<std::optional<Error>> nonzero_in(std::uint64_t begin, std::uint64_t end) const {
+    if (begin >= end) return std::optional<Error>();
     ETSTREAM_ASSIGN(const auto found, view_.find_nonzero(begin, end));
-    if (!found) return std::optional<std::string>();
+    if (!found) return std::optional<Error>();
     return std::optional(
-        view_.corrupt(found->offset, "zero, in the padding between objects", std::to_string(found->value))
-            .message);
+        view_.corrupt(found->offset, "zero, in the padding between objects", std::to_string(found->value)));
   }
 
   const FlatbufferView& view_;
@@ -159,30 +152,29 @@ Result<void> verify_flatbuffer(const FlatbufferView& view, const FlatbufferCheck
   return without_exceptions([&] { return Verification(view, checks, nullptr).run(); });
 }
 
-Result<std::optional<std::string>> find_unknown_field(const FlatbufferView& view) {
-  return without_exceptions([&]() -> Result<std::optional<std::string>> {
+Result<std::optional<Error>> find_unknown_field(const FlatbufferView& view) {
+  return without_exceptions([&]() -> Result<std::optional<Error>> {
     Met met;
     ETSTREAM_TRY(Verification(view, {}, &met).run());
     return std::move(met.unknown);
   });
 }
 
-Result<std::vector<std::string>> find_flaws_of_layout(const FlatbufferView& view,
-                                                      const std::vector<UsedRange>& also_used) {
-  return without_exceptions([&]() -> Result<std::vector<std::string>> {
+Result<std::vector<Error>> find_flaws_of_layout(const FlatbufferView& view,
+                                                const std::vector<UsedRange>& also_used) {
+  return without_exceptions([&]() -> Result<std::vector<Error>> {
     Met met;
     met.keeps_extents = true;
     met.extents = also_used;
     ETSTREAM_TRY(Verification(view, {}, &met).run());
-    std::vector<std::string> flaws;
-    const auto add = [&](std::optional<std::string> flaw) {
+    std::vector<Error> flaws;
+    const auto add = [&](std::optional<Error> flaw) {
       if (flaw) flaws.push_back(std::move(*flaw));
     };
     const std::uint64_t size = view.file().size();
     if (size % kOffsetSize != 0) {
       add(view.corrupt(size, text("an end at a multiple of {}, as builders align it", kOffsetSize),
-                       counted(size, "byte"))
-              .message);
+                       counted(size, "byte")));
     }
     add(std::move(met.unaligned));
     const Gaps gaps(view, std::move(met.extents));

@@ -39,11 +39,11 @@ struct FlatbufferChecks {
 /// lacks, and which nobody reads. `also_used` are ranges that belong to no object, such as an extended
 /// header. One sentence a kind, on the first that is found. Memory: 16 bytes for each object that is reached,
 /// and 48 more for each vtable. Errors: those of verify_flatbuffer().
-[[nodiscard]] Result<std::vector<std::string>> find_flaws_of_layout(
-    const FlatbufferView& view, const std::vector<UsedRange>& also_used = {});
+[[nodiscard]] Result<std::vector<Error>> find_flaws_of_layout(const FlatbufferView& view,
+                                                              const std::vector<UsedRange>& also_used = {});
 
 /// The first field of a table that the schema lacks, in a sentence: writing the values again would lose it.
 /// Memory: 48 bytes for each vtable. Errors: those of verify_flatbuffer().
-[[nodiscard]] Result<std::optional<std::string>> find_unknown_field(const FlatbufferView& view);
+[[nodiscard]] Result<std::optional<Error>> find_unknown_field(const FlatbufferView& view);
 
 }  // namespace etstream

@@ -19,7 +19,7 @@ Result<ProgramFile> open_sound(const ByteSource& file) {
   ETSTREAM_TRY(program.verify(findings));
   if (findings.ok()) return program;
   return make_error(ErrorCode::kCorrupt, "{}: {}, the first: {}", file.name(),
-                    counted(findings.errors.size(), "error"), findings.errors.front());
+                    counted(findings.errors.size(), "error"), findings.errors.front().message);
 }
 
 Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,

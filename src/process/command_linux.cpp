@@ -13,7 +13,6 @@
 #include <ctime>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -23,16 +22,31 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kShortestPause = 10'000'000;  // nanoseconds
-constexpr std::int64_t kLongestPause = kSecond;
-/// Between looks it sleeps so many times as long as a look took: it takes less than 1 % of a processor.
-constexpr std::int64_t kPausesPerLook = 125;
+constexpr std::int64_t kLongestPause = 100'000'000;
+/// Of this time it takes one part to look, at most: 0.8 % of a processor.
+constexpr std::int64_t kTimePerLook = 125;
+/// It looks at first as often as it can, whatever that takes.
+constexpr std::int64_t kAhead = kSecond;
 
-/// Processor time of this process, in nanoseconds.
-std::int64_t time_taken() {
+std::int64_t nanoseconds_of(::clockid_t clock) {
   ::timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  ::clock_gettime(clock, &time);
   return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
 }
+
+/// How long to wait between looks.
+class Pauses {
+ public:
+  [[nodiscard]] std::int64_t next() const {
+    const std::int64_t taken = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID) - taken_before_;
+    const std::int64_t passed = nanoseconds_of(CLOCK_MONOTONIC) - begin_;
+    return std::clamp(kTimePerLook * taken - passed - kAhead, kShortestPause, kLongestPause);
+  }
+
+ private:
+  std::int64_t taken_before_ = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  std::int64_t begin_ = nanoseconds_of(CLOCK_MONOTONIC);
+};
 
 /// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
 /// ignored.
@@ -111,12 +125,10 @@ Result<CommandEnd> run_watched(const std::vector<std::string>& command, const st
   const SignalsHeld signals;
   ETSTREAM_ASSIGN(const ::pid_t child, start(command, signals));
   std::optional<CommandEnd> end;
-  std::int64_t taken = time_taken();
+  const Pauses pauses;
   while (!(end = end_of(child))) {
     look();
-    const std::int64_t before = std::exchange(taken, time_taken());
-    const auto signal =
-        signals.wait(std::clamp(kPausesPerLook * (taken - before), kShortestPause, kLongestPause));
+    const auto signal = signals.wait(pauses.next());
     // Those of the terminal's reach the command by themselves.
     if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) ::kill(child, signal->si_signo);
   }

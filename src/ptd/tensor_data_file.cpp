@@ -136,9 +136,9 @@ Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& 
                                       text("a segment of {}", data_size));
   // A reader takes as much as the layout says.
   if (*bytes > data_size) {
-    add_error(findings, wrong.message);
+    add_error(findings, wrong);
   } else {
-    add_warning(findings, wrong.message);
+    add_warning(findings, wrong);
   }
   return {};
 }
@@ -152,7 +152,7 @@ Result<void> check_entries(const TableReader& root, const ptd::TensorDataFields&
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
     const auto error = [&](std::string_view expected, std::string_view found) {
-      add_error(findings, named.corrupt(expected, found).message);
+      add_error(findings, named.corrupt(expected, found));
     };
     ETSTREAM_ASSIGN(const auto key, named.string(fields.key));
     if (!key) error(fields.key.full_name(), "none");
@@ -192,12 +192,11 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
       ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.root.version));
       if (version > kVersion) {
-        add_error(findings,
-                  root.corrupt(text("schema version {}", kVersion), std::to_string(version)).message);
+        add_error(findings, root.corrupt(text("schema version {}", kVersion), std::to_string(version)));
       }
       for (const BoundField* const needed : {&fields.root.segments, &fields.root.named_data}) {
         ETSTREAM_ASSIGN(const bool has, root.has(*needed));
-        if (!has) add_error(findings, root.corrupt(needed->full_name(), "none").message);
+        if (!has) add_error(findings, root.corrupt(needed->full_name(), "none"));
       }
       ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
       const SegmentRoom room{"the file", header.flatbuffer_end(), header.segment_base_offset,
@@ -207,7 +206,7 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
     };
     auto done = check();
     if (done || done.error().code != ErrorCode::kCorrupt) return done;
-    add_error(findings, std::move(done).error().message);
+    add_error(findings, std::move(done).error());
     return {};
   });
 }

@@ -89,7 +89,7 @@ Result<void> add_xnnpack_requests(const std::string& file, const std::string& as
   }
   const ErrorCode code = constants.error().code;
   if (code != ErrorCode::kCorrupt && code != ErrorCode::kTooLarge) return std::move(constants).error();
-  out.errors.push_back(std::move(constants).error().message);
+  out.errors.push_back(std::move(constants).error());
   out.others.push_back(std::move(data));
   return {};
 }
@@ -106,7 +106,7 @@ Result<void> add_delegate_requests(const pte::Program& program, const DelegateRe
   auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
   if (!payload) {
     if (payload.error().code != ErrorCode::kCorrupt) return std::move(payload).error();
-    out.errors.push_back(std::move(payload).error().message);
+    out.errors.push_back(std::move(payload).error());
   } else if (*payload) {
     for (NamedDataRequest& request : (*payload)->requests) {
       out.delegates.push_back({std::move(request.key), asker, request.size});

@@ -47,8 +47,8 @@ struct RecognisedDelegate {
 struct DataRequests {
   std::vector<TensorRequest> tensors;
   std::vector<DelegateRequest> delegates;
-  std::vector<ByteSource> others;   // the data of delegates that may hold keys too
-  std::vector<std::string> errors;  // of data that its backend can't load, which is among `others`
+  std::vector<ByteSource> others;  // the data of delegates that may hold keys too
+  std::vector<Error> errors;       // of data that its backend can't load, which is among `others`
   std::map<std::string, ByteSource> named_data;  // what the program has itself, by key
 };
 

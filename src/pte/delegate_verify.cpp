@@ -59,7 +59,7 @@ Result<const std::vector<XnnpackArgument>*> MethodDelegates::verify_payload(Meth
   // Of backends whose data says which named data they take.
   const auto read = read_backend_payload(id, payload, name);
   if (!read && read.error().code != ErrorCode::kCorrupt) return read.error();
-  if (!read) add_error(calls.findings(), read.error().message);
+  if (!read) add_error(calls.findings(), read.error());
   return arguments;
 }
 

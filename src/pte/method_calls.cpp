@@ -61,7 +61,7 @@ bool takes(char letter, char held) {
 }
 
 void MethodCalls::error(const pte::View& table, std::string_view expected, std::string_view found) {
-  add_error(findings_, table.corrupt(expected, found).message);
+  add_error(findings_, table.corrupt(expected, found));
 }
 
 Result<void> MethodCalls::read_values() {

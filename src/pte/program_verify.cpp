@@ -51,16 +51,16 @@ class ProgramVerifier {
 
  private:
   void error(std::uint64_t position, std::string_view expected, std::string_view found) {
-    add_error(findings_, program_.view().corrupt(position, expected, found).message);
+    add_error(findings_, program_.view().corrupt(position, expected, found));
   }
   void warning(std::uint64_t position, std::string_view expected, std::string_view found) {
-    add_warning(findings_, program_.view().corrupt(position, expected, found).message);
+    add_warning(findings_, program_.view().corrupt(position, expected, found));
   }
   /// Has what is corrupt be a finding, and passes on other errors.
   Result<void> report(const Result<void>& checked) {
     if (checked) return {};
     if (checked.error().code != ErrorCode::kCorrupt) return checked.error();
-    add_error(findings_, checked.error().message);
+    add_error(findings_, checked.error());
     return {};
   }
 
@@ -304,7 +304,7 @@ namespace {
 /// What can't be followed is a finding, and ends the check.
 Result<void> noted(Result<void> done, Findings& findings) {
   if (done || done.error().code != ErrorCode::kCorrupt) return done;
-  add_error(findings, std::move(done).error().message);
+  add_error(findings, std::move(done).error());
   return {};
 }
 

@@ -59,7 +59,7 @@ Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& find
     const Error lost = program.view().corrupt(
         segment.offset, text("{} at a multiple of {}, as the program was exported for", what, alignment),
         text("it where segments lie; strict_alignment with {} {} moves it", option, alignment));
-    add_warning(findings, lost.message);
+    add_warning(findings, lost);
   };
   ETSTREAM_ASSIGN(const auto constants, aligned_constants(program, alignment));
   if (constants) {

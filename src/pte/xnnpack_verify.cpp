@@ -83,7 +83,7 @@ class GraphVerifier {
 
  private:
   void error(const TableReader& table, std::string_view expected, std::string_view found) {
-    add_error(findings_, table.corrupt(expected, found).message);
+    add_error(findings_, table.corrupt(expected, found));
   }
 
   /// The elements of a tensor; none where they are too many to count.
@@ -333,7 +333,7 @@ Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload, c
     return GraphVerifier(opened, findings).run();
   }();
   if (verified || verified.error().code != ErrorCode::kCorrupt) return verified;
-  add_error(findings, verified.error().message);
+  add_error(findings, verified.error());
   return std::vector<XnnpackArgument>();
 }
 

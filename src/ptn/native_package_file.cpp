@@ -128,8 +128,7 @@ Result<void> NativePackageFile::verify_checksums(Findings& findings) const {
     if (checksum.value() == member.crc32) continue;
     add_error(findings, unexpected(ErrorCode::kCorrupt, {file_.name(), member.offset},
                                    "member {} with the checksum {:08x}, found {:08x}", quote(member.name),
-                                   member.crc32, checksum.value())
-                            .message);
+                                   member.crc32, checksum.value()));
   }
   return {};
 }
@@ -138,7 +137,7 @@ Result<void> NativePackageFile::verify_graph(Findings& findings) const {
   const auto graph = read_native_graph(graph_, text("{}: {}", file_.name(), package::kGraph));
   if (!graph) {
     if (graph.error().code != ErrorCode::kCorrupt) return graph.error();
-    add_error(findings, graph.error().message);
+    add_error(findings, graph.error());
     return {};
   }
   std::map<std::string_view, std::size_t> names;  // and how many have the bytes of each

@@ -61,15 +61,17 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
   ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
   Findings findings;
   ETSTREAM_TRY(program.verify(findings));
-  if (!findings.ok()) return error_in(ErrorCode::kCorrupt, name, findings.errors.front());
+  if (!findings.ok()) return first_error(ErrorCode::kCorrupt, name, findings);
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   const MethodInfo* method = MethodNames(methods).find(suite.method_name, findings);
-  if (!method) return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front());
+  if (!method)
+    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
   ETSTREAM_ASSIGN(MethodTestCase test_case, bundle.test_case(suite, index));
   ETSTREAM_TRY(put_in_order(method->inputs, test_case.inputs));
   ETSTREAM_TRY(put_in_order(method->outputs, test_case.expected_outputs));
   check_test_case(*method, test_case, index, findings);
-  if (!findings.ok()) return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front());
+  if (!findings.ok())
+    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
   return test_case;
 }
 

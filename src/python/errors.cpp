@@ -30,13 +30,11 @@ const char* class_of(const Error& error) {
   return "Error";
 }
 
-/// Words of the library. They have paths in them, which need not be UTF-8: what is not comes as os.fsdecode
-/// gives it.
+}  // namespace
+
 nb::object decoded(std::string_view words) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(words.data(), static_cast<Py_ssize_t>(words.size())));
 }
-
-}  // namespace
 
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error));

@@ -53,7 +53,7 @@ std::vector<Segment> segments_of(const ProgramFile& program) {
 
 Result<void> require_sound(const std::string& name, const Findings& findings) {
   if (findings.ok()) return {};
-  Error error = error_in(ErrorCode::kCorrupt, name, findings.errors.front());
+  Error error = first_error(ErrorCode::kCorrupt, name, findings);
   error.message =
       text("{}: {}, the first: {}", name, counted(findings.errors.size(), "error"), error.message);
   return error;

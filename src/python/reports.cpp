@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/reports.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -41,13 +42,25 @@ std::string counts(const Findings& findings) {
 /// A line each.
 std::string told(const Findings& findings) {
   std::string out = counts(findings);
-  for (const std::string& error : findings.errors) out += text("\nerror: {}", error);
-  for (const std::string& warning : findings.warnings) out += text("\nwarning: {}", warning);
+  for (const Finding& error : findings.errors) out += text("\nerror: {}", error.message);
+  for (const Finding& warning : findings.warnings) out += text("\nwarning: {}", warning.message);
   return out;
 }
 
 void raise_if_errors(const Findings& findings) {
-  if (!findings.ok()) raise(make_error(ErrorCode::kCorrupt, "{}", told(findings)));
+  if (findings.ok()) return;
+  const Finding& first = findings.errors.front();
+  raise({ErrorCode::kCorrupt, told(findings), 0, first.file, first.offset});
+}
+
+nb::list list_of(const std::vector<Finding>& findings) {
+  const nb::object finding = nb::module_::import_("etstream._reports").attr("Finding");
+  nb::list out;
+  for (const Finding& one : findings) {
+    const nb::object file = one.file ? decoded(*one.file) : nb::none();
+    out.append(finding(decoded(one.message), file, one.offset));
+  }
+  return out;
 }
 
 nb::object inspected(nb::handle file, bool duplicates) {
@@ -86,14 +99,21 @@ void bind_reports(nb::module_& module) {
   nb::class_<Findings>(
       module, "Findings",
       "What a check has to say of a file: sentences for a person. True where there is no error.")
-      .def_ro("errors", &Findings::errors, "The file is damaged, or would harm or fail whoever runs it.")
-      .def_ro("warnings", &Findings::warnings, "It works, but not as one would think.")
+      .def_prop_ro(
+          "errors", [](const Findings& self) { return list_of(self.errors); },
+          nb::sig("def errors(self) -> list[etstream._reports.Finding]"),
+          "The file is damaged, or would harm or fail whoever runs it.")
+      .def_prop_ro(
+          "warnings", [](const Findings& self) { return list_of(self.warnings); },
+          nb::sig("def warnings(self) -> list[etstream._reports.Finding]"),
+          "It works, but not as one would think.")
       .def("raise_if_errors", &raise_if_errors,
-           "Raises a CorruptError with all of them if there is an error.")
+           "Raises a CorruptError with all of them if there is an error. Its filename and offset are the "
+           "first's.")
       .def("__bool__", &Findings::ok)
       .def("__str__", &told)
       .def("__repr__", [](const Findings& self) {
-        const std::string first = self.errors.empty() ? "" : text(": {}", self.errors.front());
+        const std::string first = self.errors.empty() ? "" : text(": {}", self.errors.front().message);
         return text("<etstream.Findings: {}{}>", counts(self), first);
       });
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"),

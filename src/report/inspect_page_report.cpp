@@ -13,6 +13,7 @@
 #include "etstream/inspect.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
+#include "report/findings_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 #include "report/page.h"
@@ -99,7 +100,7 @@ Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& na
                      {"coded", coded_to_json(coded)},
                      {"methods", methods_to_json(found)},
                      {"metadata", found.metadata},
-                     {"findings", {{"errors", findings.errors}, {"warnings", findings.warnings}}}};
+                     {"findings", findings_to_json(findings)}};
   const std::string page = filled_page(kInspectPage, compact_json_text(data));
   const std::span bytes = std::as_bytes(std::span(page));
   return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "page");

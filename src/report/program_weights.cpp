@@ -38,7 +38,7 @@ class PairVerifier {
       : program_(program), requests_(requests), weights_(weights) {}
 
   Result<Findings> run() {
-    for (const std::string& error : requests_.errors) add_error(findings_, error);
+    for (const Error& error : requests_.errors) add_error(findings_, error);
     ETSTREAM_TRY(read_entries());
     for (const TensorRequest& request : requests_.tensors) check_tensor(request);
     for (const DelegateRequest& request : requests_.delegates) check_delegate(request);

@@ -38,11 +38,12 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
     if (!kind || *kind == FileKind::kFatContainer) continue;
     Findings of_payload;
     ETSTREAM_TRY(open_and_verify(payload.data, of_payload));
-    const auto within = [&](const std::string& message) {
-      return text("payload {}: {}", quote(payload.name), message);
+    const auto within = [&](Finding finding) {
+      finding.message = text("payload {}: {}", quote(payload.name), finding.message);
+      return finding;
     };
-    for (const std::string& message : of_payload.errors) add_error(findings, within(message));
-    for (const std::string& message : of_payload.warnings) add_warning(findings, within(message));
+    for (const Finding& error : of_payload.errors) add_error(findings, within(error));
+    for (const Finding& warning : of_payload.warnings) add_warning(findings, within(warning));
   }
   return {};
 }
@@ -83,7 +84,7 @@ Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
   auto done = verify_it();
   if (!done) {
     if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
-    add_error(findings, std::move(done).error().message);
+    add_error(findings, std::move(done).error());
   }
   ETSTREAM_TRY(file.check_unchanged());
   return checked;

@@ -35,7 +35,7 @@ Result<void> require_sound(const File& file) {
   Findings findings;
   ETSTREAM_TRY(file.verify(findings));
   if (findings.ok()) return {};
-  return error_in(ErrorCode::kCorrupt, file.file().name(), findings.errors.front());
+  return first_error(ErrorCode::kCorrupt, file.file().name(), findings);
 }
 
 /// What moving its constants out gives.

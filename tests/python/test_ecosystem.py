@@ -242,10 +242,15 @@ def test_findings_say_what_they_found(program: Path) -> None:
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)
+    first = findings.errors[0]
+    assert isinstance(first, etstream.Finding) and first.filename == etstream.Source(damaged).name
+    assert first.startswith(f"{first.filename}: offset {first.offset}: ")
+    assert (raised.value.filename, raised.value.offset) == (first.filename, first.offset)
     unasked = etstream.verify(program, bytes(etstream.plan_tensor_data({"x": torch.ones(1)})))
     unasked.raise_if_errors()
     assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
     assert repr(unasked) == "<etstream.Findings: 0 errors, 1 warning>"
+    assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == (None, None)
 
 
 def test_values_are_compared_as_bundles_are() -> None:

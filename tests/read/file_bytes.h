@@ -57,9 +57,9 @@ inline Findings findings_of(const ByteSource& file) {
 inline Findings findings_of(std::string bytes) { return findings_of(file_of(std::move(bytes))); }
 
 /// The errors, or the warnings, a line each.
-inline std::string lines_of(const std::vector<std::string>& messages) {
+inline std::string lines_of(const std::vector<Finding>& findings) {
   std::string out;
-  for (const std::string& message : messages) out += message + "\n";
+  for (const Finding& finding : findings) out += finding.message + "\n";
   return out;
 }
 

@@ -216,7 +216,8 @@ Result<EditableProgram> read_editable_program(const pte::Program& program,
   ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(program.view()));
   if (unknown) {
     return make_error(ErrorCode::kUnsupported,
-                      "{}; a program is written again only by a schema that has all of its fields", *unknown);
+                      "{}; a program is written again only by a schema that has all of its fields",
+                      unknown->message);
   }
   EditableProgram editable(program);
   ETSTREAM_ASSIGN(const auto methods, program.methods());

@@ -49,7 +49,7 @@ from etstream._flatbuffers import ExactJson
 from etstream._mappings import make_mapping
 from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
-from etstream._reports import diff, graph, inspect, verify
+from etstream._reports import Finding, diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, TensorLike
 from etstream._values import compare
@@ -67,6 +67,7 @@ __all__ = [
     "FatContainerFile",
     "FatPayload",
     "FilePlan",
+    "Finding",
     "Findings",
     "FlatbufferText",
     "InvalidArgumentError",

@@ -10,6 +10,21 @@ from etstream._programs import all_shards
 from etstream._types import OutputLike, SourceLike
 
 
+class Finding(str):
+    """What a check found: a sentence for a person. The fields are the place that it names."""
+
+    filename: str | None
+    """The file, where it tells of a place in one."""
+    offset: int | None
+    """Where in that file, in bytes."""
+
+    def __new__(cls, message: str, filename: str | None = None, offset: int | None = None) -> Finding:
+        self = super().__new__(cls, message)
+        self.filename = filename
+        self.offset = offset
+        return self
+
+
 def verify(file: SourceLike, *weights: SourceLike) -> _core.Findings:
     """Whether a file is sound, and fits the .ptd files that it is to run with.
 

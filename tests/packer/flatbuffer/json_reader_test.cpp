@@ -67,7 +67,7 @@ std::string json_of(const std::vector<std::byte>& file, const JsonOptions& optio
   if (!view) return view.error().message;
   const auto flaws = find_flaws_of_layout(*view);
   if (!flaws) return flaws.error().message;
-  if (!flaws->empty()) return flaws->front();
+  if (!flaws->empty()) return flaws->front().message;
   std::vector<std::byte> out;
   const auto written = write_json(*view, options, *open_memory_sink(out));
   if (!written) return written.error().message;

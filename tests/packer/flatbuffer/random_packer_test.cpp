@@ -100,7 +100,7 @@ std::string verdict(const RandomCase& random_case, const std::vector<std::byte>&
   if (!view) return view.error().message;
   const auto flaws = find_flaws_of_layout(*view);
   if (!flaws) return flaws.error().message;
-  return flaws->empty() ? "" : flaws->front();
+  return flaws->empty() ? "" : flaws->front().message;
 }
 
 TEST_CASE("random_values_of_random_schemas_are_packed_as_flatbuffers_packs_them") {

@@ -51,7 +51,7 @@ void check_all_found(const std::vector<Row>& rows) {
     const auto findings = verify(file_of(file));
     REQUIRE(findings);
     REQUIRE(findings->errors.size() == 1);
-    CHECK(findings->errors[0] == expected);
+    CHECK(findings->errors[0].message == expected);
     CHECK(error_of(BundledProgramFile::open(file_of(file))) == exactly("kCorrupt: " + expected));
     CHECK(error_of(inspect(file_of(file))) == exactly("kCorrupt: " + expected));
   }
@@ -230,7 +230,7 @@ TEST_CASE("a suite's table that is a test case's is read as what it is not only 
   put_at(file, element, static_cast<std::uint32_t>(position_of(file, other) - element));
   const Findings findings = findings_of(file);
   REQUIRE(findings.errors.size() == 1);
-  CHECK(exactly(findings.errors[0]) == containing("bad: offset "));
+  CHECK(exactly(findings.errors[0].message) == containing("bad: offset "));
 }
 
 }  // namespace

@@ -189,8 +189,8 @@ TEST_CASE("a vector that ExecuTorch takes to be there is an error where it is ab
     CAPTURE(row.vector);
     const Findings findings = findings_after(row.remove);
     REQUIRE(!findings.errors.empty());
-    CHECK(exactly(findings.errors[0]) == containing("bad: offset "));
-    CHECK(exactly(findings.errors[0]) ==
+    CHECK(exactly(findings.errors[0].message) == containing("bad: offset "));
+    CHECK(exactly(findings.errors[0].message) ==
           containing(": expected " + row.vector + ", which ExecuTorch reads unchecked, found none"));
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("a tensor of 17 dimensions in a file is found, not read") {
   const Findings findings = findings_after(
       [](bp::BundledProgramT& b) { scale_case(b).inputs[0]->val.AsTensor()->sizes.assign(17, 1); });
   REQUIRE(findings.errors.size() == 1);
-  CHECK(exactly(findings.errors[0]) ==
+  CHECK(exactly(findings.errors[0].message) ==
         containing("expected at most 16 dimensions in Tensor.sizes, found 17"));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("another schema version is warned of") {
   const Findings findings = findings_after([](bp::BundledProgramT& b) { b.version = 3; });
   CHECK(findings.ok());
   REQUIRE(!findings.warnings.empty());
-  CHECK(findings.warnings[0] == "bad: schema version 3, expected 2");
+  CHECK(findings.warnings[0].message == "bad: schema version 3, expected 2");
 }
 
 TEST_CASE(

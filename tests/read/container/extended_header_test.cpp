@@ -252,7 +252,7 @@ TEST_CASE("segments without an extended header are found") {
   CHECK(lines_of(findings_of(file).errors) ==
         "bad: offset 8: expected an extended header, as there are segments, found none\n");
   REQUIRE(findings_of(file).warnings.size() == 1);
-  CHECK(exactly(findings_of(file).warnings[0]) ==
+  CHECK(exactly(findings_of(file).warnings[0].message) ==
         containing("expected zero, in the padding between objects"));
   file = program_with({segment(0, 100)}, std::string(100, '\0'));
   std::fill_n(file.begin() + 8, 32, '\0');

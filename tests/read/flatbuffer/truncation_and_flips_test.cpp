@@ -27,13 +27,13 @@ namespace {
 Findings found_in(const std::string& bytes) {
   auto findings = verify(file_of(bytes));
   if (findings) return std::move(findings).value();
-  return {.errors = {"unsupported: " + findings.error().message}, .warnings = {}};
+  return {.errors = {Finding("unsupported: " + findings.error().message)}, .warnings = {}};
 }
 
 /// The first error; "" if verify() accepts the bytes.
 std::string first_error(const std::string& bytes) {
   const Findings findings = found_in(bytes);
-  return findings.ok() ? "" : findings.errors[0];
+  return findings.ok() ? "" : findings.errors[0].message;
 }
 
 flatbuffers::Verifier verifier_of(const std::string& bytes) {
@@ -77,7 +77,7 @@ Tally flip_all(const std::string& file, const std::vector<bool>& is_metadata, co
     for (int bit = 0; is_metadata[i] && bit < 8; ++bit) {
       flipped[i] = static_cast<char>(file[i] ^ (1 << bit));
       const Findings findings = found_in(flipped);
-      const std::string error = findings.ok() ? "" : findings.errors[0];
+      const std::string error = findings.ok() ? "" : findings.errors[0].message;
       const bool warned = findings.warnings.size() > usual;
       const bool taken = flatbuffers_takes(flipped);
       tally.accepted += error.empty() ? 1 : 0;

@@ -96,8 +96,8 @@ inline void check_found(const std::string& expected, const Spoil& spoil) {
   const Findings findings = findings_after(spoil);
   CAPTURE(lines_of(findings.errors));
   REQUIRE(findings.errors.size() == 1);
-  CHECK(findings.errors[0].starts_with("bad: offset "));
-  CHECK(findings.errors[0].find(expected) != std::string::npos);
+  CHECK(findings.errors[0].message.starts_with("bad: offset "));
+  CHECK(findings.errors[0].message.find(expected) != std::string::npos);
 }
 
 inline void check_sound(const Spoil& spoil) {

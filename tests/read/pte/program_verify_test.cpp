@@ -113,8 +113,10 @@ void check_all_found(const std::vector<Row>& rows) {
     CAPTURE(lines_of(findings.errors));
     CHECK(findings.errors.size() == 1);
     if (findings.errors.empty()) continue;
-    CHECK(findings.errors[0].starts_with("bad: offset "));
-    CHECK(findings.errors[0].find(row.expected) != std::string::npos);
+    const Finding& error = findings.errors[0];
+    CHECK(error.file == "bad");
+    CHECK(error.message.starts_with("bad: offset " + std::to_string(error.offset.value_or(0)) + ": "));
+    CHECK(error.message.find(row.expected) != std::string::npos);
   }
 }
 
@@ -308,7 +310,7 @@ TEST_CASE("named data of a key that comes twice is warned of, as ExecuTorch take
   const Findings findings = findings_of(packed(object));
   CHECK(lines_of(findings.errors).empty());
   REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0]) == containing("expected each key once, found 'weight'"));
+  CHECK(exactly(findings.warnings[0].message) == containing("expected each key once, found 'weight'"));
 }
 
 TEST_CASE("named data without a key, or of no segment is found") {

@@ -110,8 +110,8 @@ void check_found(const std::string& expected, const Spoil& spoil) {
   const Findings findings = findings_after(spoil);
   CAPTURE(lines_of(findings.errors));
   REQUIRE(findings.errors.size() == 1);
-  CHECK(findings.errors[0].starts_with("p: offset "));
-  CHECK(findings.errors[0].find(expected) != std::string::npos);
+  CHECK(findings.errors[0].message.starts_with("p: offset "));
+  CHECK(findings.errors[0].message.find(expected) != std::string::npos);
 }
 
 XNNTensorValueT& tensor(XNNGraphT& graph, std::size_t number) {

@@ -149,20 +149,6 @@ TEST_CASE("an error at a place in a file has the file and the offset, whatever t
   CHECK(!nowhere.offset);
 }
 
-TEST_CASE("a finding becomes an error that has its file, and its offset where it tells of one") {
-  const Error placed =
-      error_in(ErrorCode::kCorrupt, kMisleading, "run: offset 12: model.pte: offset 52: expected x");
-  CHECK(placed.message == "run: offset 12: model.pte: offset 52: expected x");
-  CHECK(placed.file == kMisleading);
-  CHECK(placed.offset == 52);
-  for (const char* const message : {"method 'forward' is not there", "run: offset 12: model.pte: offset x",
-                                    "run: offset 12: model.pte"}) {
-    const Error unplaced = error_in(ErrorCode::kCorrupt, kMisleading, message);
-    CHECK(unplaced.file == kMisleading);
-    CHECK(!unplaced.offset);
-  }
-}
-
 TEST_CASE("a failed allocation becomes an error") {
   const auto exhausted = without_exceptions([]() -> Result<int> { throw std::bad_alloc(); });
   CHECK(code_of(exhausted) == "kOutOfMemory");

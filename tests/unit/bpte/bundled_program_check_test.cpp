@@ -46,8 +46,8 @@ void check_all_refused(const std::vector<Row>& rows) {
     row.spoil(bundle);
     const Findings findings = findings_of(bundle);
     REQUIRE(findings.errors.size() == 1);
-    CHECK(exactly(findings.errors[0]) == containing(row.error));
-    CHECK(error_of(plan(bundle)) == exactly("kInvalidArgument: " + findings.errors[0]));
+    CHECK(exactly(findings.errors[0].message) == containing(row.error));
+    CHECK(error_of(plan(bundle)) == exactly("kInvalidArgument: " + findings.errors[0].message));
     CHECK(plan(bundle, {.unchecked = true}));
   }
 }
@@ -170,7 +170,7 @@ TEST_CASE("another dimension order than the method's is refused for outputs and 
   const Findings findings = findings_of(bundle);
   CHECK(findings.ok());
   REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0]) == containing("input 0 lies in another dim_order"));
+  CHECK(exactly(findings.warnings[0].message) == containing("input 0 lies in another dim_order"));
   CHECK(plan(bundle));
 }
 

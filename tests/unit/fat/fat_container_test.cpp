@@ -146,9 +146,11 @@ TEST_CASE("verify tells of names, of what lies around payloads, and of payloads 
   const std::string good = bytes_of(three_payloads());
   CHECK(findings_of(good).ok());
   CHECK(findings_of(good).warnings.empty());
-  const auto first_error = [](const std::string& bytes) { return exactly(findings_of(bytes).errors.at(0)); };
+  const auto first_error = [](const std::string& bytes) {
+    return exactly(findings_of(bytes).errors.at(0).message);
+  };
   const auto first_warning = [](const std::string& bytes) {
-    return exactly(findings_of(bytes).warnings.at(0));
+    return exactly(findings_of(bytes).warnings.at(0).message);
   };
   CHECK(first_error(with(good, 12, std::uint64_t{0})) == containing("offset 12: expected a name of 1 to 32"));
   std::string twice = good;
@@ -165,7 +167,7 @@ TEST_CASE("verify checks the payloads that it knows, each once") {
   container.payloads = {{"program", damaged}, {"same", damaged}, {"blob", source("no file at all")}};
   const Findings findings = findings_of(bytes_of(container));
   REQUIRE(findings.errors.size() == 1);
-  CHECK(exactly(findings.errors[0]) == containing("payload 'program': "));
+  CHECK(exactly(findings.errors[0].message) == containing("payload 'program': "));
 }
 
 }  // namespace

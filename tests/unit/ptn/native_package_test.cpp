@@ -205,7 +205,9 @@ TEST_CASE("damaged members are errors, and what a runtime does not take is said"
   }
   CHECK(error(no_graph) == containing("expected a member program.ptg, as a package (.ptn) has it, found none "
                                       "among 3 members"));
-  const auto first_error = [](const std::string& bytes) { return exactly(findings_of(bytes).errors.at(0)); };
+  const auto first_error = [](const std::string& bytes) {
+    return exactly(findings_of(bytes).errors.at(0).message);
+  };
   CHECK(first_error(changed("12345678", "12345679")) ==
         containing("expected member 'program.safetensors' with the checksum "));
   CHECK(first_error(changed("NPTG", "NPTX")) == containing("expected member 'program.ptg'"));
@@ -217,7 +219,7 @@ TEST_CASE("constants that nobody asks for, and metadata, are warned of") {
   const Findings findings = findings_of(bytes_of_package(package));
   CHECK(findings.ok());
   REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0]) == "memory: the graph does not ask for constant 'more'");
+  CHECK(exactly(findings.warnings[0].message) == "memory: the graph does not ask for constant 'more'");
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segmen
   const Findings findings = findings_of(older);
   CHECK(findings.ok());
   REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0]) ==
+  CHECK(exactly(findings.warnings[0].message) ==
         containing(
             "expected constants in a segment, if only a placeholder, found 5 constants in the "
             "flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the program; writing it "
@@ -114,8 +114,8 @@ TEST_CASE("constants both in the flatbuffer and in a segment are found, as Execu
   flatbuffers::FlatBufferBuilder builder;
   FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
   const Findings findings = findings_of(finished(builder));
-  const auto is_it = [](const std::string& error) {
-    return error.find(
+  const auto is_it = [](const Finding& error) {
+    return error.message.find(
                "in a segment or in the flatbuffer, or ExecuTorch does not load them, found some in both") !=
            std::string::npos;
   };
