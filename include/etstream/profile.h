@@ -24,8 +24,8 @@
 namespace etstream {
 
 /// The most there was at a time, in bytes. Of a process, `resident` is the kernel's own high-water mark. The
-/// other two are sampled every 10 ms, or up to 100 ms where that would take more than 1 % of a processor; what
-/// the mark shows over the samples is taken for anonymous memory, so that no spike is missed.
+/// other two are sampled every 10 ms, or up to 100 ms where that would take more than 1 % of a processor;
+/// what the mark shows over the samples is taken for anonymous memory, so that no spike is missed.
 struct PeakMemory {
   std::uint64_t resident = 0;
   std::uint64_t anonymous = 0;  // what no file backs

@@ -19,9 +19,9 @@ namespace etstream {
 [[nodiscard]] Error cannot_run(const std::vector<std::string>& command, int failed);
 
 /// Runs the command, which is not empty, and waits for it, passing on the signals that are sent to this
-/// process; one thread only. It calls `look` as soon as the command runs, and then every 10 ms, or up to 100 ms
-/// where this would take more than 1 % of a processor. Errors: kNotFound, kIo, kOutOfMemory, where it can't be
-/// started.
+/// process; one thread only. It calls `look` as soon as the command runs, and then every 10 ms, or up to 100
+/// ms where this would take more than 1 % of a processor. Errors: kNotFound, kIo, kOutOfMemory, where it
+/// can't be started.
 [[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
                                              const std::function<void()>& look);
 

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "bpte/case_check.h"
+#include "container/findings.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/compare.h"
 #include "etstream/dim_order.h"

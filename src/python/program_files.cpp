@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/findings.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_metadata.h"

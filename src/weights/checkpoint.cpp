@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/findings.h"
 #include "container/json_object.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package_file.h"
