@@ -21,7 +21,8 @@ plan.write(io.BytesIO(), sync=False, progress=lambda done, total: print(done, to
 source: etstream.Source = etstream.Source.concatenation([b"a", etstream.Source.file("b", offset=3)])[1:]
 content: bytes = source.read(0, 1) + bytes(source)
 findings: etstream.Findings = etstream.verify("a.pte", "a.ptd")
-errors: list[str] = findings.errors
+errors: list[etstream.Finding] = findings.errors
+places: list[int | None] = [error.offset for error in errors]
 rewritten: etstream.ProgramPlan = etstream.rewrite_program("a.pte", 3, constants_to="a.ptd", delegates="inline")
 weights: etstream.FilePlan | None = rewritten.tensor_data
 report: dict[str, Any] = etstream.inspect(b"", duplicates=True)
