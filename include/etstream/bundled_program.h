@@ -38,39 +38,38 @@ struct MethodTestSuite {
 
 /// Suites are written in the order given; ExecuTorch's own API sorts them by method name.
 struct BundledProgram {
-  std::uint32_t version = 2;  // of the schema: BUNDLED_PROGRAM_SCHEMA_VERSION in ExecuTorch 1.5.1
+  std::uint32_t version = 2;  // the schema's: BUNDLED_PROGRAM_SCHEMA_VERSION in ExecuTorch 1.5.1
   std::vector<MethodTestSuite> method_test_suites;
   ByteSource program;  // a whole .pte file
 };
 
-/// BP08 is ExecuTorch's own: one flatbuffer, at most 2 GiB. A segmented bundle (BPS1) has the same content
-/// with the program and large tensors behind the metadata, of any size, aligned and hashed;
+/// BP08 is ExecuTorch's own format: one flatbuffer of at most 2 GiB. A segmented bundle (BPS1) has the same
+/// content and may be of any size: the program and large tensors follow the metadata, aligned and hashed.
 /// schema/segmented_bundle.md specifies it.
 enum class BundleFormat { kBp08, kSegmented };
 
 struct BundledProgramOptions {
   BundleFormat format = BundleFormat::kBp08;
-  /// Of a segmented bundle: whether its directory has hashes, by which verify() finds damage.
+  /// Whether the directory of a segmented bundle has hashes, by which verify() finds damage.
   bool hash = true;
-  /// Of the program in a BP08 file: a power of two from 1 to 65536. 32 is what ExecuTorch writes; the page
-  /// size lets the program be mapped where it lies. ExecuTorch loads no program that lies at no multiple
-  /// of 16.
+  /// The alignment of the program in a BP08 file: a power of two from 1 to 65536. ExecuTorch writes 32; with
+  /// the page size, the program can be mapped in place. ExecuTorch does not load a program whose offset is
+  /// not a multiple of 16.
   std::uint32_t program_alignment = 32;
-  /// Leave out check(), for a program that it does not know, or test cases that some other reader runs.
+  /// Skips check(), for a program that it does not know or test cases that another reader runs.
   bool unchecked = false;
-  /// Of a BP08 file: the release of ExecuTorch, and the way of its FlatBuffers builder, that it is written
-  /// as.
+  /// The ExecuTorch release and the behaviour of its FlatBuffers builder that a BP08 file reproduces.
   WriterVersion writer = {};
 };
 
-/// Whether the program is sound and the test cases fit its methods: that a method exists; number, kind, dtype
-/// and shape of inputs and outputs; that a tensor's data is as long as its sizes say; at most 16
-/// dimensions. ExecuTorch 1.5.1 reads out of bounds, or aborts, where they don't. Reads the program's
-/// metadata. Errors: kCorrupt where the program can't be read at all; kIo.
+/// Checks that the program is sound and that the test cases fit its methods: that each method exists; the
+/// number, kind, dtype and shape of inputs and outputs; that a tensor's data has the size that its shape
+/// implies; at most 16 dimensions. Where they don't fit, ExecuTorch 1.5.1 reads out of bounds or aborts.
+/// Reads the program's metadata. Errors: kCorrupt if the program can't be read at all; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> check(const BundledProgram& bundle);
 
-/// The plan of the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
-/// value; kTooLarge over 2^31 - 1 bytes, where a flatbuffer ends.
+/// Plans the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
+/// value; kTooLarge for a flatbuffer over its limit of 2^31 - 1 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const BundledProgram& bundle,
                                                     const BundledProgramOptions& options = {});
 

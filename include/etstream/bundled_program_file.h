@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Bundled programs, read where they lie.
+// Reads bundled programs in place.
 //
 //   auto bundle = etstream::BundledProgramFile::open(etstream::ByteSource::file("model.bpte").value());
 //   if (!bundle) return bundle.error();
@@ -25,8 +25,8 @@
 
 namespace etstream {
 
-/// An open bundle. Holds at most 512 KiB of it in memory and the names of its suites, whatever its size.
-/// All functions may be called from several threads at once. Errors: kCorrupt, naming file, offset,
+/// An open bundle. Whatever its size, it holds at most 512 KiB of the file in memory, and the names of its
+/// suites. All functions may be called from several threads at once. Errors: kCorrupt, naming file, offset,
 /// expected and found; kIo.
 class ETSTREAM_EXPORT BundledProgramFile {
  public:
@@ -34,11 +34,11 @@ class ETSTREAM_EXPORT BundledProgramFile {
   struct Suite {
     std::string method_name;
     std::uint32_t test_cases = 0;
-    std::uint64_t position = 0;  // of its table in the file
+    std::uint64_t position = 0;  // the offset of its table in the file
   };
 
-  /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
-  /// them. Memory while it does: 16 bytes an object.
+  /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between them.
+  /// Memory during the check: 16 bytes per object.
   [[nodiscard]] static Result<BundledProgramFile> open(ByteSource file);
 
   BundledProgramFile(BundledProgramFile&&) noexcept;
@@ -48,32 +48,32 @@ class ETSTREAM_EXPORT BundledProgramFile {
   [[nodiscard]] const ByteSource& file() const noexcept;
   [[nodiscard]] BundleFormat format() const noexcept;
   [[nodiscard]] std::uint32_t version() const noexcept;
-  /// The .pte file inside, which stays where it is.
+  /// The .pte file in the bundle. It is not copied.
   [[nodiscard]] const ByteSource& program() const noexcept;
-  /// Where it is, in bytes from the start of the file.
+  /// The offset of the program in bytes from the start of the file.
   [[nodiscard]] std::uint64_t program_offset() const noexcept;
-  /// The program, opened: ProgramFile::open(program()), with messages that say that it is in this file.
-  /// Offsets in them are from the program's start.
+  /// Opens the program as ProgramFile::open(program()) does, but messages also name this file. Offsets in
+  /// them are from the program's start.
   [[nodiscard]] Result<ProgramFile> open_program() const;
-  /// In file order; a method may come twice.
+  /// The suites in file order. A method may have several.
   [[nodiscard]] const std::vector<Suite>& suites() const noexcept;
 
-  /// Test case `index`, below `suite.test_cases`, of a suite of this file. The data of its tensors stays
-  /// where it is. Error also: kUnsupported for a tensor of more than 16 dimensions.
+  /// Reads test case `index`, below `suite.test_cases`, of a suite of this file. The data of its tensors
+  /// stays in the file. Further error: kUnsupported for a tensor of more than 16 dimensions.
   [[nodiscard]] Result<MethodTestCase> test_case(const Suite& suite, std::uint32_t index) const;
 
-  /// The whole bundle as a description. Memory follows the number of values.
+  /// Reads the whole bundle as a description. Memory grows with the number of values.
   [[nodiscard]] Result<BundledProgram> read() const;
 
-  /// The plan of the same content in another format; of a copy where it is in that format. BP08 to segmented
-  /// and back gives the original bytes, also of bundles that other writers laid out. `hash` is for segmented
-  /// ones. Error also: kTooLarge for a BP08 file over 2^31 - 1 bytes.
+  /// Plans the same content in another format, or a copy if the file already has that format. BP08 to
+  /// segmented and back gives the original bytes, also for bundles with another writer's layout. `hash`
+  /// applies to segmented bundles. Further error: kTooLarge for a BP08 file over 2^31 - 1 bytes.
   [[nodiscard]] Result<FilePlan> plan_as(BundleFormat to, bool hash = true) const;
 
-  /// Checks the program, and that the test cases fit its methods. What is wrong is added to `findings`.
-  /// Error: kIo, kOutOfMemory.
+  /// Checks the program, and that the test cases fit its methods. Adds the problems to `findings`. Errors:
+  /// kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// The same with the program already open: `program` is what open_program() gave.
+  /// Same, with the program already open: `program` is what open_program() returned.
   [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, Findings& findings) const;
 
  private:
@@ -82,8 +82,8 @@ class ETSTREAM_EXPORT BundledProgramFile {
   std::unique_ptr<const Impl> impl_;
 };
 
-/// The program that `file` is, or that is in it if it is a bundle. Error also: kUnsupported for another kind
-/// of file.
+/// Opens the program that `file` is or, if it is a bundle, contains. Further error: kUnsupported for another
+/// kind of file.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramFile> open_program(const ByteSource& file);
 
 }  // namespace etstream

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A checkpoint: the tensors of a model by name, in files of any kind that people keep weights in, read where
-// they lie.
+// A checkpoint: the tensors of a model by name, read in place from the file formats in which weights are
+// kept.
 //
 //   auto weights = etstream::open_checkpoint("model.safetensors.index.json");
 //   if (!weights) return weights.error();
@@ -26,35 +26,35 @@ namespace etstream {
 
 struct CheckpointTensor {
   std::string name;
-  /// As the file spells it: "BF16", "Q4_0"; "" for data that a backend knows, which has no type.
+  /// The type as the file spells it: "BF16", "Q4_0"; "" for a backend's opaque data, which has no type.
   std::string type;
-  /// None for such data, and for types that ExecuTorch has no tensors of, such as quantised blocks. Otherwise
-  /// `data` is as long as the layout says.
+  /// None for such data, and for types that ExecuTorch's tensors can't have, such as quantised blocks.
+  /// Otherwise `data` has the size that the layout implies.
   std::optional<TensorLayout> layout;
   ByteSource data;
 };
 
 struct Checkpoint {
-  std::vector<std::string> files;         // the paths of all that was opened
-  std::vector<CheckpointTensor> tensors;  // in the order in which their bytes lie in the files
+  std::vector<std::string> files;         // the paths of all files that were opened
+  std::vector<CheckpointTensor> tensors;  // in the order of their bytes in the files
 };
 
-/// Opens the file at a path to be read.
+/// Opens the file at a path for reading.
 using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
 
-/// Opens the file at `path`, told by its content: safetensors; the index of a sharded one
-/// (model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow where it is
-/// the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and named data are the
-/// tensors; tensor data (.ptd), with the other shards where it is the first of several
-/// (NAME-00001-of-00003.ptd); a package (.ptn). No tensor's bytes are read, but those of a program's
-/// constants that have no name, which go by their SHA-256. Errors: kNotFound, kIo; kUnsupported for another
-/// kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over 2^31 - 1.
-/// `open_file` gives each file for its path, so that callers can see what is read.
+/// Opens the checkpoint at `path`. Its format is detected from its content: safetensors; the index of a
+/// sharded one (model.safetensors.index.json), whose shards are in the same folder; GGUF, with the files that
+/// follow if it is the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and
+/// named data are the tensors; tensor data (.ptd), with the other shards if it is the first of several
+/// (NAME-00001-of-00003.ptd); a package (.ptn). No tensor's bytes are read, except those of a program's
+/// constants without a name, which are named by their SHA-256. Errors: kNotFound, kIo; kUnsupported for
+/// another kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over
+/// 2^31 - 1. `open_file` is called for each file that is read, so that callers can see which these are.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(
     const std::string& path, const OpenFile& open_file = &ByteSource::file);
 
-/// Keeps only the tensors whose name matches one of `globs`, in which * stands for any run of characters and
-/// ? for any one. Error: kNotFound for one that matches no tensor.
+/// Keeps only the tensors whose names match one of `globs`, in which * matches any run of characters and ?
+/// any single one. Error: kNotFound for a glob that matches no tensor.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> select(Checkpoint& checkpoint,
                                                   const std::vector<std::string>& globs);
 
@@ -64,32 +64,32 @@ struct DtypeRule {
   ScalarType type = ScalarType::kFloat32;
 };
 
-/// Has tensors of floating-point types converted while they are read, each by the last rule that it matches;
-/// others stay as they are. The bits are those that torch 2.13 gives: values are rounded to the nearest, of
-/// two to the even one, those of float64 to float32 first; what is too large becomes infinity, or where there
-/// is none what torch makes of it. Error: kInvalidArgument for a type that is not floating-point.
+/// Converts floating-point tensors while they are read, each by the last rule that it matches; others stay as
+/// they are. The bits are those that torch 2.13 gives: values are rounded to nearest, ties to even, and
+/// float64 is first rounded to float32; too large a value becomes infinity, or what torch makes of it in a
+/// type without infinity. Error: kInvalidArgument for a type that is not floating-point.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> convert(Checkpoint& checkpoint,
                                                    const std::vector<DtypeRule>& rules);
 
 /// All tensors of several checkpoints, in the order given.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> join(std::vector<Checkpoint> checkpoints);
 
-/// Keeps one tensor of each name; the bytes of those with one name are compared. Errors: kInvalidArgument,
-/// naming both, where those differ or their layouts do; those of reading.
+/// Keeps one tensor of each name, after comparing the bytes of tensors with the same name. Errors:
+/// kInvalidArgument, naming both files, where their bytes or layouts differ; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 
 struct TensorDataOptions {
-  /// Stores equal bytes once, under all names that have them, which takes reading tensors of the same size:
-  /// some bytes of each, and all of those that agree in these.
+  /// Stores equal bytes once, under all names that have them. To find them, tensors of equal size are read:
+  /// some bytes of each, and all bytes of those that agree in these.
   bool share_equal = true;
-  /// Takes tensors of types that ExecuTorch has none of, quantised blocks for one, as data without a layout,
-  /// which a backend asks for by name.
+  /// Accepts tensors of types that ExecuTorch lacks, such as quantised blocks, as data without a layout,
+  /// which a backend requests by name.
   bool allow_opaque = false;
   std::uint32_t segment_alignment = TensorData().segment_alignment;
 };
 
-/// The .ptd file of the tensors, in their order, described to be planned. Errors: kUnsupported for a type
-/// that ExecuTorch has none of, unless it is allowed; those of reading.
+/// Describes the .ptd file of the tensors, in their order, for planning. Errors: kUnsupported for a type that
+/// ExecuTorch lacks, unless allow_opaque is set; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<TensorData> describe_tensor_data(Checkpoint checkpoint,
                                                                       const TensorDataOptions& options = {});
 

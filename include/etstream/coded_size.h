@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What compression would make of a file, told from samples.
+// Estimates from samples how far compression would shrink a file.
 //
 //   const auto file = etstream::ByteSource::file("model.pte").value();
 //   const auto contents = etstream::read_contents(file).value();
@@ -19,23 +19,23 @@
 
 namespace etstream {
 
-/// In bytes.
+/// Sizes are in bytes.
 struct CodedSizes {
   struct One {
-    std::uint32_t content = 0;  // its place in the list
-    std::uint64_t size = 0;     // that it would have
+    std::uint32_t content = 0;  // its index in the list
+    std::uint64_t size = 0;     // after coding
   };
-  std::vector<One> contents;     // those that were looked at, as the list has them
-  std::uint64_t looked_at = 0;   // what they are together
-  std::uint64_t saved = 0;       // of that
-  std::uint64_t bytes_read = 0;  // to find out
+  std::vector<One> contents;     // the sampled ones, in the order of the list
+  std::uint64_t looked_at = 0;   // their total size
+  std::uint64_t saved = 0;       // how much of that coding would save
+  std::uint64_t bytes_read = 0;  // as samples
 };
 
-/// The size that an entropy coder would bring payloads to: one that codes each byte by how often it comes at
-/// its place in an element, such as the exponents of floats. Of the 1,024 largest of `contents` that have
-/// nothing in them, those of 64 KiB and more; of each, 64 KiB from 16 places are read. What finds repeated
-/// strings too, as zstd does, may save more; for random data both save nothing. Errors: kIo; kCorrupt for a
-/// file that changes.
+/// Estimates the size of payloads after an entropy coder that codes each byte by its frequency at its
+/// position in an element, such as the exponents of floats. Samples the 1,024 largest of `contents` that have
+/// no children and at least 64 KiB: 64 KiB of each are read, from 16 places. A compressor that also finds
+/// repeated strings, such as zstd, may save more; random data can't be compressed by either. Errors: kIo;
+/// kCorrupt for a file that changes.
 [[nodiscard]] ETSTREAM_EXPORT Result<CodedSizes> estimate_coded_sizes(
     const ByteSource& file, const std::vector<FileContent>& contents);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a command ended that was run.
+// How a command that was run ended.
 //
 //   const etstream::CommandEnd end{.exit_code = 3};
 //   if (end.exit_code != 0 || end.signal != 0) std::printf("it failed\n");
@@ -8,7 +8,7 @@
 
 namespace etstream {
 
-/// By itself, with an exit code, or by a signal.
+/// Either the command exited with `exit_code`, or `signal` ended it; the other one is 0.
 struct CommandEnd {
   int exit_code = 0;
   int signal = 0;

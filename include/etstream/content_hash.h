@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The hash that segmented bundles keep of their parts: XXH3 of 128 bits, its highest byte first, as
-// `xxhsum -H2` prints it. It finds damage; it does not protect against forgery.
+// The hash that segmented bundles store of their parts: 128-bit XXH3, highest byte first, as `xxhsum -H2`
+// prints it. It detects damage; it does not protect against forgery.
 //
 //   const etstream::ContentHash none{};
 //   if (none == etstream::ContentHash{}) std::puts("not hashed");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The order in which a tensor's elements lie.
+// The order in which a tensor's elements are stored.
 //
 //   const etstream::Tensor nchw{etstream::ScalarType::kUInt8, {1, 3, 8, 8}, {0, 1, 2, 3},
 //                               etstream::ByteSource::zeros(192)};
@@ -17,16 +17,17 @@
 
 namespace etstream {
 
-/// Whether the data of tensors of `sizes` lies alike under both orders, which are permutations of the
-/// dimensions: those of size 1 may stand anywhere, and where there is no element every order is alike.
+/// Returns whether the elements of tensors of `sizes` are stored in the same order under both dim_orders,
+/// which are permutations of the dimensions: a dimension of size 1 may be anywhere, and without elements all
+/// orders are the same.
 [[nodiscard]] ETSTREAM_EXPORT bool lie_alike(const std::vector<std::int32_t>& sizes,
                                              const std::vector<std::uint8_t>& one,
                                              const std::vector<std::uint8_t>& other);
 
-/// The same tensor with its data in the order that `dim_order` gives: shared where it lies alike, otherwise
-/// moved in memory, which takes twice its size while it is. Errors: kInvalidArgument for an order that is not
-/// a permutation of the dimensions, an unknown dtype or data that is not as long as the shape says; those of
-/// reading; kOutOfMemory.
+/// Returns the tensor with its data in the order of `dim_order`: shared if that is the same order, otherwise
+/// reordered in memory, which uses twice the data's size meanwhile. Errors: kInvalidArgument for an order
+/// that is not a permutation of the dimensions, an unknown dtype or data that does not have the size that the
+/// shape implies; those of reading; kTooLarge, kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<Tensor> with_dim_order(const Tensor& tensor,
                                                             std::vector<std::uint8_t> dim_order);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a file has more than once.
+// Finds what a file contains more than once.
 //
 //   const auto found = etstream::find_duplicates(etstream::ByteSource::file("model.pte").value());
 //   if (!found) return found.error();
@@ -17,7 +17,7 @@
 
 namespace etstream {
 
-/// Payloads of equal bytes at different places.
+/// Payloads with equal bytes at different places.
 struct Duplicates {
   std::uint64_t size = 0;              // of each, in bytes
   std::vector<std::string> names;      // "segment 2 (delegate XnnpackBackend)", "tensor 'linear.weight'"
@@ -26,11 +26,11 @@ struct Duplicates {
   [[nodiscard]] std::uint64_t wasted() const noexcept { return size * (names.size() - 1); }
 };
 
-/// Of what read_contents() finds in a file of any format that etstream knows, but for tables and padding;
-/// those that waste most first. What lies in a payload that is there twice counts with it, so that all may be
-/// added up. Reads the payloads of which several have one size, in 256 KiB of memory, and compares their
-/// hashes (XXH3-128). Errors: those of read_contents(); kTooLarge for payloads that share their bytes many
-/// times.
+/// Finds duplicates among what read_contents() returns for a file of any format that etstream knows, except
+/// tables and padding; sorts them by wasted bytes, largest first. What lies in a repeated payload is counted
+/// with it and not by itself, so that all wasted bytes may be added up. Reads the payloads that share their
+/// size with another, in 256 KiB of memory, and compares their hashes (XXH3-128). Errors: those of
+/// read_contents(); kTooLarge for payloads that share their bytes many times.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file);
 
 }  // namespace etstream
