@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExactJson: flatbuffers of any schema as JSON that loses nothing, and back. Doubles and floats come back as
-// they are, NaN and infinities too; bytes are base64, or are left where they lie. flatc's JSON, which
-// FlatbufferText reads and writes, rounds numbers.
+// ExactJson: converts flatbuffers of any schema to JSON without loss, and back. Doubles and floats keep their
+// value, NaN and infinities too; bytes become base64, or stay in the file. flatc's JSON, which FlatbufferText
+// reads and writes, rounds numbers.
 //
 //   auto program = etstream::ExactJson::open("program.fbs");
 //   if (!program) return program.error();
@@ -28,44 +28,44 @@ namespace etstream {
 
 struct ExactJsonOptions {
   bool compact = false;   // without white space
-  bool defaults = false;  // scalars that are not in the file too, with their default
-  /// The file has the schema's identifier; false also takes others.
+  bool defaults = false;  // also writes scalars that are not in the file, with their default
+  /// Requires the schema's identifier; false accepts any.
   bool identifier = true;
   /// The file begins with its size in 4 bytes, as ETDumps do.
   bool size_prefixed = false;
-  /// Leaves out vectors of more bytes than that, and says where they lie in the file instead, by the name
-  /// `file_name`.
+  /// Leaves out vectors of more bytes than this, and writes where they are in the file instead, under the
+  /// name `file_name`.
   std::optional<std::uint64_t> leave_out_over = std::nullopt;
-  std::string file_name = {};  // as the readers of the JSON will open the file; UTF-8
+  std::string file_name = {};  // by which readers of the JSON open the file; UTF-8
 };
 
-/// In what order a flatbuffer has its objects, which its bytes depend on.
+/// The order of a flatbuffer's objects, which its bytes depend on.
 enum class FlatbufferOrder {
-  kFlatc,   // flatc's: of .ptd files, XNNPACK's graphs
-  kPython,  // that of FlatBuffers' Python objects: of .pte and .bpte files
+  kFlatc,   // flatc's order, as in .ptd files and XNNPACK's graphs
+  kPython,  // the order of FlatBuffers' Python objects, as in .pte and .bpte files
 };
 
 /// A value: cheap to copy. Every const function may be called from several threads at once.
 class ETSTREAM_EXPORT ExactJson {
  public:
-  /// Loads a schema: see FlatbufferText::open. Errors: kCorrupt, with file and line; kUnsupported for what
-  /// came to FlatBuffers after 2.0; kTooLarge over 16 MiB; the file's own.
+  /// Loads a schema: see FlatbufferText::open. Errors: kCorrupt, with file and line; kUnsupported for
+  /// features added to FlatBuffers after 2.0; kTooLarge over 16 MiB; those of reading the file.
   [[nodiscard]] static Result<ExactJson> open(const std::string& schema,
                                               const std::vector<std::string>& include_folders = {});
 
-  /// Appends to `sink`, and does not commit it. `file` is checked against the schema first; what is behind
-  /// its flatbuffer is not looked at. An enum is its name, a string that is not UTF-8 {"base64": "..."}, a
-  /// NaN "nan" or "nan:BITS", an infinity "inf" or "-inf". Memory: 16 bytes an object, and the longest
-  /// string. Errors: kCorrupt with the offset; kInvalidArgument for a file_name that is not UTF-8; the
-  /// sink's.
+  /// Appends the JSON to `sink` and does not commit it. Checks `file` against the schema first, and ignores
+  /// what follows its flatbuffer. An enum is written as its name, a string that is not UTF-8 as {"base64":
+  /// "..."}, a NaN as "nan" or "nan:BITS", an infinity as "inf" or "-inf". Memory: 16 bytes per object, and
+  /// the longest string. Errors: kCorrupt with the offset; kInvalidArgument for a file_name that is not
+  /// UTF-8; the sink's.
   [[nodiscard]] Result<void> decompile(const ByteSource& file, const ExactJsonOptions& options,
                                        Sink& sink) const;
 
-  /// The plan of the flatbuffer that `json` describes. It also takes what flatc and ExecuTorch's serializers
-  /// write. Vectors that are left out are read from {"file": PATH, "offset": N, "size": N} when the plan is
-  /// written; paths are relative to `folder`. Memory: about that of the text. Errors: kInvalidArgument for
-  /// what does not fit the schema, with file, line and where it is; kCorrupt for what is not JSON; kTooLarge
-  /// over 2^31 - 1 bytes; those of opening files.
+  /// Plans the flatbuffer that `json` describes. Also accepts what flatc and ExecuTorch's serializers write.
+  /// Vectors that are left out are given as {"file": PATH, "offset": N, "size": N} and read when the plan is
+  /// written; paths are relative to `folder`. Memory: about the size of the text. Errors: kInvalidArgument
+  /// for what does not fit the schema, with file, line and the place in the JSON; kCorrupt for invalid JSON;
+  /// kTooLarge over 2^31 - 1 bytes; those of opening files.
   [[nodiscard]] Result<FilePlan> compile(const ByteSource& json, const std::string& folder,
                                          FlatbufferOrder order = FlatbufferOrder::kFlatc) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A fat container (NFAT), read where it lies.
+// Reads a fat container (NFAT) in place.
 //
 //   const auto fat = etstream::FatContainerFile::open(etstream::ByteSource::file("model.fat").value());
 //   if (!fat) return fat.error();
@@ -23,29 +23,29 @@
 namespace etstream {
 
 struct FatPayload {
-  std::string name;          // as the file has it, up to its first zero
+  std::string name;          // as in the file, up to its first zero byte
   std::uint64_t offset = 0;  // in the file, in bytes
-  ByteSource data;           // which stays where it is
+  ByteSource data;           // it is not copied
 };
 
-/// An open fat container. Holds its table in memory, 48 bytes a payload in the file. All functions may be
+/// An open fat container. Holds its table in memory: 48 bytes per payload in the file. All functions may be
 /// called from several threads at once.
 class ETSTREAM_EXPORT FatContainerFile {
  public:
-  /// Reads the table, and checks that payloads lie in the file. Errors: kCorrupt, naming file, offset,
+  /// Reads the table and checks that payloads are inside the file. Errors: kCorrupt, naming file, offset,
   /// expected and found; kUnsupported for another version; kTooLarge over 65,536 payloads; kIo.
   [[nodiscard]] static Result<FatContainerFile> open(ByteSource file);
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
   [[nodiscard]] static constexpr std::uint32_t version() noexcept { return 1; }
-  /// In the order of the table.
+  /// The payloads in the order of the table.
   [[nodiscard]] const std::vector<FatPayload>& payloads() const noexcept { return payloads_; }
-  /// The first one of that name, or null.
+  /// The first payload of that name, or null.
   [[nodiscard]] const FatPayload* find(std::string_view name) const noexcept;
 
-  /// Checks what open() does not: names, that payloads are apart or the same, and that nothing but zeros is
-  /// between and behind them. Payloads themselves are not read. What is wrong is added to `findings`. Error:
-  /// kIo.
+  /// Checks what open() does not: names, that two payloads don't overlap unless they are the same range, and
+  /// that only zeros are between and after them. Does not read the payloads. Adds the problems to `findings`.
+  /// Error: kIo.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:
@@ -56,8 +56,8 @@ class ETSTREAM_EXPORT FatContainerFile {
   std::vector<FatPayload> payloads_;
 };
 
-/// What a payload is where that can be told by how it begins; nothing for data that only a backend knows.
-/// Error: kIo.
+/// The kind of file that the payload is, detected from its first bytes; none for data that only a backend can
+/// read. Error: kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<FileKind>> kind_of(const FatPayload& payload);
 
 }  // namespace etstream

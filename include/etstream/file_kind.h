@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which format a file is of.
+// Detects the format of a file.
 //
 //   const auto kind = etstream::file_kind(etstream::ByteSource::file("model.pte").value());
 //   if (!kind) return kind.error();
@@ -26,12 +26,12 @@ enum class FileKind {
   kNativePackage
 };
 
-/// By the identifier at offset 4; of GGUF, fat containers and packages (zip archives) by that at offset 0, of
-/// safetensors by its header, behind a length below 2^32, which no identifier can be taken for. Error:
-/// kUnsupported, naming what was found.
+/// Detects the format from the identifier at offset 4; for GGUF, fat containers and packages (zip archives)
+/// from the identifier at offset 0; for safetensors from the header, which follows a length below 2^32 that
+/// can't be mistaken for an identifier. Error: kUnsupported, naming what was found.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
-/// For programs: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
+/// For software: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
 /// "fat_container", "native_package".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
 /// For people: "program (ET12)", "tensor data (FT01)", "GGUF"...

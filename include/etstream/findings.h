@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a check has to say of a file.
+// The results of checking a file.
 //
 //   const auto file = etstream::ByteSource::file("model.bpte").value();
 //   const etstream::Findings findings = etstream::verify(file).value();
@@ -18,8 +18,8 @@
 
 namespace etstream {
 
-/// `message` is a sentence for a person: where, what was expected, what was found. `file` and `offset`, in
-/// bytes, are the place that it names, as in an Error; of what has no place in a file there is none.
+/// `message` is a sentence for people: where, what was expected, what was found. `file` and `offset`, in
+/// bytes, are the place that it names, as in an Error; none if the problem has no place in a file.
 struct Finding {
   std::string message;
   std::optional<std::string> file;
@@ -31,9 +31,10 @@ struct Finding {
 };
 
 struct Findings {
-  std::vector<Finding> errors;    // the file is damaged, or would harm or fail whoever runs it
-  std::vector<Finding> warnings;  // it works, but not as one would think
-  /// Operators that a program calls and ExecuTorch has no kernels for: their arguments are not checked.
+  std::vector<Finding> errors;    // the file is damaged, or running it would fail or do harm
+  std::vector<Finding> warnings;  // the file works, but maybe not as intended
+  /// The number of operators that a program calls and that ExecuTorch has no kernels for. Their arguments are
+  /// not checked.
   std::uint64_t unknown_operators = 0;
 
   [[nodiscard]] bool ok() const noexcept { return errors.empty(); }

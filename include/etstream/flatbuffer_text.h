@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FlatbufferText: flatbuffers from JSON and JSON from flatbuffers, as flatc makes them, without a process a
-// file. A schema is loaded once and then serves any number of calls.
+// FlatbufferText: converts JSON to flatbuffers and flatbuffers to JSON as flatc does, without a process per
+// file. A schema is loaded once for any number of calls.
 //
 //   auto flat_tensor = etstream::FlatbufferText::open("flat_tensor.fbs", {"include"});
 //   if (!flat_tensor) return flat_tensor.error();
@@ -23,50 +23,50 @@
 
 namespace etstream {
 
-/// The longest JSON that compile() takes, in bytes.
+/// The longest JSON that compile() accepts, in bytes.
 inline constexpr std::uint64_t kLargestJson = std::uint64_t{256} << 20;
 
 struct DecompileOptions {
-  /// Names in quotes (flatc --strict-json).
+  /// Writes names in quotes (flatc --strict-json).
   bool strict_json = true;
-  /// Scalars that are not in the file, with their defaults (flatc --defaults-json).
+  /// Also writes scalars that are not in the file, with their defaults (flatc --defaults-json).
   bool defaults = true;
-  /// The file has the schema's identifier; false also takes others (flatc --raw-binary).
+  /// Requires the schema's identifier; false accepts any (flatc --raw-binary).
   bool identifier = true;
   /// The file begins with its size in 4 bytes, as ETDumps do (flatc --size-prefixed).
   bool size_prefixed = false;
 };
 
-/// A value: cheap to copy, the copies share what is loaded. Every const function may be called from several
-/// threads at once; each thread that is in one takes a parser of its own, about 100 bytes for each word of
-/// the schema, which serves later calls.
+/// A value: cheap to copy, and copies share the loaded schema. Every const function may be called from
+/// several threads at once; each call that runs uses a parser of its own, about 100 bytes per word of the
+/// schema, which later calls reuse.
 class ETSTREAM_EXPORT FlatbufferText {
  public:
-  /// Loads a schema: a .fbs file, which may include others that are next to it or in `include_folders`, or a
+  /// Loads a schema: a .fbs file, which may include others in the same folder or in `include_folders`, or a
   /// .bfbs file. Errors: kCorrupt, with file and line; kUnsupported (no root_type; a default over 2^63 - 1; a
   /// struct with force_align over 32; a vector with one over 32 next to nested_flatbuffer); kTooLarge over 16
-  /// MiB; the file's own.
+  /// MiB; those of reading the file.
   [[nodiscard]] static Result<FlatbufferText> open(const std::string& schema,
                                                    const std::vector<std::string>& include_folders = {});
 
-  /// The flatbuffer that `json` describes, byte for byte that of `flatc --binary`: children in the order of
-  /// the JSON, fields by size. It takes what flatc takes: comments, names without quotes, enums by name.
-  /// `name` is what messages call the JSON. Memory: some 100 bytes a value. Errors: kCorrupt for what does
-  /// not fit the schema, or is nested deeper than 64, with the line; kTooLarge over kLargestJson, or if the
-  /// flatbuffer would have 2 GiB.
+  /// Builds the flatbuffer that `json` describes, byte for byte as `flatc --binary` does: children in the
+  /// order of the JSON, fields by size. Accepts what flatc accepts: comments, names without quotes, enums by
+  /// name. `name` stands for the JSON in messages. Memory: about 100 bytes per value. Errors: kCorrupt for
+  /// what does not fit the schema, or is nested deeper than 64, with the line; kTooLarge over kLargestJson,
+  /// or if the flatbuffer would have 2 GiB.
   [[nodiscard]] Result<std::vector<std::byte>> compile(std::string_view json,
                                                        const std::string& name = "the JSON") const;
 
-  /// The text that `flatc --json` gives for `flatbuffer`. All of it is checked against the schema first, so
-  /// that any bytes can be given. As flatc's, the text is lossy: a float has 6 digits behind the point, a
-  /// double 12, and nan and inf are written as such. Memory: the flatbuffer, the text, and 16 bytes an
-  /// object. Errors: kCorrupt with the offset; kUnsupported for a schema with nested_flatbuffer or
-  /// flexbuffer, or without an identifier to look for.
+  /// Returns the text that `flatc --json` writes for `flatbuffer`, which may be any bytes: all of it is
+  /// checked against the schema first. Like flatc's, the text is lossy: a float has 6 digits after the
+  /// decimal point, a double 12, and nan and inf are written as such. Memory: the flatbuffer, the text, and
+  /// 16 bytes per object. Errors: kCorrupt with the offset; kUnsupported for a schema with nested_flatbuffer
+  /// or flexbuffer, or without the identifier that the options require.
   [[nodiscard]] Result<std::string> decompile(std::span<const std::byte> flatbuffer,
                                               const DecompileOptions& options = {},
                                               const std::string& name = "the flatbuffer") const;
 
-  /// The file_extension that the schema gives to flatbuffers, without a point; "bin" where it gives none.
+  /// The schema's file_extension, without a dot; "bin" if it has none.
   [[nodiscard]] const std::string& file_extension() const noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// InputRecord: which files have been opened as inputs, so that no output replaces one of them.
+// InputRecord: records which files were opened as inputs, so that no output replaces one of them.
 //
 //   const etstream::InputRecord inputs;
 //   const auto model = etstream::ByteSource::file("model.pte");
@@ -18,28 +18,28 @@
 
 namespace etstream {
 
-/// For as long as it lives, notes each regular file that its thread opens with ByteSource::file() or as a
-/// schema, with those that a schema includes. Where there are several, the newest does, and they are
-/// destroyed in the reverse order.
+/// While it exists, records each regular file that its thread opens with ByteSource::file() or as a schema,
+/// and the files that a schema includes. If there are several, only the newest records; they are destroyed in
+/// reverse order.
 class ETSTREAM_EXPORT InputRecord {
  public:
-  /// `replaceable` is an input that a new file may take the place of, once all of that is written.
+  /// `replaceable` is an input that an output may replace once the output is complete.
   explicit InputRecord(std::optional<FileIdentity> replaceable = {});
   InputRecord(const InputRecord&) = delete;
   InputRecord& operator=(const InputRecord&) = delete;
   ~InputRecord();
 
-  /// The one that notes what this thread opens; null for none.
+  /// The one that records for this thread; null if there is none.
   [[nodiscard]] static InputRecord* current() noexcept;
 
-  /// Notes a file that is opened later, if it is there. `name` is what messages call it.
+  /// Records a file that will be opened later, if it exists. `name` stands for it in messages.
   void add(const std::string& path);
   void add(const FileIdentity& file, const std::string& name);
 
-  /// Error: kInvalidArgument where the output at `path`, links followed, is one of the files, and not the one
-  /// that may be replaced.
+  /// Error: kInvalidArgument if the output at `path`, with links followed, is one of the recorded files other
+  /// than the replaceable one.
   [[nodiscard]] Result<void> check_output(const std::string& path) const;
-  /// The same for a file that is written in place, which none of them may be.
+  /// The same for a file that is written in place, which may not be any of the recorded files.
   [[nodiscard]] Result<void> check_output_in_place(const FileIdentity& file, const std::string& name) const;
 
  private:
@@ -49,9 +49,9 @@ class ETSTREAM_EXPORT InputRecord {
   InputRecord* outer_;
 };
 
-/// The file at `path`, links followed; none where there is none.
+/// Identifies the file at `path`, with links followed; none if there is none.
 [[nodiscard]] ETSTREAM_EXPORT std::optional<FileIdentity> identity_of(const std::string& path);
-/// That of an open descriptor, if it is a regular file.
+/// Identifies the file that is open at `descriptor`, if it is a regular file.
 [[nodiscard]] ETSTREAM_EXPORT std::optional<FileIdentity> identity_of_file(int descriptor);
 
 }  // namespace etstream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a file consists of.
+// Lists what a file consists of.
 //
 //   const auto file = etstream::ByteSource::file("model.bpte").value();
 //   const auto found = etstream::inspect(file);
@@ -27,9 +27,9 @@
 
 namespace etstream {
 
-/// A range of the file that holds one thing.
+/// A range of the file that holds one thing: a payload, or a flatbuffer.
 struct FilePart {
-  std::string name;          // "program: segment 0 (constants)", "forward, case 0, input 1: float32 [1, 3]"
+  std::string name;          // "program: segment 0 (constants)", "'forward' case 0 input 1: float32 [1, 3]"
   std::uint64_t offset = 0;  // from the start of the file, in bytes
   std::uint64_t size = 0;    // in bytes, without padding
   std::uint64_t alignment = 1;  // the largest power of two up to 65536 that divides `offset`
@@ -38,27 +38,27 @@ struct FilePart {
 struct FileInspection {
   FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
-  std::uint32_t version = 0;              // of the outermost schema; 0 where there is none
-  std::vector<FilePart> parts;            // payloads in file order, a shared one once; they don't overlap
-  std::uint64_t metadata_size = 0;        // all that is in no part: tables, padding
+  std::uint32_t version = 0;              // of the outermost schema; 0 if there is none
+  std::vector<FilePart> parts;            // in file order, shared ones once; they don't overlap
+  std::uint64_t metadata_size = 0;        // the bytes outside all parts: tables, padding
   std::vector<MethodInfo> methods;        // of the program
   std::optional<ProgramSummary> program;  // offsets in it are from the program's start
   std::vector<NamedTensorData> named_data;
-  std::vector<std::string> named_data_users;  // delegates that take named data: who, and how much of it
-  std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, and values for people
+  std::vector<std::string> named_data_users;                  // delegates that use named data, and how much
+  std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
-  std::uint64_t bytes_read = 0;        // from the file, to find out all but duplicates
-  std::vector<Duplicates> duplicates;  // as find_duplicates() has them, where they are asked for
-  std::vector<FileContent> contents;   // as read_contents() has them, where they are asked for
+  std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents
+  std::vector<Duplicates> duplicates;  // from find_duplicates(), if requested
+  std::vector<FileContent> contents;   // from read_contents(), if requested
 };
 
 struct InspectOptions {
-  bool duplicates = false;  // finds them too, which reads payloads
+  bool duplicates = false;  // also finds duplicates, which reads payloads
   bool contents = false;
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, no payload
-/// unless asked to. Errors: kUnsupported for another kind of file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, and payloads
+/// only if the options ask for it. Errors: kUnsupported for another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A package of ExecuTorch's native backend (.ptn), read where it lies.
+// Reads a package of ExecuTorch's native backend (.ptn) in place.
 //
 //   const auto package = etstream::NativePackageFile::open(etstream::ByteSource::file("model.ptn").value());
 //   if (!package) return package.error();
@@ -25,14 +25,14 @@ namespace etstream {
 struct PackageMember {
   std::string name;
   std::uint64_t offset = 0;  // of its data in the file, in bytes
-  std::uint32_t crc32 = 0;   // that its data should have
-  ByteSource data;           // which stays where it is
+  std::uint32_t crc32 = 0;   // the expected checksum of its data
+  ByteSource data;           // it is not copied
 };
 
-/// A name for the bytes of a constant of another name.
+/// Another name for a constant.
 struct ConstantAlias {
   std::string key;
-  std::size_t constant = 0;  // an index in constants()
+  std::size_t constant = 0;  // its index in constants()
 };
 
 /// An open package. Holds the archive's directory, the header of the constants and the aliases in memory. All
@@ -45,19 +45,19 @@ class ETSTREAM_EXPORT NativePackageFile {
   [[nodiscard]] static Result<NativePackageFile> open(ByteSource file);
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
-  /// In the order of the directory.
+  /// The members in the order of the directory.
   [[nodiscard]] const std::vector<PackageMember>& members() const noexcept { return members_; }
   [[nodiscard]] const ByteSource& graph() const noexcept { return graph_; }
-  /// Each with bytes of its own, in the order of these.
+  /// The constants in the order of their bytes, which no two share.
   [[nodiscard]] const std::vector<CheckpointTensor>& constants() const noexcept { return constants_; }
-  /// By key.
+  /// The aliases, sorted by key.
   [[nodiscard]] const std::vector<ConstantAlias>& aliases() const noexcept { return aliases_; }
-  /// All names that a graph may ask for: the constants, then the aliases with the bytes that they stand for.
+  /// All tensors that a graph may ask for: the constants, then the aliases with the bytes of their constants.
   [[nodiscard]] std::vector<CheckpointTensor> tensors() const;
 
-  /// Checks what open() does not: each member's checksum, for which all bytes are read, the graph, that the
-  /// constants that it asks for are there and that those it changes have bytes of their own, and what
-  /// ExecuTorch's runtime would not take. What is wrong is added to `findings`. Error: kIo.
+  /// Checks what open() does not: each member's checksum, for which all bytes are read; the graph; that the
+  /// constants that it requires exist, and that those it changes share no bytes with others; and what
+  /// ExecuTorch's runtime would reject. Adds the problems to `findings`. Error: kIo.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:
@@ -76,7 +76,7 @@ class ETSTREAM_EXPORT NativePackageFile {
   ByteSource graph_;
   std::vector<CheckpointTensor> constants_;
   std::vector<ConstantAlias> aliases_;
-  bool has_metadata_ = false;  // in the header of the constants
+  bool has_metadata_ = false;  // __metadata__, in the header of the constants
 };
 
 }  // namespace etstream
