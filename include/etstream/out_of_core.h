@@ -37,7 +37,7 @@ struct OutOfCoreOptions {
 };
 
 /// The resources that a command and all its processes used. Sizes are in bytes. Memory is sampled every 10
-/// ms.
+/// ms, or up to 100 ms.
 struct OutOfCoreUse {
   double seconds = 0;
   std::uint32_t processes = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a command takes of memory: by phase, by process, and over time. For Linux; on
-// macOS run_profiled() is refused (kUnsupported), and profiles are read.
+// Measures the memory that a command uses: by phase, by process, and over time. For Linux; on macOS
+// run_profiled() fails (kUnsupported), but profiles can be read.
 //
 //   etstream::Profile profile;
 //   auto ended = etstream::run_profiled({"python3", "export.py"}, profile);
 //   if (ended) std::printf("%llu bytes\n", static_cast<unsigned long long>(profile.peak.anonymous));
 //
-// The command says itself where its phases begin and end: with ProfiledPhase (profiled_phase.h), or in Python
-// with etstream.profile.phase().
+// The command itself marks where its phases begin and end: with ProfiledPhase (profiled_phase.h), or in
+// Python with etstream.profile.phase().
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,28 @@
 
 namespace etstream {
 
-/// The most there was at a time, in bytes. Of a process, `resident` is the kernel's own high-water mark. The
-/// other two are sampled every 10 ms, or up to 100 ms where that would take more than 1 % of a processor;
-/// what the mark shows over the samples is taken for anonymous memory, so that no spike is missed.
+/// Peaks, in bytes. For a process, `resident` is the kernel's own high-water mark. The other two are sampled
+/// every 10 ms, or up to 100 ms where that would use more than 1 % of a processor; where the mark is above
+/// the samples, the difference counts as anonymous memory, so that no spike is missed.
 struct PeakMemory {
   std::uint64_t resident = 0;
-  std::uint64_t anonymous = 0;  // what no file backs
-  std::uint64_t file =
-      0;  // pages of files that are mapped or shared, those of `etstream run`'s heap among them
+  std::uint64_t anonymous = 0;  // memory that no file backs
+  std::uint64_t file = 0;       // pages of files, mapped or shared, and of `etstream run`'s heap
 };
 
-/// Of the whole process that is in it, not only what the phase adds.
+/// A phase. Memory and time are those of the whole process during it, not only what the phase adds.
 struct PhaseProfile {
   std::string name;
   std::int32_t process = 0;
-  std::uint32_t depth = 0;  // how many phases of its thread it lies in
+  std::uint32_t depth = 0;  // how many phases of its thread enclose it
   double start = 0;         // seconds since the command began
   double seconds = 0;
   double cpu_seconds = 0;
-  std::uint64_t anonymous_before = 0;  // what there was as it began, in bytes
+  std::uint64_t anonymous_before = 0;  // at its start, in bytes
   PeakMemory peak;
   std::uint64_t read = 0;     // bytes
   std::uint64_t written = 0;  // bytes
-  bool ended = true;          // or the process ended in it
+  bool ended = true;          // false if the process ended in it
 };
 
 struct ProcessProfile {
@@ -60,16 +59,16 @@ struct ProcessProfile {
   std::uint64_t written = 0;  // bytes
 };
 
-/// All processes together, in bytes.
+/// The totals of all processes, in bytes.
 struct ProfileSample {
   double time = 0;  // seconds since the command began
   std::uint64_t anonymous = 0;
   std::uint64_t file = 0;
-  std::uint64_t spilled = 0;  // in blocks of `etstream run`'s heap, in memory or not
+  std::uint64_t spilled = 0;  // in blocks of `etstream run`'s heap, resident or not
 };
 
-/// A moment at which a Python process was seen with more anonymous memory than ever before, and what a thread
-/// of it that ran was doing.
+/// A moment at which a Python process was seen with more anonymous memory than ever before, and the call
+/// stack of one of its running threads.
 struct ProfileJump {
   struct Caller {
     std::string file;
@@ -79,8 +78,8 @@ struct ProfileJump {
   std::int32_t process = 0;
   double time = 0;              // seconds since the command began
   std::uint64_t anonymous = 0;  // in bytes
-  std::uint64_t by = 0;         // over the most that it had at the jump before, in bytes
-  std::vector<Caller> callers;  // innermost first; none for a thread that is not Python's
+  std::uint64_t by = 0;         // growth over its peak at the previous jump, in bytes
+  std::vector<Caller> callers;  // innermost first; empty for a thread that is not Python's
 };
 
 struct Profile {
@@ -88,43 +87,44 @@ struct Profile {
   CommandEnd end;
   double seconds = 0;
   double cpu_seconds = 0;
-  PeakMemory peak;                        // of all processes at a time, and of any one of them
-  std::uint64_t spilled = 0;              // at most, in bytes
-  std::uint64_t page_cache_growth = 0;    // of the machine, at most, in bytes
+  PeakMemory peak;                        // of all processes at a time, or of one process if higher
+  std::uint64_t spilled = 0;              // peak, in bytes
+  std::uint64_t page_cache_growth = 0;    // of the machine, peak, in bytes
   std::vector<PhaseProfile> phases;       // in the order in which they began
   std::vector<ProcessProfile> processes;  // in the order in which they were seen
-  std::vector<ProfileSample> samples;     // at most 4096, each the most of its interval
-  std::vector<ProfileJump> jumps;         // where they are asked for, in order of time
-  std::vector<std::string> notes;         // what could not be measured here, for people
+  std::vector<ProfileSample> samples;     // at most 4096, each with the peaks of its interval
+  std::vector<ProfileJump> jumps;         // if requested, in order of time
+  std::vector<std::string> notes;         // what could not be measured, for people
 };
 
 struct ProfileOptions {
-  /// Ask processes that told how to (ETSTREAM_PROFILE_CALLERS, see docs/profile.md) what they do each time
-  /// that they have grown by 64 MiB, or by 2 % where that is more.
+  /// Asks processes that support it (ETSTREAM_PROFILE_CALLERS, see docs/profile.md) for their call stack each
+  /// time they have grown by 64 MiB, or by 2 % if that is more.
   bool callers = false;
 };
 
-/// Runs the command and waits for it, passing on the signals that are sent to this process; one thread only.
-/// The profile is complete however it ends. Memory: about 400 KiB a process. Errors: kInvalidArgument for no
-/// command; kNotFound, kIo, kOutOfMemory, where it can't be started.
+/// Runs the command and waits for it; forwards the signals that are sent to this process. Only one thread may
+/// call it. The profile is complete however the command ends. Memory: about 400 KiB per process. Errors:
+/// kInvalidArgument for no command; kNotFound, kIo, kOutOfMemory if it can't be started.
 [[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_profiled(const std::vector<std::string>& command,
                                                               Profile& profile,
                                                               const ProfileOptions& options = {});
 
-/// What took more than it may.
+/// What used more than the limit.
 struct Excess {
-  const PhaseProfile* phase = nullptr;  // of the profile; none for the command as a whole
-  std::uint64_t anonymous = 0;          // in bytes, at most
+  const PhaseProfile* phase = nullptr;  // of the profile; null for the command as a whole
+  std::uint64_t anonymous = 0;          // peak, in bytes
 };
 
-/// What took most, if that is more than `limit` bytes of anonymous memory. With `name` only phases of that
-/// name count. Error: kNotFound where no phase has the name.
+/// Returns what used the most anonymous memory, if that is more than `limit` bytes. With `name`, only phases
+/// of that name count. Error: kNotFound if no phase has the name.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<Excess>> find_excess(const Profile& profile,
                                                                         std::uint64_t limit,
                                                                         const std::string& name = {});
 
-/// What `etstream profile --json` wrote: the whole's figures, and of each phase its name, its time and its
-/// peak. Errors: kInvalidArgument for other JSON, with its place; those of the source.
+/// Reads the output of `etstream profile --json`: the figures of the whole command, and each phase's name,
+/// time and peak. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with its line; those of
+/// the source.
 [[nodiscard]] ETSTREAM_EXPORT Result<Profile> read_profile(const ByteSource& json);
 
 }  // namespace etstream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A phase of a program that `etstream profile` runs, or run_profiled().
+// Marks a phase of a program that `etstream profile` or run_profiled() runs.
 //
 //   const etstream::ProfiledPhase phase("lower");  // up to the end of its block
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace etstream {
 
-/// For as long as it lives, its thread is in the phase; phases of a thread lie in each other. Where nobody
-/// profiles the program it does nothing. It resets the process's high-water mark of resident memory (VmHWM),
-/// and takes about 50 us. Never fails.
+/// While it exists, its thread is in the phase; phases of a thread are nested. Does nothing if the program is
+/// not profiled. Otherwise it resets the process's high-water mark of resident memory (VmHWM) and takes about
+/// 50 us. Never fails.
 class ETSTREAM_EXPORT ProfiledPhase {
  public:
   /// `name` is any text; line breaks in it become spaces.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ExecuTorch program (.pte, identifier ET12), read where it lies.
+// Reads an ExecuTorch program (.pte, identifier ET12) in place.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -26,7 +26,7 @@ namespace pte {
 class ETSTREAM_HIDDEN Program;
 }
 
-/// Whether a tensor's sizes are exact, upper bounds, or say nothing.
+/// Whether a tensor's sizes are exact, upper bounds, or no bounds.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
 
 struct TensorInfo {
@@ -41,7 +41,7 @@ struct OtherInfo {
   std::string kind;
 };
 
-/// What a method takes or gives. A scalar stands for the value that the method was exported with.
+/// An input or output of a method. A scalar is the value that the method was exported with.
 using ValueInfo = std::variant<TensorInfo, std::int64_t, bool, double, OtherInfo>;
 
 struct MethodInfo {
@@ -50,15 +50,14 @@ struct MethodInfo {
   std::vector<ValueInfo> outputs;
 };
 
-/// An open program. Holds at most 512 KiB of it in memory, whatever its size; and, once they are asked for,
-/// its segments() and the names of its methods. All functions may be called from several threads at once.
-/// Errors: kCorrupt, naming file, offset, expected and found; kIo.
+/// An open program. Whatever its size, it holds at most 512 KiB of the file in memory, and, once they are
+/// requested, its segments() and the names of its methods. All functions may be called from several threads
+/// at once. Errors: kCorrupt, naming file, offset, expected and found; kIo.
 class ETSTREAM_EXPORT ProgramFile {
  public:
-  /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between
-  /// them. `file` is all of the program and nothing else; `name` is what messages call it, by default what
-  /// they call the file. What `schema` does not have of it is not seen. Memory while it does: 16 bytes an
-  /// object.
+  /// Reads all metadata and checks its structure: every table, vector and string, and the zeros between them.
+  /// `file` contains the program and nothing else; `name` stands for it in messages, by default the file's
+  /// name. Tables and fields that `schema` lacks are ignored. Memory during the check: 16 bytes per object.
   [[nodiscard]] static Result<ProgramFile> open(ByteSource file, std::string name = {},
                                                 const ProgramSchema& schema = {});
 
@@ -67,32 +66,32 @@ class ETSTREAM_EXPORT ProgramFile {
   ~ProgramFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
-  /// The bytes that are the flatbuffer, from the start of the file on, extended header included.
+  /// The size of the flatbuffer, which is at the start of the file and includes the extended header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// The extended header's length at offset 8; 0 where there is none, and so no segments.
+  /// The length of the extended header, which is at offset 8; 0 if there is none, and thus no segments.
   [[nodiscard]] std::uint32_t extended_header_size() const noexcept;
-  /// Where the extended header says that segments begin and how many bytes they are.
+  /// The offset and the size in bytes of all segments, according to the extended header.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
-  /// The alignment that the program was written with, up to 64 KiB, as far as its segments show it: they lie
-  /// at multiples of it.
+  /// The alignment that the program was written with, up to 64 KiB, as far as the offsets of its segments
+  /// show it.
   [[nodiscard]] Result<std::uint64_t> segment_alignment() const;
 
-  /// Checks what open() does not: that indices are in range, that segments are inside the file, apart from
-  /// each other and aligned, with zeros between them. What is wrong is added to `findings`; what can't be
-  /// followed ends the check. Error: kIo, kOutOfMemory.
+  /// Checks what open() does not: that indices are in range; that segments are inside the file, disjoint and
+  /// aligned, with zeros between them. Adds the problems to `findings`; a reference that can't be followed
+  /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// Of a program that verify() found no error in: checks that the kernels and delegates of ExecuTorch 1.5.1
-  /// take what each call gives them, as far as they are known; those that are not are counted. Errors are
-  /// what ends ExecuTorch's process, or what it refuses. Such a program can be read and written again
-  /// nevertheless. Error: kIo, kOutOfMemory.
+  /// For a program in which verify() found no error: checks that the kernels and delegates of ExecuTorch
+  /// 1.5.1 accept what each call passes to them. Operators that are not known are counted instead. An error
+  /// in `findings` is a call that ExecuTorch refuses or that ends its process; the program can still be read
+  /// and rewritten. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify_calls(Findings& findings) const;
 
-  /// The library's own form of it.
+  /// The library's internal representation.
   [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }
 
  private:

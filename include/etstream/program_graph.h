@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A method of a program as a graph: its values, and the calls that read and write them. It has what a backend
-// needs that interprets programs.
+// A method of a program as a graph: its values, and the calls that read and write them. It contains all that
+// a backend needs to interpret programs.
 //
 //   const auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -23,37 +23,37 @@
 
 namespace etstream {
 
-/// Where a tensor has its bytes.
+/// Where the bytes of a tensor are.
 enum class TensorStorage {
-  kNone,      // no tensor
-  kProvided,  // by whoever runs the method: an input that is not planned, an output without bound
+  kNone,      // not a tensor
+  kProvided,  // by the method's caller: an input that is not planned, an output without a bound
   kPlanned,   // in the memory that the program was planned with
   kConstant,  // in the program
-  kMutable,   // in planned memory, which starts from bytes in the program
+  kMutable,   // in planned memory, initialized from bytes in the program
   kExternal,  // in another file, under the tensor's name
 };
 
 struct GraphValue {
   ValueInfo info;  // OtherInfo where it is neither a tensor nor a scalar
   TensorStorage storage = TensorStorage::kNone;
-  std::uint64_t size = 0;           // of a tensor, in bytes; where its shape is dynamic, at most
+  std::uint64_t size = 0;           // of a tensor, in bytes; the most if its shape is dynamic
   std::uint32_t memory_id = 0;      // of planned memory, from 1 on; 0 for none
-  std::uint64_t memory_offset = 0;  // in it, in bytes
+  std::uint64_t memory_offset = 0;  // in that memory, in bytes
   std::uint32_t data_index = 0;     // among the constants or the mutable data, from 1 on; 0 for none
-  ByteSource data;              // a constant, or what mutable memory starts from: `size` bytes of the file
-  std::string name;             // fully qualified, where the program says it
-  std::string string;           // of a String
-  std::vector<double> doubles;  // of a DoubleList
+  ByteSource data;                  // of a constant, or the initial mutable data: `size` bytes of the file
+  std::string name;                 // fully qualified, if the program has it
+  std::string string;               // of a String
+  std::vector<double> doubles;      // of a DoubleList
   std::vector<std::uint8_t> bools;  // of a BoolList, 0 or 1
-  std::vector<std::int32_t> items;  // the values in a list; -1 for none in an OptionalTensorList
+  std::vector<std::int32_t> items;  // indices of a list's values; -1 for none in an OptionalTensorList
   bool is_input = false;            // of the method
   bool is_output = false;
-  /// The value at the same place in planned memory, whose bytes this one shows: ExecuTorch emits no call for
-  /// a view of static shape. Its producer is the last producer of that value, and the calls that read this
-  /// one are also users of that value.
+  /// The value at the same place in planned memory of which this one is a view: ExecuTorch emits no call for
+  /// a view of static shape. The producer of this value is the last producer of that one, and the calls that
+  /// read this one are also users of that one.
   std::optional<std::uint32_t> view_of;
-  std::vector<std::uint32_t> producers;  // the calls that write it, by their numbers
-  std::vector<std::uint32_t> users;      // the calls that read it
+  std::vector<std::uint32_t> producers;  // indices of the calls that write it
+  std::vector<std::uint32_t> users;      // and of those that read it
 };
 
 struct GraphOperator {
@@ -63,51 +63,51 @@ struct GraphOperator {
 
 struct GraphDelegate {
   std::string backend;
-  ByteSource data;  // what the backend made, where it is in the file
+  ByteSource data;  // what the backend compiled, in the file
   bool in_segment = false;
   std::uint32_t index = 0;  // of the segment, or of the entry in the flatbuffer
 };
 
-/// An instruction. A list in inputs or outputs stands for its items too, which have this call among their
-/// users or producers.
+/// An instruction. A list among inputs or outputs stands for its items too: this call is among their users or
+/// producers.
 struct GraphCall {
   enum class Kind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
   Kind kind = Kind::kKernel;
-  std::uint32_t callee = 0;            // of a kernel its operator, of a delegate's call the delegate
-  std::vector<std::uint32_t> args;     // as the program has them
-  std::vector<std::uint32_t> inputs;   // of them, those that are read
-  std::vector<std::uint32_t> outputs;  // those that are written, each once
-  std::uint32_t destination = 0;       // of a jump: the number of a call, or how many there are
+  std::uint32_t callee = 0;            // index of the kernel's operator or of the delegate
+  std::vector<std::uint32_t> args;     // as in the program
+  std::vector<std::uint32_t> inputs;   // the args that are read
+  std::vector<std::uint32_t> outputs;  // the args that are written, each once
+  std::uint32_t destination = 0;       // of a jump: the index of a call, or one past the last
 };
 
-/// A program does not say which arguments a call writes: they follow from how ExecuTorch 1.5.1 emits calls.
+/// A program does not record which arguments a call writes. This follows from how ExecuTorch 1.5.1 emits
+/// calls:
 ///
 /// - A kernel with one `out` argument has it twice at the end. A kernel with several has them, then a list of
-///   them; one with a list of tensors has the list twice. These are its outputs.
+///   them; a kernel with a list of tensors as `out` has the list twice. These are its outputs.
 /// - executorch_prim::et_copy_index writes its first argument, other prims write their last one. So do
-///   operators that work in place; their last argument may be an input too, earlier among the arguments.
-/// - Any other kernel, and a delegate, has its outputs last. They are consecutive values of the method that
-///   hold nothing before the call: they are no inputs of the method, have no data in a file, no call before
-///   writes them, and they show no value that was written and not read since. A kernel's last argument is
-///   always an output, the ones before it only where they are tensors.
+///   in-place operators; their last argument may also be an input, earlier among the arguments.
+/// - Any other kernel, and any delegate, has its outputs last. They are consecutive values of the method that
+///   hold nothing before the call: they are not inputs of the method, have no data in a file, are not written
+///   by an earlier call, and are not views of a value that was written and not read since. A kernel's last
+///   argument is always an output; the ones before it are outputs only if they are tensors.
 ///
-/// The last rule is wrong where a call reads planned memory that was never written (a mutable buffer without
-/// initial data) by its last input, right before its outputs; and where a view's value was read
-/// before.
+/// The last rule fails if the last input, right before the outputs, is planned memory that was never written
+/// (a mutable buffer without initial data), or a view of a value that was read before.
 struct ETSTREAM_EXPORT ProgramGraph {
   std::string method;
   std::vector<GraphValue> values;
   std::vector<GraphOperator> operators;
   std::vector<GraphDelegate> delegates;
-  std::vector<GraphCall> calls;  // in order; of all chains, one after another
+  std::vector<GraphCall> calls;  // in order, one chain after another
   std::vector<std::uint32_t> inputs;
   std::vector<std::uint32_t> outputs;
-  std::vector<std::uint64_t> memory_sizes;  // of planned memory by its id, in bytes; that of id 0 is 0
+  std::vector<std::uint64_t> memory_sizes;  // of planned memory by id, in bytes; 0 for id 0
 
-  /// The method of this name, the first if it comes twice, or of this place in ProgramFile::methods(). Every
-  /// index is in range in what is read. Reads no payload. Memory: about 400 bytes a value, 100 a call.
-  /// Errors: kNotFound; kCorrupt for an index that leads nowhere, naming file and offset; kTooLarge for lists
-  /// and strings over 1 MiB; kIo.
+  /// Reads the method of this name, the first if there are several, or of this index in
+  /// ProgramFile::methods(). Every index in the graph is in range. Reads no payload. Memory: about 400 bytes
+  /// per value, 100 per call. Errors: kNotFound; kCorrupt for an index out of range in the file, naming file
+  /// and offset; kTooLarge for lists and strings over 1 MiB; kIo.
   [[nodiscard]] static Result<ProgramGraph> read(const ProgramFile& program, std::string_view method);
   [[nodiscard]] static Result<ProgramGraph> read(const ProgramFile& program, std::uint32_t method);
 
@@ -117,7 +117,7 @@ struct ETSTREAM_EXPORT ProgramGraph {
 
 /// "planned", "constant"...; "" for kNone.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
-/// As the program's schema calls it: "Tensor", "Int", "IntList", "Null"... "NONE".
+/// The kind's name in the program's schema: "Tensor", "Int", "IntList", "Null"... "NONE".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view kind_of(const ValueInfo& info);
 
 }  // namespace etstream

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a program says of its model besides what runs: named data under keys that begin with "metadata.", as
-// ExecuTorch's issue 19384 proposes it. Of a value the file has the bytes, and not what they are.
+// A program's metadata about its model: named data under keys that begin with "metadata.", as ExecuTorch's
+// issue 19384 proposes. The file has the bytes of a value, but not its type.
 //
 //   etstream::ProgramChanges changes;
 //   changes.metadata["context.length"] = etstream::encode(std::int64_t{8192});
@@ -26,11 +26,12 @@ inline constexpr std::string_view kMetadataPrefix = "metadata.";
 
 using MetadataValue = std::variant<std::string, std::int64_t, double, std::vector<std::int64_t>>;
 
-/// The bytes of a value, little-endian: of a string its own, of a number 8, of a list those of its numbers.
+/// The bytes of a value: those of a string, or 8 little-endian bytes per number.
 [[nodiscard]] ETSTREAM_EXPORT ByteSource encode(const MetadataValue& value);
 
-/// As people write values: 8192 is an integer, 0.5 or 1e-5 a double, [1, 2] a list of integers; what is in
-/// double quotes, and anything else, a string. Error: kInvalidArgument for an integer over 64 bits.
+/// Parses a value as people write it: 8192 is an integer, 0.5 or 1e-5 a double, [1, 2] a list of integers;
+/// text in double quotes, and anything else, is a string. Error: kInvalidArgument for an integer over 64
+/// bits.
 [[nodiscard]] ETSTREAM_EXPORT Result<MetadataValue> parse_metadata_value(std::string_view text);
 
 struct MetadataEntry {
@@ -38,11 +39,11 @@ struct MetadataEntry {
   ByteSource value;
 };
 
-/// In the order of the program. Errors: kCorrupt, kIo.
+/// The metadata in the order of the program. Errors: kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MetadataEntry>> read_metadata(const ProgramFile& program);
 
-/// For people: text as it is, 8 bytes that are none as an integer, others as how many they are. At most 200
-/// bytes are shown. Error: kIo.
+/// For people: text as it is, 8 bytes that are not text as an integer, other values as their number of bytes.
+/// Shows at most 200 bytes. Error: kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::string> describe(const MetadataEntry& entry);
 
 }  // namespace etstream

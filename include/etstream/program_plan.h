@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program (.pte) written again under another layout, without exporting it again. The content stays:
-// methods, values and instructions are packed again as ExecuTorch packs them, and segments are taken
-// from where they lie in the program that is read.
+// Rewrites a program (.pte) with another layout, without exporting it again. The content stays: methods,
+// values and instructions are packed again as ExecuTorch packs them, and segments are copied from the program
+// that is read.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -23,50 +23,52 @@
 
 namespace etstream {
 
-/// Where the data of delegates is: in the flatbuffer, which ends at 2 GiB, or in segments.
+/// Where the data of delegates is: in the flatbuffer, which is limited to 2 GiB, or in segments.
 enum class DelegateData { kInline, kInSegments };
 
-/// What is not given stays as it is in the program, as far as that shows. A single segment may lie at a
-/// larger multiple than was asked for, and the alignment of delegates shows only where some are inline.
+/// An option that is not set stays as in the program, as far as the program shows it. A single segment may be
+/// aligned to more than was requested, and the alignment of delegates shows only if some are inline.
 /// Alignments are powers of two, in bytes.
 struct ProgramPlanOptions {
-  /// Of each segment, and of the first behind the flatbuffer; from 1 to 2^30. ExecuTorch's default is 128.
-  /// An alignment that a segment had of its own (of named data, by a backend's wish) is not said in a
-  /// program: it stays only where it divides this one.
+  /// The alignment of each segment, and of the first one after the flatbuffer; from 1 to 2^30. ExecuTorch's
+  /// default is 128. A program does not record that a segment had an alignment of its own (named data, at a
+  /// backend's request): it is kept only if it divides this one.
   std::optional<std::uint32_t> segment_alignment = std::nullopt;
-  /// Of each constant tensor in its segment, up to 65536. ExecuTorch's default is 16. A larger one than that
-  /// of segments only holds relative to the segment, as in ExecuTorch. The extended header grows to it.
+  /// The alignment of each constant tensor in its segment, up to 65536. ExecuTorch's default is 16. If it is
+  /// larger than that of segments, it holds only relative to the segment, as in ExecuTorch. The extended
+  /// header grows to it.
   std::optional<std::uint32_t> constant_tensor_alignment = std::nullopt;
-  /// Of a delegate's data in the flatbuffer, up to 65536. ExecuTorch's default is 16. It does not reach data
-  /// in segments, but the extended header grows to it all the same, as in ExecuTorch.
+  /// The alignment of a delegate's data in the flatbuffer, up to 65536. ExecuTorch's default is 16. It does
+  /// not apply to data in segments, but the extended header grows to it even so, as in ExecuTorch.
   std::optional<std::uint32_t> delegate_alignment = std::nullopt;
-  /// As ExecuTorch's `extract_delegate_segments` does it, equal data is kept once, and data of no bytes stays
-  /// in the flatbuffer. Moving data into segments reads it, to find what is equal.
+  /// As with ExecuTorch's `extract_delegate_segments`, equal data is stored once, and empty data stays in the
+  /// flatbuffer. Moving data into segments reads it to find equal data.
   std::optional<DelegateData> delegates = std::nullopt;
-  /// Makes the two alignments above hold in the file where ExecuTorch 1.5.1 does not: of constant tensors
-  /// over that of segments, and of delegates in segments. ExecuTorch loads such a program as any other.
+  /// Makes the two alignments above hold in the file where ExecuTorch 1.5.1 does not: for constant tensors,
+  /// if theirs is larger than that of segments, and for delegates in segments. ExecuTorch loads such a
+  /// program like any other.
   bool strict_alignment = false;
   /// Moves constants that are in the flatbuffer (Program.constant_buffer, which ExecuTorch 1.3 and later
-  /// refuse) into a segment. There are such in programs of older releases, exported with
-  /// `extract_constant_segment=False`.
+  /// refuse) into a segment. Older releases write such programs with `extract_constant_segment=False`.
   bool extract_constants = false;
-  /// The release of ExecuTorch, and the way of its FlatBuffers builder, that the program is written as. Kept
-  /// as the program shows them; kLatestRelease and kOfEqualSize for one that is described.
+  /// The ExecuTorch release, and how its FlatBuffers builder shares vtables, whose output the plan
+  /// reproduces. By default as the program shows them; kLatestRelease and kOfEqualSize for a described
+  /// program.
   std::optional<ExecutorchRelease> as_of = std::nullopt;
   std::optional<VtableSharing> vtables = std::nullopt;
 
-  /// Whether nothing is asked for.
+  /// Whether no option is set.
   [[nodiscard]] bool empty() const noexcept {
     return !segment_alignment && !constant_tensor_alignment && !delegate_alignment && !delegates &&
            !strict_alignment && !extract_constants && !as_of && !vtables;
   }
 };
 
-/// The plan of the program under these options. Without any it gives the same bytes, also for a program that
-/// another writer laid out; with some, but for strict_alignment, the bytes that ExecuTorch gives for
-/// the same content, in the release `as_of` or the one that the program shows. Errors: kInvalidArgument for
-/// an alignment that is none; kTooLarge for a flatbuffer over 2^31 - 1 bytes, naming what to do about it;
-/// kCorrupt, where an index in the program leads nowhere; kIo.
+/// Plans the program with these options. Without any, the bytes are the same as before, even if another
+/// writer laid out the program; with any but strict_alignment, they are those that ExecuTorch gives for the
+/// same content, in the release `as_of` or the one that the program shows. Errors: kInvalidArgument for an
+/// invalid alignment; kTooLarge for a flatbuffer over 2^31 - 1 bytes, saying what to do about it; kCorrupt if
+/// an index in the program is out of range; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const ProgramFile& program,
                                                     const ProgramPlanOptions& options = {});
 

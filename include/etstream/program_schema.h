@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ProgramSchema: which tables a program (.pte) has. That of ExecuTorch 1.5.1 is built in; another one's,
-// newer by fields and tables, can be read where it is installed, so that nothing of its programs is lost.
+// ProgramSchema: which tables and fields a program (.pte) has. The schema of ExecuTorch 1.5.1 is built in.
+// The schema of another release, with more fields and tables, can be loaded from its installation, so that
+// nothing in its programs is lost.
 //
 //   auto schema = etstream::ProgramSchema::load("executorch/schema/program.fbs");
 //   if (!schema) return schema.error();
@@ -24,16 +25,16 @@ class Schema;
 /// A value, cheap to copy. Const use from several threads is safe.
 class ETSTREAM_EXPORT ProgramSchema {
  public:
-  /// That of ExecuTorch 1.5.1.
+  /// The schema of ExecuTorch 1.5.1.
   ProgramSchema() = default;
 
-  /// That of a .fbs file, with what it includes from next to it or from `include_folders`, or of a binary one
-  /// (.bfbs). Errors: kCorrupt for what is no schema, naming file and line; kUnsupported where a table or
-  /// field that the built-in schema has is missing or is another, naming it; kNotFound, kIo.
+  /// Loads a .fbs file, with its includes from the same folder or from `include_folders`, or a binary schema
+  /// (.bfbs). Errors: kCorrupt for an invalid schema, naming file and line; kUnsupported if a table or field
+  /// of the built-in schema is missing or different, naming it; kNotFound, kIo.
   [[nodiscard]] static Result<ProgramSchema> load(const std::string& path,
                                                   const std::vector<std::string>& include_folders = {});
 
-  /// The library's own form of it. Error: kCorrupt, which the built-in one is not.
+  /// The library's internal representation. Error: kCorrupt, never for the built-in schema.
   [[nodiscard]] Result<std::shared_ptr<const Schema>> schema() const;
 
  private:

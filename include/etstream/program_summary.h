@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a person wants to know of a program: what its methods do and with what, and where its bytes go.
+// Summarizes a program for people: what its methods do and with what, and where its bytes go.
 //
 //   const auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -20,7 +20,7 @@
 
 namespace etstream {
 
-/// Of a method. Sizes are in bytes.
+/// A method. Sizes are in bytes.
 struct MethodSummary {
   struct Operator {
     std::string name;  // with its overload: "aten::add.out"
@@ -29,13 +29,13 @@ struct MethodSummary {
   struct Delegate {
     std::string backend;
     std::uint64_t size = 0;
-    bool in_segment = false;  // or in the flatbuffer
-    std::uint32_t index = 0;  // of either
+    bool in_segment = false;  // otherwise in the flatbuffer
+    std::uint32_t index = 0;  // in the segments, or in the flatbuffer
     std::uint32_t calls = 0;
   };
   struct Tensor {
     std::uint32_t value = 0;  // its index
-    std::string name;         // where the program says it
+    std::string name;         // if the program has it
     TensorInfo info;
     TensorStorage storage = TensorStorage::kNone;
     std::uint64_t size = 0;
@@ -45,14 +45,14 @@ struct MethodSummary {
   };
   struct Memory {
     std::uint32_t id = 0;            // from 1 on
-    std::uint64_t size = 0;          // that the method needs
-    std::uint32_t tensors = 0;       // that are planned in it
-    std::uint64_t tensor_bytes = 0;  // of them all, as if none shared its place with another
+    std::uint64_t size = 0;          // what the method needs
+    std::uint32_t tensors = 0;       // how many are planned in it
+    std::uint64_t tensor_bytes = 0;  // their total, as if none shared its place with another
   };
   std::string name;
   std::uint32_t instructions = 0;
-  std::vector<Operator> operators;  // those called most first
-  std::vector<Delegate> delegates;  // as the method lists them
+  std::vector<Operator> operators;  // the most called first
+  std::vector<Delegate> delegates;  // in the method's order
   std::vector<Tensor> tensors;      // the largest first
   std::vector<Memory> memories;
 };
@@ -64,13 +64,13 @@ struct ProgramSummary {
   };
   std::vector<MethodSummary> methods;
   std::uint64_t flatbuffer_size = 0;
-  std::uint64_t padding = 0;    // before all segments
-  std::uint32_t constants = 0;  // that tensors of any method have, each once
+  std::uint64_t padding = 0;    // the total before segments
+  std::uint32_t constants = 0;  // those of tensors of any method, each once
   std::uint64_t constant_bytes = 0;
   std::vector<Segment> segments;
 };
 
-/// Reads the metadata, no payload. Memory: see ProgramGraph, of one method at a time, and 150 bytes a tensor.
+/// Reads the metadata and no payload. Memory: that of one ProgramGraph at a time, and 150 bytes per tensor.
 /// Errors: those of ProgramGraph::read.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramSummary> summarize(const ProgramFile& program);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether a program gets what it needs from the files of tensor data (.ptd) that it is to run with.
+// Checks whether a program gets what it needs from the tensor data files (.ptd) that it is to run with.
 //
 //   const auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   const auto weights = etstream::TensorDataFile::open(etstream::ByteSource::file("model.ptd").value());
@@ -20,24 +20,24 @@
 
 namespace etstream {
 
-/// Checks what ExecuTorch 1.5.1 does when it loads `program` with all of `weights`, which verify() finds
-/// sound each. At most 100 errors and 100 warnings are found.
+/// Checks whether ExecuTorch 1.5.1 can load `program` with all of `weights`, each of which verify() finds
+/// sound by itself. Finds at most 100 errors and 100 warnings.
 ///
-/// Errors: an external tensor whose key no file has, or has with another dtype, other sizes or dim_order, or
-/// without a layout; named data that XNNPACK asks for and that neither the program nor a file has, or not as
-/// long; a key in two files; a key that a delegate asks for in both the program and a file, with other bytes,
-/// of which ExecuTorch takes the file's; files without any key.
-/// Warnings: keys that nothing asks for; keys in both the program and a file with the same bytes.
-///
-/// Which keys other backends than XNNPACK ask for is not known: a key counts as asked for where their
-/// delegates' data contains its bytes. Payloads are read for this, and where two are compared. Memory: 300
-/// bytes a key and a tensor. Errors: kCorrupt for metadata that leads nowhere, which verify() of the file
-/// reports; kTooLarge for names over 1 MiB; kIo.
+/// Errors: an external tensor whose key is in no file, or in one with another dtype, other sizes or another
+/// dim_order, or without a layout; named data that XNNPACK asks for and that is in neither the program nor a
+/// file, or is too short; a key in two files; a key that a delegate asks for and that has different bytes in
+/// the program and in a file, of which ExecuTorch uses the file's; files without any key.
+/// Warnings: keys that nothing asks for; keys with the same bytes in both the program and a file.
+/// Which keys delegates of XNNPACK, CUDA, Vulkan and Ethos-U ask for is read from their data. For those of
+/// other backends it is not known: a key counts as asked for if their data contains its bytes. Payloads are
+/// read for this, and to compare two of them. Memory: 300 bytes per key and per tensor. Errors: kCorrupt for
+/// a reference in metadata that can't be followed, which verify() of the file reports; kTooLarge for names
+/// over 1 MiB; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ProgramFile& program,
                                                       const std::vector<const TensorDataFile*>& weights);
 
-/// The keys that `program` asks for and does not have, in order, each once: of external tensors, and of
-/// constants of XNNPACK's delegates. Errors: as of verify().
+/// The keys that `program` asks for and does not contain, sorted, each once: those of external tensors, and
+/// of named data of delegates. Errors: as of verify().
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> external_keys(const ProgramFile& program);
 
 }  // namespace etstream
