@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RenameRules: under which names a checkpoint's tensors go into a tensor data file, as JSON; with ready-made
-// rules that turn Hugging Face's names into those of ExecuTorch's own Transformer (examples/models/llama).
+// RenameRules: rules in JSON for the names that a checkpoint's tensors get in a tensor data file; with
+// ready-made rules from Hugging Face's names to those of ExecuTorch's own Transformer
+// (examples/models/llama).
 //
 //   auto weights = etstream::open_checkpoint("model.safetensors.index.json");
 //   if (!weights) return weights.error();
@@ -10,20 +11,20 @@
 //   const auto report = etstream::apply(*rules, *weights);
 //   if (!report) return report.error();
 //
-// The JSON is one object. A key of it is a tensor's name, or a pattern of names in which each '*' stands for
-// one or more characters other than '.'; of the rules that match a tensor the first one is taken. The value
-// says what becomes of the tensor:
+// The JSON is one object. Each key is a tensor's name, or a pattern of names in which each '*' matches one or
+// more characters other than '.'; the first rule that matches a tensor applies. The value says what becomes
+// of the tensor:
 //
-// - "layers.*.wv.weight": its new name, whose '*' are those of the pattern in order
+// - "layers.*.wv.weight": its new name, whose '*' stand for what those of the pattern matched, in order
 // - null: it is left out
 // - ["a", "b"]: it gets several names, which share its bytes
-// - {"key": "a"}: its name, and with it any of
-//   "unless": "b", where it does not get the name if the checkpoint has a tensor b
-//   "interleave_rope": true, where in each head rows of the first half take turns with those of the
+// - {"key": "a"}: its name, and optionally any of
+//   "unless": "b", so that it does not get the name if the checkpoint has a tensor b
+//   "interleave_rope": true, so that in each head, rows of the first half alternate with those of the
 //   second: from Hugging Face's order to Meta's
 // - {"split": [NAME or OBJECT, ...]}: it is cut along its first dimension, and each part gets a name.
-//   An object may give the "rows" of its part: a number, or "columns" for as many as the tensor has; other
-//   parts share the rest
+//   An object may give the "rows" of its part: a number, or "columns" for the tensor's number of columns;
+//   other parts share the rest equally
 #pragma once
 
 #include <cstdint>
@@ -42,19 +43,19 @@ namespace etstream {
 
 struct RenameRuleSet;
 
-/// A value, cheap to copy. Const use from several threads is safe. Without rules by default.
+/// A value, cheap to copy. Const use from several threads is safe. By default, it has no rules.
 class ETSTREAM_EXPORT RenameRules {
  public:
-  /// Errors: kCorrupt for what is not JSON, kInvalidArgument for what is not such an object, both with the
-  /// line; kTooLarge over 64 MiB; those of reading.
+  /// Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such an object, both with
+  /// the line; kTooLarge over 64 MiB; those of reading.
   [[nodiscard]] static Result<RenameRules> read(const ByteSource& json);
 
-  /// For the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error: kNotFound,
-  /// which names those there are.
+  /// Rules for the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error:
+  /// kNotFound, which lists the names that exist.
   [[nodiscard]] static Result<RenameRules> ready_made(std::string_view name);
   [[nodiscard]] static std::vector<std::string> ready_made_names();
 
-  /// The library's own form of them; null for none.
+  /// The library's internal representation; null for no rules.
   [[nodiscard]] const std::shared_ptr<const RenameRuleSet>& set() const noexcept { return set_; }
 
  private:
@@ -62,24 +63,25 @@ class ETSTREAM_EXPORT RenameRules {
 };
 
 struct RenameOptions {
-  /// How many rows of a query or key projection make up a head. Where none is given it is told by config.json
-  /// beside the checkpoint's first file: "head_dim", or "hidden_size" over "num_attention_heads".
+  /// The number of rows of a query or key projection that make up a head. If it is not given, it is read from
+  /// config.json next to the checkpoint's first file: "head_dim", or "hidden_size" over
+  /// "num_attention_heads".
   std::optional<std::uint32_t> head_dim;
 };
 
 struct RenameReport {
-  /// The patterns of rules that no tensor matched first; of ready-made rules, which are for a whole family of
-  /// models, none.
+  /// The patterns of rules that no tensor matched first; empty for ready-made rules, which are for a whole
+  /// family of models.
   std::vector<std::string> unmatched_rules;
   std::vector<std::string> left_over_keys;  // of tensors without a rule, which keep their names
 };
 
-/// Gives the checkpoint's tensors their new names; their order stays. Reads no tensor: rows in another order
-/// are read when their source is, in at most 256 KiB of memory. After an error the checkpoint is as it was.
-/// Errors: kInvalidArgument for two tensors that would have one name, naming both, unless they had one
-/// before, which merge() settles; for rows that can't be cut or ordered as a rule says; where a rule needs
-/// the size of a head and none is known. kUnsupported for such a rule and a tensor whose rows don't lie one
-/// after another, or that has no layout. Those of reading config.json.
+/// Gives the checkpoint's tensors their new names; their order stays. Reads no tensor: reordered rows are
+/// read when their source is, in at most 256 KiB of memory. After an error the checkpoint is unchanged.
+/// Errors: kInvalidArgument, naming both, for two tensors that would have one name, unless they had one
+/// before, which merge() resolves; for rows that can't be cut or ordered as a rule says; where a rule needs
+/// the size of a head and it is unknown. kUnsupported for such a rule on a tensor whose rows are not stored
+/// one after another, or that has no layout. Those of reading config.json.
 [[nodiscard]] ETSTREAM_EXPORT Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint,
                                                          const RenameOptions& options = {});
 

@@ -32,11 +32,11 @@ enum class ErrorCode {
   kInterrupted,  // the caller asked to stop
 };
 
-/// `message` is for a person: it names the file and, where there is one, the offset, what was
-/// expected, what was found and what to do next. The rest is for a program: `system_code` is errno's value
-/// where a call of the operating system failed, otherwise 0. `file` and `offset`, in bytes, are those that
-/// the message names: of a place in a file, or a file that the system refused, which has an offset where a
-/// read failed. `file` is as the caller named it, which need not be UTF-8.
+/// `message` is for people: it names the file and, where there is one, the offset, what was expected, what
+/// was found and what to do next. The rest is for software: `system_code` is the errno of a failed system
+/// call, otherwise 0. `file` and `offset`, in bytes, are those that the message names: of a place in a file,
+/// or of a file that the system refused, which has an offset if a read failed. `file` is as the caller named
+/// it, which need not be UTF-8.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
@@ -71,7 +71,7 @@ class [[nodiscard]] Result {
   const Error& error() const& { return *checked_error(this); }
   Error&& error() && { return std::move(*checked_error(this)); }
 
-  /// `next(value)` if there is a value, otherwise the error. `next` returns a Result.
+  /// Returns `next(value)` if there is a value, otherwise the error. `next` returns a Result.
   template <class F>
   auto and_then(F&& next) && -> std::invoke_result_t<F, T&&> {
     if (!has_value()) return std::move(*this).error();
@@ -114,7 +114,7 @@ class [[nodiscard]] Result<void> : private Result<std::monostate> {
 
   void value() const { static_cast<void>(Result<std::monostate>::value()); }
 
-  /// `next()` if this is a success, otherwise the error. `next` returns a Result.
+  /// Returns `next()` if this is a success, otherwise the error. `next` returns a Result.
   template <class F>
   auto and_then(F&& next) && -> std::invoke_result_t<F> {
     if (!has_value()) return std::move(*this).error();

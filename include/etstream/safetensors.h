@@ -15,11 +15,11 @@
 
 namespace etstream {
 
-/// The plan of the file, byte for byte as safetensors 0.8.0 writes it with {"format": "pt"} as metadata,
-/// which transformers asks for: tensors by type, then by name. Errors: kUnsupported for data without a
-/// layout, for a type that safetensors has none for, a tensor whose elements lie in another order than that
-/// of its dimensions, and a name that is not UTF-8; kInvalidArgument for a name that comes twice, or is
-/// "__metadata__"; kTooLarge for a header over 100,000,000 bytes.
+/// Plans the file, byte for byte as safetensors 0.8.0 writes it with {"format": "pt"} as metadata, which
+/// transformers requires: tensors by type, then by name. Errors: kUnsupported for data without a layout, a
+/// type that safetensors lacks, a tensor whose elements are not stored in the order of its dimensions, and a
+/// name that is not UTF-8; kInvalidArgument for a name that is repeated, or is "__metadata__"; kTooLarge for
+/// a header over 100,000,000 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint);
 
 }  // namespace etstream

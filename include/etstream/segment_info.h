@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A segment of a program or of a tensor data file: the bytes behind the flatbuffer that it points at.
+// A segment of a program or of a tensor data file: bytes after the flatbuffer, to which it refers.
 //
 //   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();
@@ -16,8 +16,8 @@ namespace etstream {
 struct SegmentInfo {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  /// What it holds. Of a program: "constants", "mutable data", "delegate XnnpackBackend" or "named data". Of
-  /// tensor data: see TensorDataFile::segments(). "" where nothing uses it.
+  /// What it holds. In a program: "constants", "mutable data", "delegate XnnpackBackend" or "named data". In
+  /// tensor data: see TensorDataFile::segments(). "" if nothing uses it.
   std::string use;
 };
 

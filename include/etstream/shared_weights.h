@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Weights that several programs (.pte) of one model have in common, moved into one file of tensor data (.ptd)
-// that all of them run with: a portable program and those for backends, for one.
+// Moves weights that several programs (.pte) of one model have in common into one tensor data file (.ptd)
+// with which all of them run: for example a portable program and those for backends.
 //
 //   const auto a = etstream::ProgramFile::open(etstream::ByteSource::file("portable.pte").value()).value();
 //   const auto b = etstream::ProgramFile::open(etstream::ByteSource::file("xnnpack.pte").value()).value();
@@ -25,41 +25,43 @@
 
 namespace etstream {
 
-/// Below it an entry of tensor data, and the keys in the programs, take about as many bytes as they save.
+/// Below this size, an entry of tensor data and the keys in the programs need about as many bytes as they
+/// save.
 inline constexpr std::uint64_t kDefaultLeastShared = 512;
 
 struct SharedWeights {
-  std::vector<const ProgramFile*> programs;  // which outlive the plan's making, but need not outlive the plan
-  std::uint64_t least_size = kDefaultLeastShared;  // of what is moved, in bytes, at least 1
+  std::vector<const ProgramFile*> programs;        // which must outlive only the call of plan()
+  std::uint64_t least_size = kDefaultLeastShared;  // the smallest data to move, in bytes; at least 1
 };
 
 /// Why data stays in a program.
 enum class KeptBecause {
   kInOneProgram,       // no other program has it
   kSmall,              // it is smaller than SharedWeights::least_size
-  kOtherDataUnderKey,  // a delegate asks for it by a key that stands for other data in another program
-  kLayout,             // its tensor is of another size than it, or of a dim_order that is none
-  kDelegate,      // it is what a delegate itself consists of, which ExecuTorch only loads from the program
-  kInitialState,  // it is what a mutable tensor begins with
+  kOtherDataUnderKey,  // a delegate asks for it by a key that another program has other data under
+  kLayout,             // its tensor has another size, or an invalid dim_order
+  kDelegate,           // it is a delegate's own data, which ExecuTorch only loads from the program
+  kInitialState,       // it is the initial value of a mutable tensor
 };
 
 /// For people: "no other program has it".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(KeptBecause reason);
 
-/// Bytes that programs have, be it one alone.
+/// Data that one or several programs have.
 struct ProgramData {
   struct Use {
     std::uint32_t program = 0;  // an index in SharedWeights::programs
     std::string label;  // "constant 'linear.weight'", "named data '5ac1...'", "delegate XnnpackBackend"
-    std::optional<KeptBecause> kept;  // where it stays there
+    std::optional<KeptBecause> kept;  // why, if it stays in the program
   };
 
   std::uint64_t size = 0;
   std::vector<Use> uses;
-  std::vector<std::string> keys;  // by which programs ask for it in the tensor data; none where all keep it
+  std::vector<std::string> keys;  // its keys in the tensor data; empty if all programs keep it
 };
 
-/// A tensor that asks for its data by another key than its fully qualified name, which stands for other data.
+/// A tensor that asks for its data by another key than its fully qualified name, because that name stands for
+/// other data.
 struct RenamedKey {
   std::uint32_t program = 0;
   std::string name;
@@ -67,25 +69,24 @@ struct RenamedKey {
 };
 
 struct SharedWeightsPlan {
-  std::vector<FilePlan> programs;   // in the order given; a copy of one that shares nothing
-  std::optional<FilePlan> weights;  // none where the programs have nothing in common
-  TensorData tensor_data;           // what it is the plan of; split() makes shards of it
-  std::vector<ProgramData> data;    // in the order in which the programs have it
+  std::vector<FilePlan> programs;   // in the order given; a copy for one that shares nothing
+  std::optional<FilePlan> weights;  // none if the programs have nothing in common
+  TensorData tensor_data;           // what `weights` is the plan of; split() makes shards of it
+  std::vector<ProgramData> data;    // in the order of the programs
   std::vector<RenamedKey> renamed;  // in the order of the programs
 
-  /// Of all files together, in bytes.
+  /// The size of all files together, in bytes.
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t size() const noexcept;
 };
 
-/// The plan of the programs without the constants and the named data whose bytes at least two of them have,
-/// and of the tensor data that has these under every key that is asked for. Whatever else is in a program
-/// stays as it is. Each runs with the tensor data, `Module(program, weights)`, as it did without: a key never
-/// gives other bytes than the program had under it. Constants without a name go by the SHA-256 of their
-/// bytes, as XNNPACK's do. Where names clash, a tensor is renamed, and what a delegate asks for stays in its
-/// program.
+/// Plans the programs without the constants and the named data whose bytes at least two of them have, and the
+/// tensor data that has these under every key that is asked for. The rest of a program is unchanged. Each
+/// runs with the tensor data, `Module(program, weights)`, as it did before: a key never gives other bytes
+/// than the program had under it. Constants without a name have the SHA-256 of their bytes as key, as
+/// XNNPACK's do. If names clash, a tensor is renamed, and data that a delegate asks for stays in its program.
 ///
-/// Reads payloads of equal size, in bounded memory, and of what has no name all once more. Memory: that of
-/// plan(ProgramFile, ...) and about 200 bytes a constant. Errors: kInvalidArgument for fewer than two
+/// Reads payloads of equal size, in bounded memory, and once more those without a name. Memory: that of
+/// plan(ProgramFile, ...) and about 200 bytes per constant. Errors: kInvalidArgument for fewer than two
 /// programs, or a least_size of 0; those of plan(ProgramFile, ProgramChanges).
 [[nodiscard]] ETSTREAM_EXPORT Result<SharedWeightsPlan> plan(const SharedWeights& description);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tensor data (.ptd, identifier FT01), read where it lies: the weights that programs ask for by name.
+// Reads tensor data (.ptd, identifier FT01) in place: the weights that programs ask for by name.
 //
 //   auto weights = etstream::TensorDataFile::open(etstream::ByteSource::file("model.ptd").value());
 //   if (!weights) return weights.error();
@@ -26,19 +26,20 @@ namespace etstream {
 
 /// Data under a name. Several names may share one segment.
 struct NamedTensorData {
-  std::string key;                     // of portable programs a tensor's fully qualified name
-  std::optional<TensorLayout> layout;  // none where a backend knows what the data is
+  std::string key;                     // for portable programs, a tensor's fully qualified name
+  std::optional<TensorLayout> layout;  // none for data that only a backend can read
   std::uint32_t segment = 0;           // its index
   std::uint64_t offset = 0;            // in the file, in bytes
-  ByteSource data;                     // which stays where it is
+  ByteSource data;                     // it is not copied
 };
 
-/// An open tensor data file. Holds at most 512 KiB of it in memory, whatever its size. All functions may be
-/// called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found; kIo.
+/// An open tensor data file. Whatever its size, it holds at most 512 KiB of the file in memory. All functions
+/// may be called from several threads at once. Errors: kCorrupt, naming file, offset, expected and found;
+/// kIo.
 class ETSTREAM_EXPORT TensorDataFile {
  public:
   /// Reads the header and all metadata, and checks its structure: every table, vector and string, and the
-  /// zeros between them. Memory while it does: 16 bytes an object.
+  /// zeros between them. Memory during the check: 16 bytes per object.
   [[nodiscard]] static Result<TensorDataFile> open(ByteSource file);
 
   TensorDataFile(TensorDataFile&&) noexcept;
@@ -46,23 +47,23 @@ class ETSTREAM_EXPORT TensorDataFile {
   ~TensorDataFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
-  /// The bytes that are the flatbuffer, from the start of the file on, header included.
+  /// The size of the flatbuffer, which is at the start of the file and includes the header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// Where the header says that segments begin and how many bytes they are.
+  /// The offset and the size in bytes of all segments, according to the header.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
-  /// In file order.
+  /// The entries in file order.
   [[nodiscard]] Result<std::vector<NamedTensorData>> entries() const;
-  /// By index; the use of each is its first key and that tensor's layout, "'bias': float32 [10]", and how
-  /// many more keys it has.
+  /// The segments by index. The `use` of each is its first key with that tensor's layout, "'bias': float32
+  /// [10]", and how many other keys it has.
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
 
-  /// Checks what open() does not: what ExecuTorch 1.5.1 checks when it loads the file and asks for data, and
-  /// that each key is there once, that data is as long as its layout says, that segments are apart from each
-  /// other and aligned, with zeros between them. What is wrong is added to `findings`; what can't be followed
-  /// ends the check. Error: kIo, kOutOfMemory.
+  /// Checks what open() does not: what ExecuTorch 1.5.1 checks when it loads the file and asks for data; that
+  /// each key occurs once; that data has the size that its layout implies; that segments are disjoint and
+  /// aligned, with zeros between them. Adds the problems to `findings`; a reference that can't be followed
+  /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:

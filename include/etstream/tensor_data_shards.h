@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tensor data in several files (shards), which a program is loaded with together: NAME-00001-of-00003.ptd.
+// Tensor data in several files (shards) that a program is loaded with together: NAME-00001-of-00003.ptd.
 //
 //   const auto shards = etstream::split(etstream::TensorData(), std::uint64_t{1} << 30);
 //   if (!shards) return shards.error();
@@ -18,21 +18,21 @@
 
 namespace etstream {
 
-/// The shards of `data`, each with data of at most `most` bytes, not counting tables and padding. They are
-/// those that ExecuTorch makes (externalize_pte_data in exir/_serialize/_named_data_store.py): by key, with
-/// all keys of the same bytes together, and the same for the same content. Buffers that no entry has are left
-/// out. At least one. Errors: kInvalidArgument for a `most` of 0, an entry of no buffer, and data that is
-/// larger: none is cut.
+/// Splits `data` into shards with at most `most` bytes of data each, not counting tables and padding. The
+/// shards are those of ExecuTorch (externalize_pte_data in exir/_serialize/_named_data_store.py): sorted by
+/// key, with all keys of the same bytes together, and the same for the same content. Drops buffers that no
+/// entry has. Returns at least one shard. Errors: kInvalidArgument for a `most` of 0, an entry of no buffer,
+/// and data over `most` bytes, as no data is cut.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<TensorData>> split(const TensorData& data,
                                                                     std::uint64_t most);
 
-/// Where shard `number`, from 1 on, goes: "out/w-00001-of-00003.ptd" for "out/w.ptd". The ending .ptd is put
-/// there where `path` has none.
+/// The path of shard `number`, from 1 on: "out/w-00001-of-00003.ptd" for "out/w.ptd". Adds the extension .ptd
+/// if `path` does not have it.
 [[nodiscard]] ETSTREAM_EXPORT std::string shard_path(const std::string& path, std::uint32_t number,
                                                      std::uint32_t count);
 
-/// `paths`, and behind the first of several shards those of the others, unless they are given too. By their
-/// names alone: whether a file is there is not looked at.
+/// Returns `paths`, with the first of several shards followed by the others that are not also given. Looks
+/// only at names, not at whether the files exist.
 [[nodiscard]] ETSTREAM_EXPORT std::vector<std::string> with_all_shards(const std::vector<std::string>& paths);
 
 }  // namespace etstream

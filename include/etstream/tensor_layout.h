@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TensorLayout: how the bytes of a tensor are to be read.
+// TensorLayout: how to read the bytes of a tensor.
 //
 //   const etstream::TensorLayout weight{etstream::ScalarType::kFloat32, {2, 3}, {0, 1}};
 //   const auto bytes = etstream::byte_size(weight.scalar_type, weight.sizes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The write step: one walk over a plan, front to back, into a sink.
+// The write step: writes a plan to a sink, front to back.
 //
 //   const auto plan = etstream::plan_copy(etstream::ByteSource::file("model.pte").value(), "program");
 //   std::vector<std::byte> bytes;
@@ -19,21 +19,21 @@
 
 namespace etstream {
 
-/// Called with the bytes written so far to a file and those of the whole file, at least every 16 MiB, in the
+/// Called with the number of bytes written to a file so far and its total size, at least every 16 MiB, in the
 /// thread that writes. Returns whether to go on: false ends the writing with kInterrupted.
 using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
-/// Error: kInvalidArgument where bytes that `plan` takes from elsewhere lie in `file`, which is written in
-/// place.
+/// Checks that no source of `plan` lies in `file`, which is written in place. Error: kInvalidArgument if one
+/// does.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_apart(const FilePlan& plan, const FileIdentity& file);
 
-/// Writes `plan` to `sink` and commits it. Errors: the sink's and the sources' own, kInterrupted;
-/// kInvalidArgument as of check_apart(), before the first byte. After
-/// an error nothing is committed, and destroying the sink leaves its destination as it was.
+/// Writes `plan` to `sink` and commits it. Errors: those of the sink and the sources; kInterrupted;
+/// kInvalidArgument as in check_apart(), before the first byte. After an error nothing is committed, and
+/// destroying the sink leaves its destination as it was.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write(const FilePlan& plan, Sink& sink,
                                                  const Progress& progress = {});
 
-/// As write(), without the commit: for whoever has several files that are to appear together.
+/// As write(), without the commit, for several files that should appear together.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const FilePlan& plan, Sink& sink,
                                                              const Progress& progress = {});
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// WriterVersion: which releases a file is written as. The same content has other bytes in each: ExecuTorch
-// moved from flatc to FlatBuffers' Python builder, and that changed how it shares vtables. All of them read
-// alike.
+// WriterVersion: the releases whose output a file reproduces. The same content has different bytes in each:
+// ExecuTorch moved from flatc to FlatBuffers' Python builder, which then changed how it shares vtables.
+// Readers see no difference.
 //
 //   etstream::BundledProgramOptions options;
 //   options.writer.release = etstream::executorch_release("1.3.1").value();
@@ -18,15 +18,15 @@
 
 namespace etstream {
 
-/// The releases of ExecuTorch that files are written as. Patch releases write alike.
+/// The releases of ExecuTorch whose output can be reproduced. Patch releases write the same bytes.
 enum class ExecutorchRelease : std::uint8_t { k1_0, k1_1, k1_2, k1_3, k1_4, k1_5 };
 inline constexpr ExecutorchRelease kLatestRelease = ExecutorchRelease::k1_5;
 
-/// Which tables whose fields lie alike share a vtable in what FlatBuffers' Python builder makes. flatc's
-/// always need equal sizes.
+/// Which tables with the same field offsets share a vtable in the output of FlatBuffers' Python builder.
+/// flatc always requires equal table sizes as well.
 enum class VtableSharing : std::uint8_t {
-  kOfEqualSize,  // those that are also of equal size: from flatbuffers 25.12.19 on
-  kOfAnySize,    // all, so that a vtable may declare another size than a table has: all releases before
+  kOfEqualSize,  // only tables of equal size: from flatbuffers 25.12.19 on
+  kOfAnySize,    // all, so that a vtable may give another size than the table has: all earlier versions
 };
 
 struct WriterVersion {
@@ -36,14 +36,14 @@ struct WriterVersion {
   bool operator==(const WriterVersion&) const = default;
 };
 
-/// The release that a version, such as "1.3", "1.3.1" or "1.5.0rc1", belongs to. Error: kInvalidArgument for
-/// what is no version from 1.0 to 1.5.
+/// The release that a version such as "1.3", "1.3.1" or "1.5.0rc1" belongs to. Error: kInvalidArgument for
+/// anything but a version from 1.0 to 1.5.
 [[nodiscard]] ETSTREAM_EXPORT Result<ExecutorchRelease> executorch_release(std::string_view version);
 /// "1.3"
 [[nodiscard]] ETSTREAM_EXPORT std::string name_of(ExecutorchRelease release);
 
-/// How the Python package flatbuffers of this version, such as "25.2.10", shares vtables. Error:
-/// kInvalidArgument for what is no version.
+/// How this version of the Python package flatbuffers, such as "25.2.10", shares vtables. Error:
+/// kInvalidArgument for anything but a version.
 [[nodiscard]] ETSTREAM_EXPORT Result<VtableSharing> vtable_sharing(std::string_view flatbuffers_version);
 
 }  // namespace etstream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A bundle's test cases, run by ExecuTorch's runtime.
+// Runs a bundle's test cases in ExecuTorch's runtime.
 //
 //   const auto file = etstream::ByteSource::file("model.bpte").value();
 //   const auto bundle = etstream::BundledProgramFile::open(file).value();
@@ -28,28 +28,28 @@
 namespace etstream {
 
 struct TestCaseRun {
-  /// One an output of the method, in their order; none where the test case expects none.
+  /// One per output of the method, in their order; empty if the test case expects none.
   std::vector<Comparison> outputs;
 
-  /// Whether every output was as expected: true too where there was nothing to compare with.
+  /// Whether every output was as expected; also true if there was nothing to compare with.
   [[nodiscard]] bool passed() const noexcept;
 };
 
-/// Sets the inputs, executes, and compares each output with what is expected of it. `index` is the number of
-/// the test case in its suite, for messages. Trusts nothing in `test_case`: values must be as many, of the
-/// kind, the dtype and the number of dimensions that the method has, and no larger, before the first is set.
-/// Tensors may have any order of dimensions: inputs are brought into the method's, outputs into that of what
-/// is expected.
+/// Sets the inputs, executes the method, and compares each output with the expected one. `index` is the
+/// number of the test case in its suite, for messages. Does not trust `test_case`: before the first value is
+/// set, it checks that there are as many values as the method has, of the same kind, dtype and number of
+/// dimensions, and no larger. Tensors may have any dim_order: inputs are reordered to the method's, outputs
+/// to that of the expected ones.
 ///
-/// Inputs and outputs that the memory plan has no place for lie in memory of this call's: afterwards the
-/// method keeps pointers to what is no longer there, so set them again before it is executed in another way.
-/// One thread at a time may use a method. Memory: inputs and outputs that are not planned, inputs while they
-/// are copied, and pieces of 64 KiB of the expected ones.
+/// Inputs and outputs without a place in the memory plan use memory that this call frees. The method keeps
+/// pointers to it, so set them again before you execute the method in another way. One thread at a time may
+/// use a method. Memory: inputs and outputs that are not planned, inputs while they are copied, and pieces of
+/// 64 KiB of the expected ones.
 ///
 /// Errors, naming method, test case and value: kInvalidArgument for what does not fit the method or what it
-/// gave, and for a method that fails as it is executed; it may be run again, but after a kernel has thrown an
-/// exception it has to be loaded again. kUnsupported for outputs that are not in the CPU's memory; those of
-/// reading; kOutOfMemory.
+/// returned, and for a method that fails while it is executed. It may be run again, but after a kernel has
+/// thrown an exception, it must be loaded again. kUnsupported for outputs that are not in the CPU's memory;
+/// those of reading; kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<TestCaseRun> run_test_case(executorch::runtime::Method& method,
                                                                 const MethodTestCase& test_case,
                                                                 std::size_t index,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A method of a loaded program together with the memory that it was planned to run in.
+// A method of a loaded program, with its planned memory.
 //
 //   const auto model = etstream::ByteSource::file("model.pte").value();
 //   const auto loader = etstream::open_mapped_program_loader(model).value();
@@ -21,14 +21,14 @@
 
 namespace etstream {
 
-/// Owns the method's planned memory on the heap. One thread at a time may use it. What ExecuTorch logs of a
-/// failure says more than the error.
+/// Owns the method's planned memory, on the heap. One thread at a time may use it. When loading fails,
+/// ExecuTorch's log has more details than the error.
 class ETSTREAM_EXPORT LoadedMethod {
  public:
-  /// Sets up the method, delegates too. `program` and its loader must outlive it, and so must `named_data`,
-  /// the weights of a .ptd file where the program takes some from one. Errors: kNotFound for no such method;
+  /// Sets up the method and its delegates. `program` and its loader must outlive it, and so must
+  /// `named_data`, the weights of a .ptd file if the program uses one. Errors: kNotFound for no such method;
   /// kUnsupported for operators or backends that are not linked, and for memory planned on another device
-  /// than the CPU; kCorrupt for what ExecuTorch finds wrong; kOutOfMemory.
+  /// than the CPU; kCorrupt for what ExecuTorch finds invalid; kOutOfMemory.
   [[nodiscard]] static Result<LoadedMethod> load(
       const executorch::runtime::Program& program, const std::string& name,
       const executorch::runtime::NamedDataMap* named_data = nullptr);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Programs for ExecuTorch's runtime from where they lie, in a bundle of either format or in a file of their
-// own.
+// Loads programs into ExecuTorch's runtime from a bundle of either format, or from a file of their own.
 //
 //   const auto file = etstream::ByteSource::file("model.bpte").value();
 //   const auto bundle = etstream::BundledProgramFile::open(file).value();
@@ -22,30 +21,29 @@
 
 namespace etstream {
 
-/// Reads the program into memory, part by part as the runtime asks for them. size() is the program's,
-/// exactly: of a program without segments the runtime loads all that there is. Every function may be called
-/// from several threads at once. Memory that load() gives is aligned as the part is in the program, to 64
-/// bytes at least and 4096 at most, and is the buffer's, which may outlive the loader. What is wrong is
-/// logged by ExecuTorch and returned: InvalidArgument for a range that is not inside the program,
-/// AccessFailed for what can't be read (from a file that was shortened, or that another has replaced, too),
-/// MemoryAllocationFailed. Errors of opening: kTooLarge for a program over SIZE_MAX; kOutOfMemory.
+/// Reads the program into memory, part by part as the runtime asks for them. size() is exactly the program's:
+/// if it has no segments, the runtime loads that many bytes. Every function may be called from several
+/// threads at once. Memory that load() returns has the alignment of the part in the program, at least 64 and
+/// at most 4096 bytes; it belongs to the buffer, which may outlive the loader. Errors are logged by
+/// ExecuTorch and returned: InvalidArgument for a range that is not inside the program, AccessFailed for what
+/// can't be read (also from a file that was shortened or replaced), MemoryAllocationFailed. Errors of
+/// opening: kTooLarge for a program over SIZE_MAX; kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<executorch::runtime::DataLoader>> open_program_loader(
     ByteSource program);
 
-/// Maps the program and copies nothing but what load_into() is asked for: load() gives a view of the file's
-/// pages, which come into memory as they are touched and may leave it again, as none is locked. What a buffer
-/// held leaves it when the buffer is freed, as those of delegates are once they are set up. The contract is
-/// otherwise that of open_program_loader. The mapping lasts as long as the loader and all buffers.
+/// Maps the program and copies only what load_into() is asked for: load() returns a view of the file's pages,
+/// which become resident when they are touched and may be evicted again, as none is locked. A buffer's pages
+/// are released when it is freed, as buffers of delegates are once these are set up. Otherwise the contract
+/// is that of open_program_loader. The mapping lasts as long as the loader and all buffers.
+/// The file must be the one that `program` was opened from, unchanged until now, or opening fails. Later
+/// changes can't be detected: if the file is shortened, touching the lost part raises SIGBUS, and if it is
+/// overwritten, the program changes while it runs. Replace files by renaming, as etstream does. For programs
+/// that are not trusted, the metadata is checked first, as in ProgramFile::open.
 ///
-/// The file is the one that `program` was opened from, unchanged until now, or opening fails. Nothing can
-/// hold on to that from then on: where the file is shortened, touching what it has lost is SIGBUS, and where
-/// it is overwritten the program changes while it runs. Replace files by renaming, as etstream does. Of
-/// programs that are not trusted the metadata is checked before, as ProgramFile::open does.
-///
-/// Errors: kUnsupported for a program that is not in a regular file, or that lies at an offset that keeps its
-/// segments from being aligned as they are in the program, which a BP08 file's usually does, by default at a
-/// multiple of 32: bundle with a program alignment of 4096, or convert to a segmented bundle. Those of
-/// ProgramFile::open; kCorrupt for a file that was changed; kIo.
+/// Errors: kUnsupported for a program that is not in a regular file, or whose offset in the file does not
+/// keep its segments aligned as they are in the program. This is usual in a BP08 file, where the offset is by
+/// default a multiple of 32: bundle with a program alignment of 4096, or convert to a segmented bundle. Those
+/// of ProgramFile::open; kCorrupt for a file that was changed; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<executorch::runtime::DataLoader>>
 open_mapped_program_loader(const ByteSource& program);
 
