@@ -12,9 +12,8 @@
 //
 // A value is
 // - an integer: a number without a decimal point or an exponent;
-// - a double: a number with either, {"double": "nan"}, "inf" or "-inf", or {"double_bits":
-// "7ff8000000000001"},
-//   its 64 bits in hexadecimal;
+// - a double: a number with either, {"double": "nan"}, "inf" or "-inf", or its 64 bits in hexadecimal,
+//   {"double_bits": "7ff8000000000001"};
 // - true or false;
 // - null: no value (std::monostate);
 // - a tensor: {"npy": "x.npy"}, {"safetensors": "f.safetensors", "name": "x"}, or
@@ -45,7 +44,7 @@ namespace etstream {
 /// same suites, bit for bit. Each tensor is a .npy file, or a file of raw bytes where NumPy can't represent
 /// it. The folder appears complete or not at all; `folder` must not exist yet, or be empty. Errors:
 /// kInvalidArgument if it is neither; kUnsupported for what JSON can't express (a name that is not UTF-8, a
-/// tensor whose data does not have the size that its shape implies); those of reading the bundle; kIo;
+/// tensor whose data does not have the size that its shape implies); errors reading the bundle; kIo;
 /// kInterrupted.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write_test_cases(const BundledProgramFile& bundle,
                                                             const std::string& folder,

@@ -75,7 +75,7 @@ struct DtypeRule {
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> join(std::vector<Checkpoint> checkpoints);
 
 /// Keeps one tensor of each name, after comparing the bytes of tensors with the same name. Errors:
-/// kInvalidArgument, naming both files, where their bytes or layouts differ; those of reading.
+/// kInvalidArgument, naming both files, where their bytes or layouts differ; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 
 struct TensorDataOptions {
@@ -89,7 +89,7 @@ struct TensorDataOptions {
 };
 
 /// Describes the .ptd file of the tensors, in their order, for planning. Errors: kUnsupported for a type that
-/// ExecuTorch lacks, unless allow_opaque is set; those of reading.
+/// ExecuTorch lacks, unless allow_opaque is set; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<TensorData> describe_tensor_data(Checkpoint checkpoint,
                                                                       const TensorDataOptions& options = {});
 

@@ -69,7 +69,7 @@ struct Comparison {
 /// bool, quint4x2, quint2x4 and bits16 must have the same bits. std::monostate equals std::monostate. Data is
 /// read in pieces of 64 KiB. Errors: kInvalidArgument, saying what differs, for values that can't be
 /// compared, a tensor of an unknown dtype, data that does not have the size that its shape implies, or a
-/// tolerance that is negative or NaN; those of reading.
+/// tolerance that is negative or NaN; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<Comparison> compare(const Value& expected, const Value& actual,
                                                          const Tolerance& tolerance = {});
 

@@ -40,9 +40,10 @@ struct FileDiff {
 /// programs: methods, their signatures, operators by calls, instructions, values, delegates, memory plans;
 /// constants and initial data by name, shape and bytes, wherever they are in the file; named data by key;
 /// segments. For bundles: the programs inside, and test cases value by value. For checkpoints: tensors by
-/// name, type, shape and bytes, and the metadata of two GGUF files. Payloads are read and compared in 512 KiB
-/// of memory; otherwise memory grows with the metadata. At most 1000 differences are listed. Errors:
-/// kInvalidArgument for files of different kinds; those of opening and reading either.
+/// name, type, shape and bytes, and the metadata of two GGUF files. For fat containers: payloads by name, and
+/// their order. For packages: the graph, and constants by name, type, shape and bytes. Payloads are read and
+/// compared in 512 KiB of memory; otherwise memory grows with the metadata. At most 1000 differences are
+/// listed. Errors: kInvalidArgument for files of different kinds; errors opening or reading either.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const ByteSource& a, const ByteSource& b);
 
 }  // namespace etstream

@@ -27,7 +27,7 @@ namespace etstream {
 /// Returns the tensor with its data in the order of `dim_order`: shared if that is the same order, otherwise
 /// reordered in memory, which uses twice the data's size meanwhile. Errors: kInvalidArgument for an order
 /// that is not a permutation of the dimensions, an unknown dtype or data that does not have the size that the
-/// shape implies; those of reading; kTooLarge, kOutOfMemory.
+/// shape implies; read errors; kTooLarge, kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<Tensor> with_dim_order(const Tensor& tensor,
                                                             std::vector<std::uint8_t> dim_order);
 

@@ -49,7 +49,7 @@ enum class FlatbufferOrder {
 class ETSTREAM_EXPORT ExactJson {
  public:
   /// Loads a schema: see FlatbufferText::open. Errors: kCorrupt, with file and line; kUnsupported for
-  /// features added to FlatBuffers after 2.0; kTooLarge over 16 MiB; those of reading the file.
+  /// features added to FlatBuffers after 2.0; kTooLarge over 16 MiB; errors reading the file.
   [[nodiscard]] static Result<ExactJson> open(const std::string& schema,
                                               const std::vector<std::string>& include_folders = {});
 
@@ -65,7 +65,7 @@ class ETSTREAM_EXPORT ExactJson {
   /// Vectors that are left out are given as {"file": PATH, "offset": N, "size": N} and read when the plan is
   /// written; paths are relative to `folder`. Memory: about the size of the text. Errors: kInvalidArgument
   /// for what does not fit the schema, with file, line and the place in the JSON; kCorrupt for invalid JSON;
-  /// kTooLarge over 2^31 - 1 bytes; those of opening files.
+  /// kTooLarge over 2^31 - 1 bytes; errors opening files.
   [[nodiscard]] Result<FilePlan> compile(const ByteSource& json, const std::string& folder,
                                          FlatbufferOrder order = FlatbufferOrder::kFlatc) const;
 

@@ -38,7 +38,7 @@ struct FatContainer {
 /// Plans the file. The bytes are those that ExecuTorch's native backend packs (backends/native/fat_pte.py) if
 /// the alignment is 1 and either payloads are distinct or share_equal is false. Errors: kInvalidArgument for
 /// an invalid or repeated name, or an invalid alignment; kTooLarge over 65,536 payloads or 2^64 - 1 bytes;
-/// those of reading, with share_equal.
+/// with share_equal, read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const FatContainer& container);
 
 }  // namespace etstream

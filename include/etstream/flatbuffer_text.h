@@ -45,7 +45,7 @@ class ETSTREAM_EXPORT FlatbufferText {
   /// Loads a schema: a .fbs file, which may include others in the same folder or in `include_folders`, or a
   /// .bfbs file. Errors: kCorrupt, with file and line; kUnsupported (no root_type; a default over 2^63 - 1; a
   /// struct with force_align over 32; a vector with one over 32 next to nested_flatbuffer); kTooLarge over 16
-  /// MiB; those of reading the file.
+  /// MiB; errors reading the file.
   [[nodiscard]] static Result<FlatbufferText> open(const std::string& schema,
                                                    const std::vector<std::string>& include_folders = {});
 

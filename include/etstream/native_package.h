@@ -65,7 +65,7 @@ struct NativeGraph {
 };
 
 /// Checks all of a graph, and reads what data it requires. Errors: kCorrupt, naming offset, expected and
-/// found; those of reading.
+/// found; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<NativeGraph> read_native_graph(const ByteSource& graph);
 
 /// Plans the file. Reads the graph and all bytes of the constants, whose checksum precedes them. With an
@@ -74,7 +74,7 @@ struct NativeGraph {
 /// Constants with the same type, shape and content are stored once, unless they are state. Errors:
 /// kInvalidArgument for an invalid graph, required constants that are missing, a repeated name, state that is
 /// missing or has bytes in common with another constant, an invalid alignment or time; kUnsupported for a
-/// constant of a type that safetensors or the format lacks; kTooLarge; those of reading.
+/// constant of a type that safetensors or the format lacks; kTooLarge; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const NativePackage& package);
 
 }  // namespace etstream

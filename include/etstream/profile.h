@@ -123,8 +123,8 @@ struct Excess {
                                                                         const std::string& name = {});
 
 /// Reads the output of `etstream profile --json`: the figures of the whole command, and each phase's name,
-/// time and peak. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with its line; those of
-/// the source.
+/// time and peak. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with its line; errors
+/// reading the source.
 [[nodiscard]] ETSTREAM_EXPORT Result<Profile> read_profile(const ByteSource& json);
 
 }  // namespace etstream

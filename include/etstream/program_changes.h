@@ -39,7 +39,7 @@ struct ConstantsOut {
 };
 
 /// Reads ConstantsOut::keys from a JSON object. Errors: kTooLarge over 64 MiB; kCorrupt for invalid JSON;
-/// kInvalidArgument for anything but an object of strings; those of reading.
+/// kInvalidArgument for anything but an object of strings; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::map<std::string, std::string>> read_constant_keys(
     const ByteSource& json);
 

@@ -24,12 +24,14 @@ namespace etstream {
 /// sound by itself. Finds at most 100 errors and 100 warnings.
 ///
 /// Errors: an external tensor whose key is in no file, or in one with another dtype, other sizes or another
-/// dim_order, or without a layout; named data that XNNPACK asks for and that is in neither the program nor a
-/// file, or is too short; a key in two files; a key that a delegate asks for and that has different bytes in
-/// the program and in a file, of which ExecuTorch uses the file's; files without any key.
-/// Warnings: keys that nothing asks for; keys with the same bytes in both the program and a file.
-/// Which keys delegates of XNNPACK, CUDA, Vulkan and Ethos-U ask for is read from their data. For those of
-/// other backends it is not known: a key counts as asked for if their data contains its bytes. Payloads are
+/// dim_order, or without a layout; named data that a delegate asks for and that is in neither the program nor
+/// a file, or is too short; a key in two files; a key that a delegate asks for and that has different bytes
+/// in the program and in a file, of which ExecuTorch uses the file's; files without any key. Warnings: keys
+/// that nothing asks for; keys with the same bytes in both the program and a file; a different layout or
+/// longer data that ExecuTorch does not compare, as long as no read is out of bounds.
+///
+/// The keys that delegates of XNNPACK, CUDA, Vulkan and Ethos-U ask for are read from their data. Those of
+/// other backends are not known: a key counts as asked for if their data contains its bytes. Payloads are
 /// read for this, and to compare two of them. Memory: 300 bytes per key and per tensor. Errors: kCorrupt for
 /// a reference in metadata that can't be followed, which verify() of the file reports; kTooLarge for names
 /// over 1 MiB; kIo.

@@ -47,7 +47,7 @@ struct RenameRuleSet;
 class ETSTREAM_EXPORT RenameRules {
  public:
   /// Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such an object, both with
-  /// the line; kTooLarge over 64 MiB; those of reading.
+  /// the line; kTooLarge over 64 MiB; read errors.
   [[nodiscard]] static Result<RenameRules> read(const ByteSource& json);
 
   /// Rules for the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error:
@@ -81,7 +81,7 @@ struct RenameReport {
 /// Errors: kInvalidArgument, naming both, for two tensors that would have one name, unless they had one
 /// before, which merge() resolves; for rows that can't be cut or ordered as a rule says; where a rule needs
 /// the size of a head and it is unknown. kUnsupported for such a rule on a tensor whose rows are not stored
-/// one after another, or that has no layout. Those of reading config.json.
+/// one after another, or that has no layout. Errors reading config.json.
 [[nodiscard]] ETSTREAM_EXPORT Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint,
                                                          const RenameOptions& options = {});
 

@@ -35,6 +35,7 @@ namespace etstream {
 /// which become resident when they are touched and may be evicted again, as none is locked. A buffer's pages
 /// are released when it is freed, as buffers of delegates are once these are set up. Otherwise the contract
 /// is that of open_program_loader. The mapping lasts as long as the loader and all buffers.
+///
 /// The file must be the one that `program` was opened from, unchanged until now, or opening fails. Later
 /// changes can't be detected: if the file is shortened, touching the lost part raises SIGBUS, and if it is
 /// overwritten, the program changes while it runs. Replace files by renaming, as etstream does. For programs
@@ -42,8 +43,8 @@ namespace etstream {
 ///
 /// Errors: kUnsupported for a program that is not in a regular file, or whose offset in the file does not
 /// keep its segments aligned as they are in the program. This is usual in a BP08 file, where the offset is by
-/// default a multiple of 32: bundle with a program alignment of 4096, or convert to a segmented bundle. Those
-/// of ProgramFile::open; kCorrupt for a file that was changed; kIo.
+/// default a multiple of 32: bundle with a program alignment of 4096, or convert to a segmented bundle.
+/// Further, the errors of ProgramFile::open; kCorrupt for a file that was changed; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<executorch::runtime::DataLoader>>
 open_mapped_program_loader(const ByteSource& program);
 
