@@ -55,7 +55,7 @@ class ETSTREAM_EXPORT ByteStorage {
   /// The name in messages: a path for a file.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Opens the regular file whose bytes these are, for reading, and returns the descriptor, which the caller
-  /// closes. Errors: kUnsupported if there is no such file; kCorrupt if its bytes may have changed since the
+  /// closes. Errors: kUnsupported if they are not a file's; kCorrupt if the bytes may have changed since the
   /// storage was opened.
   [[nodiscard]] virtual Result<int> open_descriptor() const;
   /// Fails if the bytes may have changed since the storage was opened.

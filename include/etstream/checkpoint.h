@@ -36,7 +36,7 @@ struct CheckpointTensor {
 
 struct Checkpoint {
   std::vector<std::string> files;         // the paths of all files that were opened
-  std::vector<CheckpointTensor> tensors;  // in the order of their bytes in the files
+  std::vector<CheckpointTensor> tensors;  // in file order
 };
 
 /// Opens the file at a path for reading.

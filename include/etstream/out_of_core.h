@@ -36,8 +36,8 @@ struct OutOfCoreOptions {
   std::uint64_t from = 16 << 10;
 };
 
-/// The resources that a command and all its processes used. Sizes are in bytes. Memory is sampled every 10
-/// ms, or up to 100 ms.
+/// The resources that a command and all its processes used. Sizes are in bytes. Memory is sampled every 10 to
+/// 100 ms.
 struct OutOfCoreUse {
   double seconds = 0;
   std::uint32_t processes = 0;

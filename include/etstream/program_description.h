@@ -27,7 +27,7 @@ namespace etstream {
 struct ProgramDescription {
   struct Segment {
     ByteSource data;
-    std::uint32_t alignment = 1;  // its own, at least; a power of two up to 2^30
+    std::uint32_t alignment = 1;  // its own minimum, a power of two up to 2^30
   };
 
   /// A flatbuffer of the program's schema, with its objects in any order, without an extended header and

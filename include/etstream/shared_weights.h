@@ -38,8 +38,8 @@ struct SharedWeights {
 enum class KeptBecause {
   kInOneProgram,       // no other program has it
   kSmall,              // it is smaller than SharedWeights::least_size
-  kOtherDataUnderKey,  // a delegate asks for it by a key that another program has other data under
-  kLayout,             // its tensor has another size, or an invalid dim_order
+  kOtherDataUnderKey,  // a delegate asks for it by a key under which another program has other data
+  kLayout,             // its tensor has another size than the data, or an invalid dim_order
   kDelegate,           // it is a delegate's own data, which ExecuTorch only loads from the program
   kInitialState,       // it is the initial value of a mutable tensor
 };

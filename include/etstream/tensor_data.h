@@ -33,7 +33,7 @@ namespace etstream {
 struct TensorData {
   struct Buffer {
     ByteSource data;
-    std::uint32_t alignment = 1;  // its own, at least; a power of two up to 2^30
+    std::uint32_t alignment = 1;  // its own minimum, a power of two up to 2^30
   };
   struct Entry {
     std::string key;
@@ -52,7 +52,7 @@ struct TensorData {
 };
 
 /// Plans the file, byte for byte as ExecuTorch serializes it. Errors: kInvalidArgument for a repeated key, an
-/// index of no buffer, an invalid alignment, or, unless `unchecked`, a layout that does not have its data's
+/// invalid buffer index, an invalid alignment, or, unless `unchecked`, a layout that does not have its data's
 /// size or has an invalid dim_order; kTooLarge for a flatbuffer over 2^31 - 1 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const TensorData& data);
 

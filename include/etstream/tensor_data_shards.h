@@ -21,8 +21,8 @@ namespace etstream {
 /// Splits `data` into shards with at most `most` bytes of data each, not counting tables and padding. The
 /// shards are those of ExecuTorch (externalize_pte_data in exir/_serialize/_named_data_store.py): sorted by
 /// key, with all keys of the same bytes together, and the same for the same content. Drops buffers that no
-/// entry has. Returns at least one shard. Errors: kInvalidArgument for a `most` of 0, an entry of no buffer,
-/// and data over `most` bytes, as no data is cut.
+/// entry has. Returns at least one shard. Errors: kInvalidArgument for a `most` of 0, an invalid buffer
+/// index, and data over `most` bytes, as no data is cut.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<TensorData>> split(const TensorData& data,
                                                                     std::uint64_t most);
 

@@ -47,9 +47,9 @@ struct TestCaseRun {
 /// 64 KiB of the expected ones.
 ///
 /// Errors, naming method, test case and value: kInvalidArgument for what does not fit the method or what it
-/// returned, and for a method that fails while it is executed. It may be run again, but after a kernel has
-/// thrown an exception, it must be loaded again. kUnsupported for outputs that are not in the CPU's memory;
-/// read errors; kOutOfMemory.
+/// returned, and for a method that fails while it is executed. Such a method may be run again, but
+/// must be loaded again after a kernel has thrown an exception. kUnsupported for outputs that are not in the
+/// CPU's memory; read errors; kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<TestCaseRun> run_test_case(executorch::runtime::Method& method,
                                                                 const MethodTestCase& test_case,
                                                                 std::size_t index,
