@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/generate_text.h"
 #include "flatbuffer/parser_pool.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_source.h"
@@ -92,7 +93,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     parser->opts.strict_json = options.strict_json;
     parser->opts.output_default_scalars_in_json = options.defaults;
     std::string out;
-    if (!flatbuffers::GenerateText(*parser, bytes.data(), &out)) {
+    if (!generate_text(*parser, bytes.data(), out)) {
       return make_error(ErrorCode::kCorrupt,
                         "{}: a string that is not UTF-8, or nothing in a vector of unions", name);
     }

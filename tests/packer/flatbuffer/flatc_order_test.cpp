@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/generate_text.h"
 #include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
 #include "random_tree.h"
@@ -24,7 +25,7 @@ std::vector<std::byte> parsed_again(const std::string& schema_text, const std::v
   flatbuffers::Parser parser;
   if (!parser.Parse(schema_text.c_str())) return {};
   std::string json;
-  if (!flatbuffers::GenerateText(parser, file.data(), &json) || !parser.Parse(json.c_str())) return {};
+  if (!generate_text(parser, file.data(), json) || !parser.Parse(json.c_str())) return {};
   const auto built = std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
   return {built.begin(), built.end()};
 }

@@ -7,6 +7,20 @@ namespace etstream::testing {
 
 using Ref = ReferenceBuilder::Ref;
 
+namespace {
+
+/// Of bytes. FlatBuffers asks for their alignment too from 22.9 on.
+template <class Builder>
+void start_vector(Builder& builder, std::size_t size) {
+  if constexpr (requires { builder.StartVector(size, std::size_t{1}, std::size_t{1}); }) {
+    builder.StartVector(size, std::size_t{1}, std::size_t{1});
+  } else {
+    builder.StartVector(size, 1);
+  }
+}
+
+}  // namespace
+
 Ref ReferenceBuilder::add_string(std::string_view string) {
   return builder_.CreateString(string.data(), string.size()).o;
 }
@@ -19,7 +33,7 @@ Ref ReferenceBuilder::add_vector(std::span<const std::byte> elements, std::uint3
   }
   // What ForceVectorAlignment does, without its assertion that nobody aligns to more than 32.
   builder_.PreAlign(elements.size(), alignment);
-  builder_.StartVector(elements.size(), 1);
+  start_vector(builder_, elements.size());
   push(elements);
   return builder_.EndVector(elements.size() / element_size);
 }

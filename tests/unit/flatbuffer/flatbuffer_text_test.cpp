@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flatbuffer/generate_text.h"
 #include "test_errors.h"
 #include "test_files.h"
 
@@ -72,7 +73,7 @@ struct Judge {
   }
   [[nodiscard]] std::string text(const Bytes& flatbuffer) const {
     std::string out;
-    REQUIRE(flatbuffers::GenerateText(parser, flatbuffer.data(), &out));
+    REQUIRE(generate_text(parser, flatbuffer.data(), out));
     return out;
   }
 };
