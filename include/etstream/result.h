@@ -46,7 +46,8 @@ struct Error {
 };
 
 /// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the
-/// error of a good one, ends the program.
+/// error of a good one, ends the program. value() of a temporary is itself a value, not a reference into the
+/// Result, so that `for (const auto& method : program.methods().value())` is sound.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -60,10 +61,10 @@ class [[nodiscard]] Result {
 
   T& value() & { return *checked_value(this); }
   const T& value() const& { return *checked_value(this); }
-  T&& value() && { return std::move(*checked_value(this)); }
+  T value() && { return std::move(*checked_value(this)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return checked_value(this); }
   const T* operator->() const { return checked_value(this); }
 

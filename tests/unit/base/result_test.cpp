@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "test_errors.h"
 
@@ -62,6 +63,26 @@ Death death_of(F&& body) {
   ::waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) death.signal = WTERMSIG(status);
   return death;
+}
+
+/// Counts those that live.
+struct Counted {
+  Counted() { ++alive; }
+  Counted(const Counted& /*other*/) { ++alive; }
+  ~Counted() { --alive; }
+  static inline int alive = 0;
+};
+
+Result<std::vector<Counted>> counted(std::size_t n) { return std::vector<Counted>(n); }
+
+TEST_CASE("a_loop_over_the_value_of_a_temporary_is_over_what_lives") {
+  int seen = 0;
+  for ([[maybe_unused]] const Counted& one : counted(3).value()) {
+    CHECK(Counted::alive == 3);
+    ++seen;
+  }
+  CHECK(seen == 3);
+  CHECK(Counted::alive == 0);
 }
 
 TEST_CASE("a result holds a value") {
