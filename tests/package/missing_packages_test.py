@@ -18,7 +18,7 @@ HIDDEN = {
     "FlatBuffers": "FlatBuffers: install libflatbuffers-dev, or let CMAKE_PREFIX_PATH name where it is",
     "fmt": "fmt: install libfmt-dev, or let CMAKE_PREFIX_PATH name where it is",
     "nlohmann_json": "nlohmann_json: install nlohmann-json3-dev, or let CMAKE_PREFIX_PATH name where it is",
-    "OpenSSL": "OpenSSL: install libssl-dev, which has the static libcrypto.a, or let CMAKE_PREFIX_PATH name where it is",
+    "OpenSSL": "OpenSSL: install libssl-dev, or let CMAKE_PREFIX_PATH name where it is",
     "CLI11": "CLI11: install libcli11-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_COMMAND=OFF",
     "doctest": "doctest: install doctest-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_TESTS=OFF",
     "Threads": "Threads: install libc6-dev, or give -DETSTREAM_BUILD_TESTS=OFF",
