@@ -14,17 +14,26 @@ using Kind = JsonReader::Kind;
 
 class RulesReader {
  public:
-  RulesReader(JsonReader& json, RenameRuleSet& out) : json_(json), out_(out) {}
+  /// `like` gets the name that ready-made rules give as theirs; null for others, which have none.
+  RulesReader(JsonReader& json, RenameRuleSet& out, std::string* like = nullptr)
+      : json_(json), out_(out), like_(like) {}
 
   Result<void> run() {
     return json_.members([&](std::string_view pattern) {
-      auto read = read_rule(pattern);
+      auto read = read_member(pattern);
       if (!read) read.error().message = text("rule {}: {}", quote(pattern), read.error().message);
       return read;
     });
   }
 
  private:
+  Result<void> read_member(std::string_view pattern) {
+    if (!like_ || (pattern != "like" && !out_.has(pattern))) return read_rule(pattern);
+    const JsonTape::Value value = json_.take();
+    if (pattern == "like") *like_ = value.string;
+    return {};
+  }
+
   Result<void> read_rule(std::string_view pattern) {
     RenameRule rule{std::string(pattern), {}, false};
     if (json_.next().kind == Kind::kNull) {
@@ -103,6 +112,7 @@ class RulesReader {
 
   JsonReader& json_;
   RenameRuleSet& out_;
+  std::string* like_;
 };
 
 }  // namespace
@@ -142,15 +152,19 @@ Result<RenameRuleSet> read_rename_rules(const ByteSource& json) {
   return out;
 }
 
-Result<std::optional<RenameRuleSet>> read_rename_rules(const ByteSource& json, std::string_view name) {
+Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json, std::string_view name) {
   std::optional<RenameRuleSet> out;
-  ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-    return reader.members([&](std::string_view member) -> Result<void> {
-      if (member == name) return RulesReader(reader, out.emplace()).run();
-      reader.take();
-      return {};
-    });
-  }));
+  for (std::string next(name); !next.empty();) {
+    const std::string wanted = std::exchange(next, "");
+    ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+      return reader.members([&](std::string_view member) -> Result<void> {
+        if (member == wanted) return RulesReader(reader, out ? *out : out.emplace(), &next).run();
+        reader.take();
+        return {};
+      });
+    }));
+  }
+  if (out) out->is_ready_made = true;
   return out;
 }
 

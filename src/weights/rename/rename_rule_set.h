@@ -39,6 +39,7 @@ struct RenameRuleSet {
   [[nodiscard]] const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const;
   /// Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its pattern.
   [[nodiscard]] Result<void> add(RenameRule rule);
+  [[nodiscard]] bool has(std::string_view pattern) const { return rules_by_pattern_.contains(pattern); }
 
   std::vector<RenameRule> rules;
   bool is_ready_made = false;
@@ -54,8 +55,9 @@ struct RenameRuleSet {
 
 /// The rules in a JSON object. Errors: see RenameRules::read.
 [[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
-/// Those in the member `name` of an object of such objects; none without a member of that name.
-[[nodiscard]] Result<std::optional<RenameRuleSet>> read_rename_rules(const ByteSource& json,
-                                                                     std::string_view name);
+/// The ready-made rules in the member `name` of an object of such objects; none without a member of that
+/// name. A member's "like" names another one, whose rules hold too but for patterns that it has itself.
+[[nodiscard]] Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json,
+                                                                         std::string_view name);
 
 }  // namespace etstream
