@@ -16,8 +16,10 @@
 namespace etstream {
 namespace {
 
-Error corrupt(const ByteSource& file, std::uint64_t offset, std::string_view expected_and_found) {
-  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, "{}", expected_and_found);
+template <class... Arguments>
+Error corrupt(const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
+              const Arguments&... arguments) {
+  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...);
 }
 
 template <class Integer>
@@ -30,14 +32,13 @@ Integer integer_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
 /// How many payloads the header says there are.
 Result<std::uint32_t> read_count(const ByteSource& file) {
   if (file.size() < fat_table::kHeaderSize) {
-    return corrupt(file, 0, text("a header of {} bytes, found {}", fat_table::kHeaderSize, file.size()));
+    return corrupt(file, 0, "a header of {} bytes, found {}", fat_table::kHeaderSize, file.size());
   }
   std::vector<std::byte> header(fat_table::kHeaderSize);
   ETSTREAM_TRY(file.read_at(0, header));
   if (std::memcmp(header.data(), fat_table::kMagic.data(), fat_table::kMagic.size()) != 0) {
-    return corrupt(file, 0,
-                   text("the identifier of a fat container (NFAT), found {}",
-                        quote({reinterpret_cast<const char*>(header.data()), fat_table::kMagic.size()})));
+    return corrupt(file, 0, "the identifier of a fat container (NFAT), found {}",
+                   quote({reinterpret_cast<const char*>(header.data()), fat_table::kMagic.size()}));
   }
   if (const auto version = integer_at<std::uint32_t>(header, 4); version != fat_table::kVersion) {
     return unexpected(ErrorCode::kUnsupported, {file.name(), 4}, "version {} of fat containers, found {}",
@@ -45,9 +46,8 @@ Result<std::uint32_t> read_count(const ByteSource& file) {
   }
   const auto count = integer_at<std::uint32_t>(header, 8);
   if (fat_table::size(count) > file.size()) {
-    return corrupt(
-        file, 8,
-        text("a number of payloads whose table lies in the file's {} bytes, found {}", file.size(), count));
+    return corrupt(file, 8, "a number of payloads whose table lies in the file's {} bytes, found {}",
+                   file.size(), count);
   }
   if (count > fat_table::kMostPayloads) {
     return unexpected(ErrorCode::kTooLarge, {file.name(), 8}, "at most {} payloads, found {}",
@@ -66,8 +66,8 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
                            Findings& findings) {
   ETSTREAM_ASSIGN(const auto found, find_nonzero(file, begin, end));
   if (found) {
-    add_warning(findings, corrupt(file, found->offset,
-                                  text("zero, in the padding around payloads, found {}", found->value)));
+    add_warning(findings,
+                corrupt(file, found->offset, "zero, in the padding around payloads, found {}", found->value));
   }
   return {};
 }
@@ -89,10 +89,9 @@ Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
       const auto offset = integer_at<std::uint64_t>(table, entry + fat_table::kNameSize);
       const auto size = integer_at<std::uint64_t>(table, entry + fat_table::kNameSize + sizeof(offset));
       if (!range_fits(offset, size, file.size() - base)) {
-        return corrupt(
-            file, entry + fat_table::kNameSize,
-            text("payload {} inside the file's {} bytes behind the table, found {} bytes from {} on",
-                 quote(payload.name), file.size() - base, size, offset));
+        return corrupt(file, entry + fat_table::kNameSize,
+                       "payload {} inside the file's {} bytes behind the table, found {} bytes from {} on",
+                       quote(payload.name), file.size() - base, size, offset);
       }
       payload.offset = base + offset;
       ETSTREAM_ASSIGN(payload.data, file.slice(payload.offset, size));
@@ -116,11 +115,10 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       const FatPayload& payload = payloads_[i];
       const std::uint64_t entry = fat_table::size(i);
       if (!fat_table::is_name(payload.name)) {
-        add_error(findings, corrupt(file_, entry,
-                                    text("a name of 1 to {} characters of ASCII, found {}",
-                                         fat_table::kNameSize, quote(payload.name))));
+        add_error(findings, corrupt(file_, entry, "a name of 1 to {} characters of ASCII, found {}",
+                                    fat_table::kNameSize, quote(payload.name)));
       } else if (!names.insert(payload.name).second) {
-        add_error(findings, corrupt(file_, entry, text("each name once, found {}", quote(payload.name))));
+        add_error(findings, corrupt(file_, entry, "each name once, found {}", quote(payload.name)));
       }
       if (payload.data.size() != 0) by_offset.push_back(&payload);
     }
@@ -134,8 +132,8 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       if (payload->offset < end && !is_shared) {
         add_warning(findings,
                     corrupt(file_, payload->offset,
-                            text("payload {} behind the one before it, which ends at {}, found it in that",
-                                 quote(payload->name), end)));
+                            "payload {} behind the one before it, which ends at {}, found it in that",
+                            quote(payload->name), end));
       }
       if (payload->offset > end) ETSTREAM_TRY(check_padding(file_, end, payload->offset, findings));
       begin = payload->offset;

@@ -2,13 +2,17 @@
 #include "etstream/native_package.h"
 
 #include <algorithm>
-#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
 
+#include "base/calendar.h"
 #include "base/checked.h"
 #include "base/content_hash.h"
 #include "base/crc32.h"
@@ -19,9 +23,7 @@
 #include "layout/alignment.h"
 #include "layout/append.h"
 #include "layout/same_bytes.h"
-#include "ptn/native_graph.h"
 #include "ptn/package_members.h"
-#include "ptn/package_text.h"
 #include "weights/safetensors.h"
 #include "zip/zip_writer.h"
 
@@ -30,9 +32,7 @@ namespace {
 
 constexpr std::uint32_t kLargestMemberAlignment = std::uint32_t{1} << 15;
 
-struct Constant {
-  const CheckpointTensor* tensor = nullptr;
-  SafetensorsDtype dtype;
+struct Constant : StoredTensor {
   bool is_mutable = false;
   std::uint32_t crc32 = 0;
 };
@@ -49,9 +49,12 @@ struct Content {
 };
 
 struct Stored {
-  std::vector<Constant> owners;  // in the order of their bytes
-  std::vector<Alias> aliases;    // by key
+  std::vector<Constant> owners;                // in the order of their bytes
+  std::map<std::string, std::string> aliases;  // keys, and the owners whose bytes they have
 };
+
+/// As Python's json spells it by default, in ASCII. `spaces` is its indent; -1 for none.
+std::string python_json(const nlohmann::json& value, int spaces) { return value.dump(spaces, ' ', true); }
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalidArgument, std::move(message)}; }
 
@@ -86,7 +89,7 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
       return make_error(ErrorCode::kUnsupported, "{}: the name of constant {} is not UTF-8, as JSON needs it",
                         tensor.data.name(), quote(tensor.name));
     }
-    out.push_back({&tensor, dtype});
+    out.push_back({{&tensor, dtype}});
     names.emplace_back(tensor.name);
   }
   if (const auto repeated = first_repeated(std::move(names))) {
@@ -186,7 +189,7 @@ Result<Stored> digest(std::vector<Constant> constants) {
         if (same) owner = candidate;
       }
       if (owner) {
-        out.aliases.push_back({tensor.name, out.owners[*owner].tensor->name});
+        out.aliases.emplace(tensor.name, out.owners[*owner].tensor->name);
         continue;
       }
       candidates.push_back(out.owners.size());
@@ -204,6 +207,10 @@ void sort_to_align(std::vector<Constant>& owners, std::uint32_t alignment) {
   };
   std::stable_sort(owners.begin(), owners.end(),
                    [&](const Constant& a, const Constant& b) { return unit(a) > unit(b); });
+}
+
+ArchiveTime archive_time(const std::tm& time) {
+  return {time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec};
 }
 
 Result<ZipMember> member_of(std::string_view name, const ArchiveTime& time) {
@@ -236,7 +243,7 @@ class PackagePlanner {
     if (!stored.owners.empty()) {
       ETSTREAM_TRY(add_constants(stored.owners));
       if (!stored.aliases.empty()) {
-        auto json = ByteSource::owned(bytes_of(aliases_text(stored.aliases)));
+        auto json = ByteSource::owned(bytes_of(python_json(stored.aliases, 2)));
         metadata_size_ += json.size();
         ETSTREAM_TRY(add_whole(package::kAliases, "aliases", std::move(json)));
       }
@@ -262,10 +269,10 @@ class PackagePlanner {
   }
 
   Result<void> add_constants(const std::vector<Constant>& owners) {
-    std::vector<StoredTensor> tensors;
-    tensors.reserve(owners.size());
-    for (const Constant& owner : owners) tensors.push_back({owner.tensor, owner.dtype.name});
-    ETSTREAM_ASSIGN(auto header, constants_header(tensors, package_.alignment));
+    const std::vector<StoredTensor> tensors(owners.begin(), owners.end());
+    const auto spell = [](std::string_view name) { return std::optional(python_json(name, -1)); };
+    ETSTREAM_ASSIGN(auto header,
+                    safetensors_header(tensors, {"{", spell, "constants", "constants", package_.alignment}));
     ETSTREAM_ASSIGN(ZipMember member, member_of(package::kConstants, {}));
     Crc32 checksum;
     checksum.update(header);
@@ -294,6 +301,24 @@ class PackagePlanner {
 };
 
 }  // namespace
+
+Result<ArchiveTime> current_archive_time() {
+  const char* const given =
+      std::getenv("SOURCE_DATE_EPOCH");  // NOLINT(concurrency-mt-unsafe): see the header
+  if (given == nullptr) {
+    const auto local = local_calendar(std::time(nullptr));
+    if (!local) return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
+    return archive_time(*local);
+  }
+  const std::string_view digits = given;
+  std::time_t seconds = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  const bool is_read = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  const auto utc = is_read ? utc_calendar(seconds) : std::nullopt;
+  if (utc) return archive_time(*utc);
+  return make_error(ErrorCode::kInvalidArgument, "SOURCE_DATE_EPOCH: expected a number of seconds, found {}",
+                    quote(digits));
+}
 
 Result<FilePlan> plan(const NativePackage& package) {
   return without_exceptions([&]() -> Result<FilePlan> {

@@ -15,7 +15,6 @@
 #include "container/findings.h"
 #include "flatbuffer/json_reader.h"
 #include "io/read_pieces.h"
-#include "ptn/native_graph.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
 #include "zip/zip_reader.h"

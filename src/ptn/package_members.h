@@ -3,11 +3,20 @@
 // What is in a .ptn (exir/_serialize/_ptn.py of ExecuTorch 1.5.1).
 #pragma once
 
+#include <string>
 #include <string_view>
 
+#include "etstream/byte_source.h"
+#include "etstream/native_package.h"
+#include "etstream/result.h"
 #include "etstream/scalar_type.h"
 
-namespace etstream::package {
+namespace etstream {
+
+/// See read_native_graph(ByteSource). `name` is what messages call it.
+[[nodiscard]] Result<NativeGraph> read_native_graph(const ByteSource& graph, const std::string& name);
+
+namespace package {
 
 inline constexpr std::string_view kGraph = "program.ptg";
 inline constexpr std::string_view kConstants = "program.safetensors";
@@ -18,4 +27,5 @@ inline constexpr std::string_view kAliases = "aliases.json";
   return !(is_floating_point(type) && item_size(type) == 1);
 }
 
-}  // namespace etstream::package
+}  // namespace package
+}  // namespace etstream

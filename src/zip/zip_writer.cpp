@@ -9,7 +9,6 @@
 #include "base/checked.h"
 #include "base/try.h"
 #include "layout/append.h"
-#include "zip/zip_records.h"
 
 namespace etstream {
 namespace {
