@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <set>
 
 #include "etstream/result.h"
@@ -20,15 +19,20 @@ namespace etstream {
 /// The piece that a constant tensor has of those. Error: kCorrupt where there is none of its number.
 [[nodiscard]] Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor& tensor);
 
+/// Errors: those of FlatbufferView.
+[[nodiscard]] Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTensor& tensor);
+
 /// Splits the initial state of mutable tensors, which has no padding, into pieces. Errors: kCorrupt for a
 /// piece that is not inside.
 [[nodiscard]] Result<void> split_mutable_data(EditableProgram& editable);
 
-/// Takes the pieces `gone` from `subsegments`, which are split, and has the program's tensors follow that
-/// `uses` says to use them. None of them uses one that is gone.
+/// Which tensors have their data in some pieces: &ProgramTensor::is_constant, for one.
+using TensorTest = bool (ProgramTensor::*)() const noexcept;
+
+/// Takes those of `pieces` out of `subsegments`, which are split, that none of the program's tensors uses,
+/// and has the tensors that `uses` is true of follow.
 void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
-                   const std::set<std::uint32_t>& gone,
-                   const std::function<bool(const ProgramTensor&)>& uses);
+                   std::set<std::uint32_t> pieces, TensorTest uses);
 
 /// Lays the pieces out in their segment as ExecuTorch does: each padded to a multiple of `alignment`, a power
 /// of two, but for the last. Error: kTooLarge over 2^64 - 1 bytes.

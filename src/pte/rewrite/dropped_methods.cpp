@@ -2,7 +2,6 @@
 #include "pte/rewrite/dropped_methods.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string_view>
 
@@ -15,8 +14,6 @@
 
 namespace etstream {
 namespace {
-
-using TensorTest = std::function<bool(const ProgramTensor&)>;
 
 /// The numbers of the methods of these names.
 Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
@@ -41,17 +38,13 @@ Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
   return found;
 }
 
-/// The pieces that `gone` tensors use and none of the program's does, of the tensors that `uses` them.
-std::set<std::uint32_t> unused_pieces(const EditableProgram& editable, const std::vector<ProgramTensor>& gone,
-                                      const TensorTest& uses) {
-  std::set<std::uint32_t> unused;
-  for (const ProgramTensor& tensor : gone) {
-    if (uses(tensor)) unused.insert(tensor.buffer);
+/// The pieces of those `tensors` that `uses` is true of.
+std::set<std::uint32_t> pieces_of(const std::vector<ProgramTensor>& tensors, TensorTest uses) {
+  std::set<std::uint32_t> out;
+  for (const ProgramTensor& tensor : tensors) {
+    if ((tensor.*uses)()) out.insert(tensor.buffer);
   }
-  for (const ProgramTensor& tensor : editable.tensors) {
-    if (uses(tensor)) unused.erase(tensor.buffer);
-  }
-  return unused;
+  return out;
 }
 
 /// Only a placeholder is left of it, which ExecuTorch does not write.
@@ -61,19 +54,17 @@ void remove_mutable_data(EditableProgram& editable) {
   editable.has_same_mutable_data = false;
 }
 
+/// Constants are split where one of them goes.
 Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<ProgramTensor>& gone) {
-  const auto any = [&](const TensorTest& test) { return std::any_of(gone.begin(), gone.end(), test); };
-  const auto is_constant = [](const ProgramTensor& tensor) { return tensor.is_constant(); };
-  const auto has_state = [](const ProgramTensor& tensor) { return tensor.has_initial_state(); };
-  if (any(is_constant)) {
-    ETSTREAM_TRY(split_constants(editable));
-    remove_pieces(editable, *editable.constants, unused_pieces(editable, gone, is_constant), is_constant);
+  const auto constants = pieces_of(gone, &ProgramTensor::is_constant);
+  if (!constants.empty()) {
+    remove_pieces(editable, *editable.constants, constants, &ProgramTensor::is_constant);
   }
+  const auto states = pieces_of(gone, &ProgramTensor::has_initial_state);
   // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
-  if (any(has_state) && editable.mutable_data.size() == 1 && editable.mutable_data.front().segment) {
+  if (!states.empty() && editable.mutable_data.size() == 1 && editable.mutable_data.front().segment) {
     ETSTREAM_TRY(split_mutable_data(editable));
-    remove_pieces(editable, editable.mutable_data.front(), unused_pieces(editable, gone, has_state),
-                  has_state);
+    remove_pieces(editable, editable.mutable_data.front(), states, &ProgramTensor::has_initial_state);
     if (editable.mutable_data.front().pieces->size() <= 1) remove_mutable_data(editable);
   }
   return {};
@@ -117,16 +108,13 @@ Result<void> drop_methods(EditableProgram& editable, const std::vector<std::stri
     all.erase(first_gone, all.end());
     return gone;
   };
-  std::vector<std::uint64_t> kept;
-  for (std::uint32_t i = 0; i < editable.methods.size(); ++i) {
-    if (!dropped.contains(i)) kept.push_back(editable.methods[i]);
-  }
-  editable.methods = std::move(kept);
+  std::uint32_t method = 0;
+  std::erase_if(editable.methods, [&](std::uint64_t) { return dropped.contains(method++); });
   editable.has_all_methods = false;
   // Of a constant that none but they use only their tensors say how long it is.
-  const auto is_gone = [&](const ProgramTensor& tensor) { return dropped.contains(tensor.method); };
-  if (std::any_of(editable.tensors.begin(), editable.tensors.end(),
-                  [&](const ProgramTensor& tensor) { return is_gone(tensor) && tensor.is_constant(); })) {
+  if (std::ranges::any_of(editable.tensors, [&](const ProgramTensor& tensor) {
+        return dropped.contains(tensor.method) && tensor.is_constant();
+      })) {
     ETSTREAM_TRY(split_constants(editable));
   }
   const std::vector<ProgramTensor> gone_tensors = take_out(editable.tensors);

@@ -28,7 +28,7 @@ inline constexpr std::string_view kNamedDataLabel = "named data";
 struct EditableProgram {
   struct Segment {
     ByteSource source;
-    std::string label;                                     // what it is used for
+    std::string label = {};                                // what it is used for
     std::uint32_t alignment = 1;                           // that it has of its own, a power of two
     std::optional<std::uint64_t> position = std::nullopt;  // of its table; none for one to be added
     /// From the first one on, in the program that was read; none if the source has changed.
@@ -54,6 +54,9 @@ struct EditableProgram {
 
   explicit EditableProgram(const pte::Program& of) : program(of) {}
 
+  /// Adds a segment, the last in the file, and returns its index.
+  std::uint32_t add_segment(ByteSource source, std::string_view label);
+
   const pte::Program& program;
   std::uint64_t size = 0;  // of its file, or of what it is described by, with its data
 
@@ -78,33 +81,20 @@ struct EditableProgram {
   bool has_same_inline_delegates = true;
 };
 
-/// Where a segment's bytes are.
-struct SegmentSource {
-  ByteSource source;
-  std::uint32_t alignment = 1;          // see EditableProgram::Segment
-  std::optional<std::uint64_t> offset;  // there too
-};
-
-/// A program to edit, as it is; `sources` has an entry for each of its segments. Errors: kUnsupported for
-/// a field that its schema lacks, which would be lost; kCorrupt for an index that leads nowhere; those of
-/// FlatbufferView.
+/// A program to edit, as it is; `segments` has an entry for each of its own, whose labels and positions are
+/// set here. Errors: kUnsupported for a field that its schema lacks, which would be lost; kCorrupt for an
+/// index that leads nowhere; those of FlatbufferView.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& program,
-                                                            const std::vector<SegmentSource>& sources);
+                                                            std::vector<EditableProgram::Segment> segments);
 [[nodiscard]] Result<EditableProgram> read_editable_program(const ProgramFile& program);
 /// `model` is of the description's metadata. Error: kInvalidArgument where its lists are not as long as the
 /// metadata's, too.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& model,
                                                             const ProgramDescription& program);
 
-/// Where segments lie, from the first one on; in the order of EditableProgram::order.
-struct PlacedSegment {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-};
-
-/// Sets the values of the program that was read to those of `editable`. `placed` has an entry for
-/// each of `editable.order`. Errors: those of FlatbufferView.
+/// Sets the values of the program that was read to those of `editable`. `offsets` has an entry for each of
+/// `editable.order`, from the first segment on. Errors: those of FlatbufferView.
 [[nodiscard]] Result<void> set_values(const EditableProgram& editable,
-                                      const std::vector<PlacedSegment>& placed, EditedValues& values);
+                                      const std::vector<std::uint64_t>& offsets, EditedValues& values);
 
 }  // namespace etstream

@@ -33,11 +33,6 @@ Result<bool> begins_with_sha256(const std::string& name, const ByteSource& sourc
   return name.starts_with(hash);
 }
 
-Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTensor& tensor) {
-  ETSTREAM_ASSIGN(const pte::Tensor table, editable.program.tensor_at(tensor.position));
-  return table.layout();
-}
-
 /// Takes a program's constants out, one tensor after another.
 class ConstantMover {
  public:
@@ -163,7 +158,7 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
 
 /// What an external tensor takes its data from, as one of the constants. None where no file has it.
 Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entries, std::size_t i,
-                            std::map<std::string, std::uint32_t>& numbers) {
+                            std::map<SourcePlace, std::uint32_t>& numbers) {
   ProgramTensor& tensor = editable.tensors[i];
   const auto entry = entries.find(tensor.name);
   if (entry == entries.end()) return {};
@@ -178,8 +173,9 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   ETSTREAM_TRY(split_constants(editable));
   std::vector<ByteSource>& pieces = *editable.constants->pieces;
   if (pieces.empty()) pieces.emplace_back();
-  const auto where = text("{} {}", data.data.name(), data.offset);  // keys may share their bytes
-  const auto [number, is_new] = numbers.try_emplace(where, static_cast<std::uint32_t>(pieces.size()));
+  // Keys may share their bytes.
+  const auto [number, is_new] =
+      numbers.try_emplace(data.data.place(), static_cast<std::uint32_t>(pieces.size()));
   if (is_new) pieces.push_back(data.data);
   tensor.buffer = number->second;
   tensor.is_external = false;
@@ -227,17 +223,12 @@ Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
 /// What is no tensor's, and what is a tensor's that a delegate asks for too.
 Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(editable, entries));
-  std::map<std::string, std::uint32_t> segments;  // by where their bytes are
+  std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are
   for (const auto& [key, entry] : entries) {
     if (entry.layout && !asked_for.contains(key)) continue;
-    const auto [segment, is_new] = segments.try_emplace(text("{} {}", entry.data.name(), entry.offset),
-                                                        static_cast<std::uint32_t>(editable.segments.size()));
-    if (is_new) {
-      editable.segments.push_back({entry.data, std::string(kNamedDataLabel)});
-      editable.order.push_back(segment->second);
-    }
-    editable.named_data.push_back({std::nullopt, key, segment->second});
-    editable.has_same_named_data = false;
+    const auto [segment, is_new] = segments.try_emplace(entry.data.place());
+    if (is_new) segment->second = editable.add_segment(entry.data, kNamedDataLabel);
+    add_named_data(editable, key, segment->second);
   }
   return {};
 }
@@ -251,7 +242,7 @@ Result<TensorData> move_constants_out(EditableProgram& editable, const Constants
 Result<void> move_constants_in(EditableProgram& editable, const std::vector<const TensorDataFile*>& files) {
   if (files.empty()) return {};
   ETSTREAM_ASSIGN(const EntriesByKey entries, read_entries(files));
-  std::map<std::string, std::uint32_t> numbers;  // of constants, by where their bytes are
+  std::map<SourcePlace, std::uint32_t> numbers;  // of constants, by where their bytes are
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
     if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
       ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));

@@ -59,17 +59,10 @@ void make_external(EditableProgram& editable, const ExternalUses& uses) {
     editable.changed_tensors.insert(use.index);
   }
   if (editable.constants && editable.constants->pieces) {
-    const auto is_constant = [](const ProgramTensor& tensor) { return tensor.is_constant(); };
-    bool any_left = false;
-    for (const ProgramTensor& tensor : editable.tensors) {
-      if (!is_constant(tensor)) continue;
-      any_left = true;
-      gone.erase(tensor.buffer);
-    }
-    std::vector<ByteSource>& pieces = *editable.constants->pieces;
-    if (any_left) {
-      remove_pieces(editable, *editable.constants, gone, is_constant);
+    if (std::ranges::any_of(editable.tensors, &ProgramTensor::is_constant)) {
+      remove_pieces(editable, *editable.constants, std::move(gone), &ProgramTensor::is_constant);
     } else {
+      std::vector<ByteSource>& pieces = *editable.constants->pieces;
       pieces.resize(std::min<std::size_t>(pieces.size(), 1));
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The data that a program's delegates ask for by name.
+// A program's named data: taken out of it, and added.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
+#include "etstream/result.h"
 #include "pte/rewrite/editable_program.h"
 
 namespace etstream {
@@ -13,5 +15,14 @@ namespace etstream {
 /// Takes the data of these keys out of the program, with the segments that no other key and nothing else
 /// uses.
 void remove_named_data(EditableProgram& editable, const std::set<std::string>& keys);
+
+/// Has `key` give the data of a segment.
+void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment);
+
+/// Adds named data under these keys with the prefix of metadata, in place of what has them. Bytes that named
+/// data has already are shared, as ExecuTorch does. Errors: kInvalidArgument for a key without characters;
+/// those of reading.
+[[nodiscard]] Result<void> add_metadata(EditableProgram& editable,
+                                        const std::map<std::string, ByteSource>& metadata);
 
 }  // namespace etstream

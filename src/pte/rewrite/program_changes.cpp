@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/json_reader.h"
-#include "pte/rewrite/added_metadata.h"
 #include "pte/rewrite/dropped_methods.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_constants.h"
-#include "pte/rewrite/program_planner.h"
+#include "pte/rewrite/named_data.h"
+#include "pte/rewrite/program_plan.h"
 
 namespace etstream {
 
