@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -37,16 +38,8 @@ struct Constant : StoredTensor {
   std::uint32_t crc32 = 0;
 };
 
-/// A constant whose bytes are stored, by what makes another one equal to it.
-struct Content {
-  std::string_view dtype;
-  std::vector<std::int32_t> sizes;
-  ContentHash hash{};
-
-  friend bool operator<(const Content& a, const Content& b) {
-    return std::tie(a.dtype, a.sizes, a.hash) < std::tie(b.dtype, b.sizes, b.hash);
-  }
-};
+/// What makes another constant equal to one: type, sizes, bytes.
+using Content = std::tuple<std::string_view, std::vector<std::int32_t>, ContentHash>;
 
 struct Stored {
   std::vector<Constant> owners;                // in the order of their bytes
@@ -74,6 +67,8 @@ Result<NativeGraph> read_graph(const NativePackage& package) {
   return graph;
 }
 
+std::string_view name_of_constant(const Constant& constant) { return constant.tensor->name; }
+
 /// By name, which is how they are stored.
 Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
   std::vector<Constant> out;
@@ -97,15 +92,12 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
                        ? "a constant is named '__metadata__', which safetensors reserves"
                        : text("constant {} comes twice", quote(*repeated)));
   }
-  std::sort(out.begin(), out.end(),
-            [](const Constant& a, const Constant& b) { return a.tensor->name < b.tensor->name; });
+  std::ranges::sort(out, {}, &name_of_constant);
   return out;
 }
 
 Constant* find(std::vector<Constant>& sorted, std::string_view name) {
-  const auto found =
-      std::lower_bound(sorted.begin(), sorted.end(), name,
-                       [](const Constant& one, std::string_view key) { return one.tensor->name < key; });
+  const auto found = std::ranges::lower_bound(sorted, name, {}, &name_of_constant);
   return found != sorted.end() && found->tensor->name == name ? &*found : nullptr;
 }
 
@@ -141,8 +133,7 @@ Result<void> check_apart(const std::vector<Constant>& constants) {
     if (constant.tensor->data.size() != 0) by_place.push_back(&constant);
   }
   const auto place = [](const Constant* constant) { return constant->tensor->data.place(); };
-  std::sort(by_place.begin(), by_place.end(),
-            [&](const Constant* a, const Constant* b) { return place(a) < place(b); });
+  std::ranges::sort(by_place, {}, place);
   const Constant* reaching = nullptr;          // the furthest of those before
   const Constant* reaching_mutable = nullptr;  // and of state alone
   const auto meets = [&](const Constant* before, const Constant* one) {
@@ -205,8 +196,7 @@ void sort_to_align(std::vector<Constant>& owners, std::uint32_t alignment) {
     const std::uint64_t size = constant.tensor->data.size();
     return std::min<std::uint64_t>(alignment, size == 0 ? alignment : size & (~size + 1));
   };
-  std::stable_sort(owners.begin(), owners.end(),
-                   [&](const Constant& a, const Constant& b) { return unit(a) > unit(b); });
+  std::ranges::stable_sort(owners, std::greater(), unit);
 }
 
 ArchiveTime archive_time(const std::tm& time) {

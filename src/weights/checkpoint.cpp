@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
@@ -20,7 +22,7 @@
 #include "flatbuffer/json_reader.h"
 #include "io/file_budget.h"
 #include "pte/rewrite/editable_program.h"
-#include "pte/rewrite/external_constants.h"
+#include "pte/rewrite/external_data.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
 
@@ -147,7 +149,7 @@ class CheckpointOpener {
 
   Result<void> add(Result<Tensors> tensors) {
     if (!tensors) return std::move(tensors).error();
-    std::move(tensors->begin(), tensors->end(), std::back_inserter(out_.tensors));
+    std::ranges::move(*tensors, std::back_inserter(out_.tensors));
     return {};
   }
 
@@ -207,37 +209,32 @@ class CheckpointOpener {
   /// names. Tensors of a file that the index does not list for it are left out, as in loaders of such
   /// checkpoints.
   Result<void> add_shards(const ByteSource& index, const std::string& path) {
-    ETSTREAM_ASSIGN(auto shards, read_index(index));
+    ETSTREAM_ASSIGN(const auto shards, read_index(index));
     if (!shards) {
       return make_error(ErrorCode::kCorrupt,
                         "{}: expected the index of a safetensors checkpoint, an object with weight_map",
                         index.name());
     }
     const std::string folder = path.substr(0, path.rfind('/') + 1);
-    for (auto& [file, names] : *shards) ETSTREAM_TRY(add_shard(index, folder + file, names));
+    for (const auto& [file, names] : *shards) ETSTREAM_TRY(add_shard(index, folder + file, names));
     return {};
   }
 
   /// Adds those of a shard's tensors that the index says are in it, which are all there.
-  Result<void> add_shard(const ByteSource& index, const std::string& path, std::vector<std::string>& names) {
-    std::sort(names.begin(), names.end());
-    const auto repeated = std::adjacent_find(names.begin(), names.end());
-    if (repeated != names.end()) {
+  Result<void> add_shard(const ByteSource& index, const std::string& path,
+                         const std::vector<std::string>& names) {
+    if (const auto repeated = first_repeated(names)) {
       return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", index.name(), quote(*repeated));
     }
     ETSTREAM_ASSIGN(const ByteSource file, open(path));
     ETSTREAM_ASSIGN(SafetensorsFile shard, open_safetensors(file));
-    std::vector<bool> found(names.size());
+    std::set<std::string_view> missing(names.begin(), names.end());
     for (CheckpointTensor& tensor : shard.tensors) {
-      const auto name = std::lower_bound(names.begin(), names.end(), tensor.name);
-      if (name == names.end() || *name != tensor.name) continue;
-      found[static_cast<std::size_t>(name - names.begin())] = true;
-      out_.tensors.push_back(std::move(tensor));
+      if (missing.erase(tensor.name) != 0) out_.tensors.push_back(std::move(tensor));
     }
-    const auto missing = std::find(found.begin(), found.end(), false);
-    if (missing == found.end()) return {};
+    if (missing.empty()) return {};
     return make_error(ErrorCode::kCorrupt, "{}: expected tensor {} in {}, which has none of that name",
-                      index.name(), quote(names[static_cast<std::size_t>(missing - found.begin())]), path);
+                      index.name(), quote(*missing.begin()), path);
   }
 
   const OpenFile& open_file_;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <span>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/paged_reader.h"
@@ -189,7 +189,7 @@ class GgufParser {
   }
 
   Result<std::uint64_t> read_unsigned(std::uint32_t type, std::string_view key) {
-    if (std::find(kUnsignedTypes.begin(), kUnsignedTypes.end(), type) == kUnsignedTypes.end()) {
+    if (std::ranges::find(kUnsignedTypes, type) == kUnsignedTypes.end()) {
       return corrupt(at_ - sizeof(type), "expected {} as an unsigned integer, found type {}", key, type);
     }
     std::uint64_t value = 0;
@@ -263,8 +263,7 @@ class GgufParser {
   Result<std::uint64_t> read_type(GgufTensor& tensor) {
     const std::uint64_t start = at_;
     ETSTREAM_ASSIGN(const auto number, read<std::uint32_t>());
-    const auto* type = std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(),
-                                    [&](const GgmlType& known) { return known.number == number; });
+    const auto* type = std::ranges::find(kGgmlTypes, number, &GgmlType::number);
     if (type == kGgmlTypes.end()) {
       return error_at(ErrorCode::kUnsupported, {reader_.name(), start},
                       "tensor {}: has ggml type {}, which etstream does not know", quote(tensor.name),
@@ -288,26 +287,16 @@ class GgufParser {
   }
 
   Result<void> check_names() const {
-    // By hashes, as most names begin alike.
-    using Key = std::pair<std::size_t, std::string_view>;
-    std::vector<Key> keys;
-    keys.reserve(file_.tensors.size());
-    for (const GgufTensor& tensor : file_.tensors) {
-      keys.emplace_back(std::hash<std::string_view>()(tensor.name), tensor.name);
-    }
-    std::sort(keys.begin(), keys.end());
-    const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    if (twice == keys.end()) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(),
-                      quote(twice->second));
+    const auto repeated = first_repeated(file_.tensors, &GgufTensor::name);
+    if (!repeated) return {};
+    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(), quote(*repeated));
   }
 
   /// Sets the tensors' data, which is behind all else.
   Result<void> find_data() {
     const std::uint64_t start = at_ + std::min(padding_to(at_, file_.alignment), left());
     ETSTREAM_ASSIGN(const ByteSource data, reader_.source().slice(start, reader_.source().size() - start));
-    std::sort(ranges_.begin(), ranges_.end(),
-              [](const Range& a, const Range& b) { return a.offset < b.offset; });
+    std::ranges::sort(ranges_, {}, &Range::offset);
     std::uint64_t end = 0;
     for (const Range& range : ranges_) {
       if (range.size == 0) continue;
@@ -342,8 +331,7 @@ Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).par
 
 std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file, bool all_shapes) {
   const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };
-  std::stable_sort(opened.tensors.begin(), opened.tensors.end(),
-                   [&](const GgufTensor& a, const GgufTensor& b) { return offset_of(a) < offset_of(b); });
+  std::ranges::stable_sort(opened.tensors, {}, offset_of);
   std::vector<CheckpointTensor> out;
   out.reserve(opened.tensors.size());
   for (GgufTensor& tensor : opened.tensors) {

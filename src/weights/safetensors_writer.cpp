@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/checked.h"
@@ -34,9 +35,8 @@ Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
   if (const auto repeated = first_repeated(std::move(names))) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", quote(*repeated));
   }
-  std::sort(out.begin(), out.end(), [](const StoredTensor& a, const StoredTensor& b) {
-    if (a.dtype.rank != b.dtype.rank) return a.dtype.rank > b.dtype.rank;
-    return a.tensor->name < b.tensor->name;
+  std::ranges::sort(out, [](const StoredTensor& a, const StoredTensor& b) {
+    return std::tie(b.dtype.rank, a.tensor->name) < std::tie(a.dtype.rank, b.tensor->name);
   });
   return out;
 }

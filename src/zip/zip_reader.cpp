@@ -64,7 +64,10 @@ class ZipReader {
     if (!rest.bytes.empty()) {
       return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
     }
-    ETSTREAM_TRY(check_names(out.members));
+    if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
+      return make_error(ErrorCode::kCorrupt, "{}: expected each member once, found {} twice", file_.name(),
+                        quote(*repeated));
+    }
     ETSTREAM_TRY(check_places(out.members));
     return out;
   }
@@ -74,10 +77,8 @@ class ZipReader {
   Error corrupt(std::uint64_t position, Template<Arguments...> words, const Arguments&... arguments) const {
     return unexpected(ErrorCode::kCorrupt, {file_.name(), position}, words, arguments...);
   }
-  template <class... Arguments>
-  Error unsupported(std::uint64_t position, Template<Arguments...> words,
-                    const Arguments&... arguments) const {
-    return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, words, arguments...);
+  Error unsupported(std::uint64_t position, std::string_view expected_and_found) const {
+    return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, "{}", expected_and_found);
   }
 
   /// By the end record, which lies before a comment at the end of the file.
@@ -156,9 +157,7 @@ class ZipReader {
     const auto extra_size = rest.at<std::uint16_t>(30);
     const std::uint64_t size = zip::kCentralSize + name_size + extra_size + rest.at<std::uint16_t>(32);
     if (size > rest.bytes.size()) {
-      return corrupt(rest.position,
-                     "a header inside the directory's {} bytes that are left, found one "
-                     "of {}",
+      return corrupt(rest.position, "a header inside the directory's {} bytes that are left, found one of {}",
                      rest.bytes.size(), size);
     }
     const Record header = rest.part(0, size);
@@ -177,7 +176,7 @@ class ZipReader {
     ETSTREAM_TRY(read_extra(header.part(zip::kCentralSize + name_size, extra_size),
                             {&member.size, &stored, &member.header}));
     const auto disk = header.at<std::uint16_t>(34);
-    if (disk != 0) return unsupported(header.position + 34, "disk 0, found {}", disk);
+    if (disk != 0) return unsupported(header.position + 34, text("disk 0, found {}", disk));
     if (stored != member.size) {
       return corrupt(header.position + 20, "{} stored in as many bytes, found {}",
                      counted(member.size, "byte"), stored);
@@ -189,11 +188,12 @@ class ZipReader {
   Result<void> check_stored(std::uint64_t position, std::uint16_t flags, std::uint16_t method,
                             std::string_view name) const {
     if ((flags & zip::kEncrypted) != 0) {
-      return unsupported(position, "a member that is not encrypted, found {}", quote(name));
+      return unsupported(position, text("a member that is not encrypted, found {}", quote(name)));
     }
     if (method == zip::kStored) return {};
-    return unsupported(position + 2, "a member that is stored as it is, found {} compressed by method {}",
-                       quote(name), method);
+    return unsupported(
+        position + 2,
+        text("a member that is stored as it is, found {} compressed by method {}", quote(name), method));
   }
 
   /// Gives the numbers that are all ones those of the field for 64 bits, which has them in this order.
@@ -261,28 +261,16 @@ class ZipReader {
     return {};
   }
 
-  Result<void> check_names(const std::vector<ZipMember>& members) const {
-    std::vector<std::string_view> names;
-    names.reserve(members.size());
-    for (const ZipMember& member : members) names.emplace_back(member.name);
-    const auto repeated = first_repeated(std::move(names));
-    if (!repeated) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: expected each member once, found {} twice", file_.name(),
-                      quote(*repeated));
-  }
-
   Result<void> check_places(const std::vector<ZipMember>& members) const {
     std::vector<const ZipMember*> by_place;
     by_place.reserve(members.size());
     for (const ZipMember& member : members) by_place.push_back(&member);
-    std::sort(by_place.begin(), by_place.end(),
-              [](const ZipMember* a, const ZipMember* b) { return a->header < b->header; });
+    std::ranges::sort(by_place, {}, &ZipMember::header);
     for (std::size_t i = 1; i < by_place.size(); ++i) {
       const std::uint64_t end = by_place[i - 1]->offset + by_place[i - 1]->size;
       if (by_place[i]->header >= end) continue;
       return corrupt(by_place[i]->header,
-                     "member {} behind the one before it, which ends at {}, found it "
-                     "in that",
+                     "member {} behind the one before it, which ends at {}, found it in that",
                      quote(by_place[i]->name), end);
     }
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Data that leaves programs: the file of tensor data that it goes to, and the program without it.
+// Data that leaves programs for a file of tensor data, and data that comes in from one.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/program_changes.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data.h"
 #include "etstream/tensor_layout.h"
@@ -59,5 +60,15 @@ struct ExternalUses {
 
 /// Takes what `uses` says out of the program, whose constants are split where one of them goes.
 void make_external(EditableProgram& editable, const ExternalUses& uses);
+
+/// Takes all constants and named data out of the program. Errors: kInvalidArgument for a key that two would
+/// have, and where there are none; kCorrupt for a constant that is not inside its segment; those of reading.
+[[nodiscard]] Result<TensorData> move_constants_out(EditableProgram& editable, const ConstantsOut& options);
+
+/// Takes external tensors, and all data without a layout, in from these files. A tensor keeps its name,
+/// unless that is the SHA-256 of its data. Errors: kInvalidArgument for data that comes from two of the
+/// files, or that has another layout than the tensor; kCorrupt, kIo.
+[[nodiscard]] Result<void> move_constants_in(EditableProgram& editable,
+                                             const std::vector<const TensorDataFile*>& files);
 
 }  // namespace etstream

@@ -8,7 +8,7 @@
 #include "flatbuffer/json_reader.h"
 #include "pte/rewrite/dropped_methods.h"
 #include "pte/rewrite/editable_program.h"
-#include "pte/rewrite/external_constants.h"
+#include "pte/rewrite/external_data.h"
 #include "pte/rewrite/named_data.h"
 #include "pte/rewrite/program_plan.h"
 

@@ -190,8 +190,8 @@ class WeightSharer {
     if (count_programs(group) < 2) return keep_all(KeptBecause::kInOneProgram);
     if (group.data.size() < description_.least_size) return keep_all(KeptBecause::kSmall);
     for (Weight* weight : group.weights) {
-      const bool clashes = std::any_of(weight->keys.begin(), weight->keys.end(),
-                                       [&](const std::string& key) { return barred_.contains(key); });
+      const bool clashes =
+          std::ranges::any_of(weight->keys, [&](const auto& key) { return barred_.contains(key); });
       if (!weight->kept && clashes) weight->kept = KeptBecause::kOtherDataUnderKey;
     }
     if (count_programs(group) < 2) keep_all(KeptBecause::kOtherDataUnderKey);

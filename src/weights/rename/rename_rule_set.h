@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RenameRuleSet: rules for the names of tensors, as they are written in JSON.
+// RenameRuleSet: rules for the names of tensors, as they are written in JSON, and the patterns in them.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,25 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "weights/rename/name_pattern.h"
 
 namespace etstream {
+
+/// Names of tensors with '*' for any one or more characters other than '.'.
+class NamePattern {
+ public:
+  explicit NamePattern(std::string_view pattern);
+
+  /// How many '*' it has.
+  [[nodiscard]] std::size_t stars() const noexcept { return pieces_.size() - 1; }
+  /// Whether `key` is of this pattern. If so, `runs` gets what each '*' stands for, parts of `key`, each as
+  /// short as may be but the last one. Time: that of searching `key` for each piece once.
+  [[nodiscard]] bool matches(std::string_view key, std::vector<std::string_view>& runs) const;
+  /// The pattern with a run in place of each '*', of which there are as many or more.
+  [[nodiscard]] std::string filled(const std::vector<std::string_view>& runs) const;
+
+ private:
+  std::vector<std::string> pieces_;  // what is between the '*'; one more than those
+};
 
 /// A name that a tensor, or a part of one, gets.
 struct RenameTarget {
