@@ -36,7 +36,8 @@ Result<void> check(const FatContainer& container) {
   return {};
 }
 
-/// For each payload the one whose bytes stand for it: itself, or an earlier one that is equal.
+/// Returns for each payload the index of the one that is stored for it: its own, or that of an earlier equal
+/// one.
 Result<std::vector<std::uint32_t>> owners(const FatContainer& container) {
   std::vector<ByteSource> sources;
   for (const FatContainer::Payload& payload : container.payloads) sources.push_back(payload.data);

@@ -21,7 +21,7 @@ Error corrupt(const ByteSource& file, std::uint64_t offset, Template<Arguments..
   return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...);
 }
 
-/// How many payloads the header says there are.
+/// Returns the number of payloads in the header.
 Result<std::uint32_t> read_count(const ByteSource& file) {
   fat_table::Header header;
   if (file.size() < sizeof(header)) {
@@ -47,7 +47,7 @@ Result<std::uint32_t> read_count(const ByteSource& file) {
   return header.payloads;
 }
 
-/// Warns of what lies in `gap`, from one payload to the next, unless that is zeros.
+/// Warns of bytes from `begin` to `end`, between payloads, that are not zero.
 Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uint64_t end,
                            Findings& findings) {
   ETSTREAM_ASSIGN(const auto found, find_nonzero(file, begin, end));

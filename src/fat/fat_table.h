@@ -12,7 +12,7 @@ namespace etstream::fat_table {
 
 inline constexpr std::string_view kMagic = "NFAT";
 inline constexpr std::uint32_t kVersion = 1;
-/// That a table may have, so that what is read of it into memory is bounded: 3 MiB.
+/// The most payloads of a table, which bounds what is read of it into memory to 3 MiB.
 inline constexpr std::uint64_t kMostPayloads = 65536;
 
 struct Header {
@@ -29,12 +29,13 @@ static_assert(sizeof(Header) == 12 && sizeof(Entry) == 48);
 
 inline constexpr std::uint64_t kNameSize = sizeof(Entry::name);
 
-/// The bytes of a table with so many entries.
+/// The size in bytes of a table with so many entries.
 [[nodiscard]] constexpr std::uint64_t size(std::uint64_t payloads) noexcept {
   return sizeof(Header) + sizeof(Entry) * payloads;
 }
 
-/// Whether a writer takes it: what is longer than its place, or is no printable ASCII, no reader finds.
+/// Whether a payload may have this name. Readers do not find one that is longer than its field or is not
+/// printable ASCII.
 [[nodiscard]] constexpr bool is_name(std::string_view name) noexcept {
   for (const char c : name) {
     if (c < ' ' || c > '~') return false;

@@ -58,8 +58,8 @@ struct TensorDataFile::Impl {
 
 namespace {
 
-/// Its ranges are inside the file, segments behind the flatbuffer.
-Result<TensorDataHeader> read_header(const ByteSource& file) {
+/// Reads the header. Its ranges are inside the file, and segments lie behind the flatbuffer.
+Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
   TensorDataHeader header;
   const std::string name = file.name();
   const auto corrupt = [&]<class... Arguments>(std::size_t offset, Template<Arguments...> words,
@@ -114,7 +114,7 @@ TensorDataFile::~TensorDataFile() = default;
 Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
   return without_exceptions([&]() -> Result<TensorDataFile> {
     ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
-    ETSTREAM_ASSIGN(const TensorDataHeader header, read_header(file));
+    ETSTREAM_ASSIGN(const TensorDataHeader header, read_tensor_data_header(file));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
     ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(flatbuffer), file.name()));
     ETSTREAM_TRY(verify_flatbuffer(view));

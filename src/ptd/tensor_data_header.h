@@ -9,8 +9,8 @@
 
 namespace etstream {
 
-/// As it lies at offset 8, little-endian (extension/flat_tensor/serialize of ExecuTorch 1.5.1). The
-/// flatbuffer's first 8 bytes are the file's, the others follow the header; its size is that without the
+/// The header as it lies at offset 8, little-endian (extension/flat_tensor/serialize of ExecuTorch 1.5.1).
+/// The flatbuffer's first 8 bytes are the file's, the others follow the header; its size is that without the
 /// header, and its offset the header's length with the padding behind it, so that both add up to where it
 /// ends. Offsets are from the start of the file.
 struct TensorDataHeader {

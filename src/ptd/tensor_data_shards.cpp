@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -23,7 +24,7 @@ struct KeyGroup {
   std::vector<const TensorData::Entry*> entries;
 };
 
-/// By their keys.
+/// Returns the buffers that have entries, sorted by their first keys.
 Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
   std::vector<KeyGroup> all(data.buffers.size());
   for (const TensorData::Entry& entry : data.entries) {
@@ -45,13 +46,12 @@ Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
 }
 
 /// The tensor data of some groups: entries by key, buffers as these refer to them.
-TensorData shard_of(const TensorData& data, std::vector<KeyGroup>::const_iterator begin,
-                    std::vector<KeyGroup>::const_iterator end) {
+TensorData shard_of(const TensorData& data, std::span<const KeyGroup> groups) {
   TensorData out;
   out.segment_alignment = data.segment_alignment;
   out.unchecked = data.unchecked;
-  for (auto group = begin; group != end; ++group) {
-    for (const TensorData::Entry* const entry : group->entries) out.entries.push_back(*entry);
+  for (const KeyGroup& group : groups) {
+    for (const TensorData::Entry* const entry : group.entries) out.entries.push_back(*entry);
   }
   std::ranges::sort(out.entries, {}, &TensorData::Entry::key);
   std::map<std::uint32_t, std::uint32_t> numbers;  // here, by those there
@@ -99,13 +99,13 @@ Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most
             quote(group->entries.front()->key), counted(bytes, "byte"), most);
       }
       if (bytes > most - size && group != begin) {
-        out.push_back(shard_of(data, begin, group));
+        out.push_back(shard_of(data, {begin, group}));
         begin = group;
         size = 0;
       }
       size += bytes;
     }
-    if (begin != groups.end() || out.empty()) out.push_back(shard_of(data, begin, groups.end()));
+    if (begin != groups.end() || out.empty()) out.push_back(shard_of(data, {begin, groups.end()}));
     return out;
   });
 }

@@ -69,7 +69,7 @@ Result<NativeGraph> read_graph(const NativePackage& package) {
 
 std::string_view name_of_constant(const Constant& constant) { return constant.tensor->name; }
 
-/// By name, which is how they are stored.
+/// Returns the constants sorted by name, as they are stored.
 Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
   std::vector<Constant> out;
   out.reserve(package.constants.size());
@@ -101,7 +101,8 @@ Constant* find(std::vector<Constant>& sorted, std::string_view name) {
   return found != sorted.end() && found->tensor->name == name ? &*found : nullptr;
 }
 
-/// Marks state. All that is asked for has to be there.
+/// Marks the constants that are state. Error: kInvalidArgument for a constant that is asked for and not
+/// there.
 Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
                          std::vector<Constant>& constants) {
   std::vector<std::string_view> missing;
@@ -126,7 +127,7 @@ Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
   return invalid(text("there is no constant for mutable keys: {}", some_of(missing)));
 }
 
-/// State that shares its bytes with another constant would be torn apart.
+/// Refuses state that shares bytes with another constant: in the package each would have its own.
 Result<void> check_apart(const std::vector<Constant>& constants) {
   std::vector<const Constant*> by_place;
   for (const Constant& constant : constants) {
@@ -158,7 +159,8 @@ Result<void> check_apart(const std::vector<Constant>& constants) {
   return {};
 }
 
-/// Reads the bytes of all: their checksums stand before them, and equal ones are stored once.
+/// Reads the bytes of all constants, for their checksums, which lie before them, and to store equal ones
+/// once.
 Result<Stored> digest(std::vector<Constant> constants) {
   Stored out;
   std::map<Content, std::vector<std::size_t>> by_content;  // of owners, which only a collision makes several
@@ -190,7 +192,7 @@ Result<Stored> digest(std::vector<Constant> constants) {
   return out;
 }
 
-/// Puts constants first that fill whole units of the alignment, so that none after them is off for it.
+/// Sorts constants by the alignment that their sizes keep, so that each leaves the next one aligned.
 void sort_to_align(std::vector<Constant>& owners, std::uint32_t alignment) {
   const auto unit = [&](const Constant& constant) {
     const std::uint64_t size = constant.tensor->data.size();

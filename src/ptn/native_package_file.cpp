@@ -22,12 +22,12 @@
 namespace etstream {
 namespace {
 
-/// The bytes that ExecuTorch's runtime takes of a graph, and of a header or of aliases
+/// The largest graph, and the largest header or aliases, that ExecuTorch's runtime loads, in bytes
 /// (backends/native/runtime/deserialize/Limits.h, September 2026).
 constexpr std::uint64_t kLargestGraph = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLargestText = std::uint64_t{64} << 20;
 
-/// What an error in a member says of it.
+/// Puts the member's name before an error's message.
 Error in_member(std::string_view member, Error error) {
   error.message = text("{}: {}", member, error.message);
   return error;

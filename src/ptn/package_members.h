@@ -22,7 +22,7 @@ inline constexpr std::string_view kGraph = "program.ptg";
 inline constexpr std::string_view kConstants = "program.safetensors";
 inline constexpr std::string_view kAliases = "aliases.json";
 
-/// Whether constants may be of it: no reader takes floats of 8 bits, though safetensors has them.
+/// Whether constants may be of this type. No reader takes floats of 8 bits, though safetensors has them.
 [[nodiscard]] inline bool takes(ScalarType type) noexcept {
   return !(is_floating_point(type) && item_size(type) == 1);
 }

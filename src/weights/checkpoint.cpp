@@ -36,7 +36,8 @@ using Kind = JsonReader::Kind;
 /// ...}}.
 using Shards = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// A shard lies beside the index; who wrote that must not choose what is read elsewhere.
+/// Refuses the name of a shard that is not beside the index: an index must not choose files elsewhere to
+/// read.
 Result<void> check_file(std::string_view file) {
   if (!file.empty() && file != "." && file != ".." &&
       file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
@@ -60,7 +61,7 @@ Result<void> read_map(JsonReader& json, Shards& shards) {
   });
 }
 
-/// None for an index without a map.
+/// Returns none for an index without a weight_map.
 Result<std::optional<Shards>> read_index(const ByteSource& index) {
   std::optional<Shards> shards;
   ETSTREAM_TRY(read_json(index, ErrorCode::kCorrupt, [&](JsonReader& json) {
@@ -76,9 +77,16 @@ Result<std::optional<Shards>> read_index(const ByteSource& index) {
 
 using Tensors = std::vector<CheckpointTensor>;
 
-CheckpointTensor named(std::string name, std::optional<TensorLayout> layout, ByteSource data) {
-  std::string type(layout ? name_of(layout->scalar_type) : "");
-  return {std::move(name), std::move(type), std::move(layout), std::move(data)};
+/// Tensors of `entries`, which have a key and a layout each; `data_of` gives the bytes of one.
+template <class Entry, class DataOf>
+Tensors tensors_of(std::vector<Entry> entries, const DataOf& data_of) {
+  Tensors out;
+  out.reserve(entries.size());
+  for (Entry& entry : entries) {
+    std::string type(entry.layout ? name_of(entry.layout->scalar_type) : "");
+    out.push_back({std::move(entry.key), std::move(type), std::move(entry.layout), data_of(entry)});
+  }
+  return out;
 }
 
 template <class File>
@@ -89,30 +97,21 @@ Result<void> require_sound(const File& file) {
   return first_error(ErrorCode::kCorrupt, file.file().name(), findings);
 }
 
-/// What moving its constants out gives.
+/// Returns the tensors that moving the program's constants out gives.
 Result<Tensors> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
   ETSTREAM_TRY(require_sound(program));
   ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
   ETSTREAM_ASSIGN(TensorData weights, move_constants_out(editable, {}));
-  Tensors out;
-  out.reserve(weights.entries.size());
-  for (TensorData::Entry& entry : weights.entries) {
-    out.push_back(named(std::move(entry.key), std::move(entry.layout), weights.buffers[entry.buffer].data));
-  }
-  return out;
+  return tensors_of(std::move(weights.entries),
+                    [&](const TensorData::Entry& entry) { return weights.buffers[entry.buffer].data; });
 }
 
 Result<Tensors> tensor_data_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const TensorDataFile weights, TensorDataFile::open(file));
   ETSTREAM_TRY(require_sound(weights));
   ETSTREAM_ASSIGN(auto entries, weights.entries());
-  Tensors out;
-  out.reserve(entries.size());
-  for (NamedTensorData& entry : entries) {
-    out.push_back(named(std::move(entry.key), std::move(entry.layout), std::move(entry.data)));
-  }
-  return out;
+  return tensors_of(std::move(entries), [](const NamedTensorData& entry) { return entry.data; });
 }
 
 /// The paths of the files that follow `path`, the first of `count`, as gguf-split of llama.cpp names them;

@@ -22,7 +22,7 @@ std::string type_of(const CheckpointTensor& tensor) {
               counted(tensor.data.size(), "byte"));
 }
 
-/// Whether two tensors of one name are the same.
+/// Error: kInvalidArgument for two tensors of one name that differ.
 Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
   const auto differ = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} is in {} and in {} with other {}",

@@ -24,7 +24,7 @@ struct GgmlType {
   std::optional<ScalarType> scalar_type;
 };
 
-/// Those of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
+/// The types of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
 constexpr auto kGgmlTypes = std::to_array<GgmlType>({
     {0, "F32", 1, 4, ScalarType::kFloat32},
     {1, "F16", 1, 2, ScalarType::kFloat16},
@@ -66,7 +66,7 @@ constexpr auto kGgmlTypes = std::to_array<GgmlType>({
 constexpr std::array<std::uint32_t, 4> kUnsignedTypes = {0, 2, 4, 10};  // of 8, 16, 32 and 64 bits
 constexpr std::uint32_t kMetadataString = 8;
 constexpr std::uint32_t kMetadataArray = 9;
-/// Of each type's values, in bytes; 0 for those that say how long they are.
+/// The size in bytes of a value of each type; 0 for values that begin with their length.
 constexpr std::array<std::uint64_t, 13> kMetadataSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 constexpr std::uint64_t kStringLeast = 8;     // its length
@@ -128,7 +128,7 @@ class GgufParser {
     return value;
   }
 
-  /// How many `what` there are, of which each takes `least` bytes or more.
+  /// Reads the number of `what`, each of which is at least `least` bytes long.
   Result<std::uint64_t> read_count(std::uint64_t least, std::string_view what) {
     ETSTREAM_ASSIGN(const std::uint64_t count, read<std::uint64_t>());
     if (count <= left() / least) return count;
@@ -199,7 +199,7 @@ class GgufParser {
     return value;
   }
 
-  /// Goes on behind a value whose type, at `type_at`, is `type`, and that is in `depth` arrays.
+  /// Skips a value of `type`, which was read at `type_at`, inside `depth` arrays.
   Result<void> pass_value(std::uint32_t type, std::uint64_t type_at, int depth) {
     if (type == kMetadataString) {
       ETSTREAM_ASSIGN(const std::uint64_t size, read_count(1, "bytes"));
@@ -220,7 +220,7 @@ class GgufParser {
     return {};
   }
 
-  /// The same for `count` values that have a size.
+  /// Skips `count` values of a type with a fixed size.
   Result<void> pass_values(std::uint32_t type, std::uint64_t type_at, std::uint64_t count) {
     if (type >= kMetadataSizes.size()) {
       return corrupt(type_at, "expected a metadata type up to {}, found {}", kMetadataSizes.size() - 1, type);
@@ -259,7 +259,7 @@ class GgufParser {
     return {};
   }
 
-  /// Reads a tensor's type, and says how many bytes its data has.
+  /// Reads a tensor's type, and returns the size of its data in bytes.
   Result<std::uint64_t> read_type(GgufTensor& tensor) {
     const std::uint64_t start = at_;
     ETSTREAM_ASSIGN(const auto number, read<std::uint32_t>());

@@ -58,11 +58,11 @@ struct SafetensorsStyle {
 [[nodiscard]] Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor>& tensors,
                                                                 const SafetensorsStyle& style);
 
-/// None for the types that safetensors has none for.
+/// Returns none for a type that safetensors does not have.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
 
-/// That of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a type that
-/// safetensors has none for, or whose elements lie in another order than that of its dimensions.
+/// Returns the type of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a
+/// type that safetensors has none for, or whose elements lie in another order than that of its dimensions.
 [[nodiscard]] Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor);
 
 }  // namespace etstream

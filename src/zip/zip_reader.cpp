@@ -81,7 +81,7 @@ class ZipReader {
     return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, "{}", expected_and_found);
   }
 
-  /// By the end record, which lies before a comment at the end of the file.
+  /// Finds the end record, which lies before a comment at the end of the file.
   Result<CentralDirectory> find_directory() {
     constexpr std::uint64_t kLongestComment = 0xffff;
     const std::uint64_t size = std::min(file_.size(), zip::kEndSize + kLongestComment);
@@ -119,7 +119,7 @@ class ZipReader {
     return out;
   }
 
-  /// The records that have its numbers in 64 bits, before the end record at `end`, if they are there.
+  /// Reads the 64-bit end records, if they lie before the end record at `end`, in place of its numbers.
   Result<void> read_end64(std::uint64_t end, bool required, CentralDirectory& out) {
     std::array<std::byte, zip::kLocator64Size> locator_bytes{};
     const Record locator{end - std::min(end, zip::kLocator64Size), locator_bytes};
@@ -196,7 +196,7 @@ class ZipReader {
         text("a member that is stored as it is, found {} compressed by method {}", quote(name), method));
   }
 
-  /// Gives the numbers that are all ones those of the field for 64 bits, which has them in this order.
+  /// Sets those of the numbers that are all ones from the field for 64 bits, which has them in this order.
   Result<void> read_extra(Record extra, std::initializer_list<std::uint64_t*> numbers) const {
     constexpr std::uint64_t kHeader = 4;
     while (!extra.bytes.empty()) {

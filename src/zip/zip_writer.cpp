@@ -13,7 +13,7 @@
 namespace etstream {
 namespace {
 
-/// From where on zipfile gives numbers 64 bits: what is signed in other writers.
+/// zipfile writes larger numbers in 64 bits, as other writers read 32 bits as signed.
 constexpr std::uint64_t kMostIn32Bits = 0x7fffffff;
 constexpr std::uint32_t kIn64Bits = 0xffffffff;
 constexpr std::uint16_t kMostMembersIn16Bits = 0xffff;

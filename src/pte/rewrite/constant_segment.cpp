@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -29,7 +29,7 @@ Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count)
   return sizes;
 }
 
-/// Where each piece is in the segment: without the padding behind it, where its length is known.
+/// Cuts the segment into its pieces, without the padding behind a piece whose length is known.
 Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subsegments, const Sizes& sizes) {
   const ByteSource segment =
       subsegments.segment ? editable.segments[*subsegments.segment].source : ByteSource();
@@ -94,15 +94,19 @@ Result<void> split_mutable_data(EditableProgram& editable) {
 }
 
 void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
-                   std::set<std::uint32_t> pieces, TensorTest uses) {
+                   const std::vector<ProgramTensor>& gone, TensorTest uses) {
+  std::set<std::uint32_t> unused;
+  for (const ProgramTensor& tensor : gone) {
+    if ((tensor.*uses)()) unused.insert(tensor.buffer);
+  }
   for (const ProgramTensor& tensor : editable.tensors) {
-    if ((tensor.*uses)()) pieces.erase(tensor.buffer);
+    if ((tensor.*uses)()) unused.erase(tensor.buffer);
   }
   std::vector<std::uint32_t> numbers;
   std::vector<ByteSource> kept;
   for (std::uint32_t i = 0; i < subsegments.pieces->size(); ++i) {
     numbers.push_back(static_cast<std::uint32_t>(kept.size()));
-    if (!pieces.contains(i)) kept.push_back((*subsegments.pieces)[i]);
+    if (!unused.contains(i)) kept.push_back((*subsegments.pieces)[i]);
   }
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
     std::uint32_t& buffer = editable.tensors[i].buffer;

@@ -24,7 +24,7 @@ std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates,
   return out;
 }
 
-/// Those of `delegates`' segments that nothing but delegates uses.
+/// The segments of `delegates` that nothing but delegates uses.
 std::set<std::uint32_t> own_segments(const EditableProgram& editable,
                                      const std::vector<DelegateReference>& delegates) {
   std::set<std::uint32_t> out = used_by(delegates, true);

@@ -13,7 +13,7 @@ namespace {
 
 using Subsegments = EditableProgram::Subsegments;
 
-/// Those of constants, or of delegates.
+/// Reads the data that constants, or delegates, have in the flatbuffer.
 template <class T>
 Result<std::vector<EditableProgram::InlineData>> read_inline_data(const pte::List<T>& entries) {
   std::vector<EditableProgram::InlineData> out;
@@ -25,7 +25,7 @@ Result<std::vector<EditableProgram::InlineData>> read_inline_data(const pte::Lis
   return out;
 }
 
-/// The segment that `table` names, of `count`.
+/// Returns the index of the segment that `table` names, which is below `count`.
 Result<std::uint32_t> read_segment(const auto& table, std::size_t count) {
   ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
   if (index < count) return index;
@@ -196,7 +196,7 @@ class ValueSetter {
   std::vector<std::uint32_t> numbers_;  // of segments in the file
 };
 
-/// No method's instructions say where they come from.
+/// Removes the source locations of all methods' instructions.
 Result<void> remove_stack_traces(const pte::Program& program, EditedValues& values) {
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   for (std::uint32_t i = 0; i < methods.size(); ++i) {

@@ -20,7 +20,7 @@
 
 namespace etstream {
 
-/// What a segment of named data is labelled.
+/// The label of segments of named data.
 inline constexpr std::string_view kNamedDataLabel = "named data";
 
 /// Segments are named by their indices in `segments`, which nothing changes: those that go are only left out
@@ -31,7 +31,8 @@ struct EditableProgram {
     std::string label = {};                                // what it is used for
     std::uint32_t alignment = 1;                           // that it has of its own, a power of two
     std::optional<std::uint64_t> position = std::nullopt;  // of its table; none for one to be added
-    /// From the first one on, in the program that was read; none if the source has changed.
+    /// Where it began in the program that was read, from the first segment on; none if its source has
+    /// changed.
     std::optional<std::uint64_t> offset = std::nullopt;
   };
   /// Pieces of one segment: constant tensors, or the initial state of mutable ones. Piece 0 is a placeholder.
@@ -46,7 +47,7 @@ struct EditableProgram {
     std::string key;
     std::uint32_t segment = 0;
   };
-  /// Of a constant, or of a delegate.
+  /// The data of a constant or of a delegate, in the flatbuffer.
   struct InlineData {
     std::optional<std::uint64_t> position;  // of its table
     ByteSource data;
@@ -81,14 +82,14 @@ struct EditableProgram {
   bool has_same_inline_delegates = true;
 };
 
-/// A program to edit, as it is; `segments` has an entry for each of its own, whose labels and positions are
+/// Reads a program to edit. `segments` has an entry for each of its segments; their labels and positions are
 /// set here. Errors: kUnsupported for a field that its schema lacks, which would be lost; kCorrupt for an
 /// index that leads nowhere; those of FlatbufferView.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& program,
                                                             std::vector<EditableProgram::Segment> segments);
 [[nodiscard]] Result<EditableProgram> read_editable_program(const ProgramFile& program);
-/// `model` is of the description's metadata. Error: kInvalidArgument where its lists are not as long as the
-/// metadata's, too.
+/// `model` is made of the description's metadata. Error also: kInvalidArgument where the description's lists
+/// are not as long as the metadata's.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& model,
                                                             const ProgramDescription& program);
 

@@ -55,10 +55,10 @@ Result<std::string> sha256_of(const ByteSource& source) {
 }
 
 void make_external(EditableProgram& editable, const ExternalUses& uses) {
-  std::set<std::uint32_t> gone;
+  std::vector<ProgramTensor> gone;
   for (const ExternalUses::Tensor& use : uses.tensors) {
     ProgramTensor& tensor = editable.tensors[use.index];
-    gone.insert(tensor.buffer);
+    gone.push_back(tensor);
     tensor.name = use.key;
     tensor.buffer = use.buffer;
     tensor.is_external = true;
@@ -66,7 +66,7 @@ void make_external(EditableProgram& editable, const ExternalUses& uses) {
   }
   if (editable.constants && editable.constants->pieces) {
     if (std::ranges::any_of(editable.tensors, &ProgramTensor::is_constant)) {
-      remove_pieces(editable, *editable.constants, std::move(gone), &ProgramTensor::is_constant);
+      remove_pieces(editable, *editable.constants, gone, &ProgramTensor::is_constant);
     } else {
       std::vector<ByteSource>& pieces = *editable.constants->pieces;
       pieces.resize(std::min<std::size_t>(pieces.size(), 1));
@@ -170,8 +170,8 @@ class ConstantMover {
     return {};
   }
 
-  /// That of a tensor which has the key, where it has the same bytes: those of one weight are a constant for
-  /// operators and named data for XNNPACK, both named by their SHA-256.
+  /// Returns the buffer of the tensor that has the key, if the bytes are equal, or a new one. One weight can
+  /// be a constant for operators and named data for XNNPACK, both named by their SHA-256.
   Result<std::uint32_t> buffer_for(const std::string& key, const ByteSource& data) {
     const auto there = out_.find(key);
     if (there) {
@@ -208,7 +208,8 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
   return out;
 }
 
-/// What an external tensor takes its data from, as one of the constants. None where no file has it.
+/// Makes an external tensor a constant with the data that has its name; leaves it as it is where no file
+/// does.
 Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entries, std::size_t i,
                             std::map<SourcePlace, std::uint32_t>& numbers) {
   ProgramTensor& tensor = editable.tensors[i];
@@ -237,7 +238,7 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   return {};
 }
 
-/// What the delegates that stay ask for.
+/// Reads what data the delegates that stay ask for.
 Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
   DataRequests out;
   FileBudget budget(editable.program.name(), editable.size);
@@ -251,7 +252,7 @@ Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
   return out;
 }
 
-/// The keys, of those that give tensors their data, by which a delegate of the program asks for data too.
+/// Returns the keys of tensors' data by which delegates of the program ask for data too.
 Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
                                                 const EntriesByKey& entries) {
   ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
@@ -272,7 +273,7 @@ Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
   return out;
 }
 
-/// What is no tensor's, and what is a tensor's that a delegate asks for too.
+/// Adds entries that are of no tensor, or that a delegate asks for too, as named data.
 Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(editable, entries));
   std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are

@@ -12,11 +12,10 @@
 
 namespace etstream {
 
-/// Takes the data of these keys out of the program, with the segments that no other key and nothing else
-/// uses.
+/// Removes these keys from the program, with the segments that nothing else uses.
 void remove_named_data(EditableProgram& editable, const std::set<std::string>& keys);
 
-/// Has `key` give the data of a segment.
+/// Adds a key for the data of a segment.
 void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment);
 
 /// Adds named data under these keys with the prefix of metadata, in place of what has them. Bytes that named

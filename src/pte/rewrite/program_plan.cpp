@@ -160,13 +160,7 @@ class ProgramPlanner {
   std::uint32_t base_alignment_ = 1;    // of the first one in the file
 };
 
-Result<void> check_if_given(std::string_view what, std::optional<std::uint32_t> alignment,
-                            std::uint32_t most) {
-  return alignment ? check_alignment(what, *alignment, most) : Result<void>();
-}
-
-}  // namespace
-
+/// `style` with what the options ask for in place of it.
 ProgramStyle with_options(ProgramStyle style, const ProgramPlanOptions& options) {
   style.writer.release = options.as_of.value_or(style.writer.release);
   style.writer.vtables = options.vtables.value_or(style.writer.vtables);
@@ -182,11 +176,17 @@ ProgramStyle with_options(ProgramStyle style, const ProgramPlanOptions& options)
   return style;
 }
 
+}  // namespace
+
 Result<void> check(const ProgramPlanOptions& options) {
-  ETSTREAM_TRY(check_if_given("segment alignment", options.segment_alignment, kMostSegmentAlignment));
+  const auto check_one = [](std::string_view what, std::optional<std::uint32_t> alignment,
+                            std::uint32_t most) {
+    return check_alignment(what, alignment.value_or(1), most);
+  };
+  ETSTREAM_TRY(check_one("segment alignment", options.segment_alignment, kMostSegmentAlignment));
   ETSTREAM_TRY(
-      check_if_given("constant tensor alignment", options.constant_tensor_alignment, kMostInlineAlignment));
-  return check_if_given("delegate alignment", options.delegate_alignment, kMostInlineAlignment);
+      check_one("constant tensor alignment", options.constant_tensor_alignment, kMostInlineAlignment));
+  return check_one("delegate alignment", options.delegate_alignment, kMostInlineAlignment);
 }
 
 Result<FilePlan> lay_out(EditableProgram editable, const ProgramStyle& observed,

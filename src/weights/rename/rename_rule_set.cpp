@@ -14,7 +14,7 @@ using Kind = JsonReader::Kind;
 
 class RulesReader {
  public:
-  /// `like` gets the name that ready-made rules give as theirs; null for others, which have none.
+  /// `like` gets the name in "like", which ready-made rules have alone; null for other rules.
   RulesReader(JsonReader& json, RenameRuleSet& out, std::string* like = nullptr)
       : json_(json), out_(out), like_(like) {}
 
@@ -67,7 +67,7 @@ class RulesReader {
     return {};
   }
 
-  /// Those of a target, or `split`, which stands alone and has targets of its own.
+  /// Reads the members of a target, or `split` alone, which has targets of its own.
   Result<void> read_members(RenameRule& rule, bool in_list, RenameTarget& target) {
     bool is_first = true;
     bool has_key = false;

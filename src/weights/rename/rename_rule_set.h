@@ -21,12 +21,12 @@ class NamePattern {
  public:
   explicit NamePattern(std::string_view pattern);
 
-  /// How many '*' it has.
+  /// The number of '*' in it.
   [[nodiscard]] std::size_t stars() const noexcept { return pieces_.size() - 1; }
-  /// Whether `key` is of this pattern. If so, `runs` gets what each '*' stands for, parts of `key`, each as
-  /// short as may be but the last one. Time: that of searching `key` for each piece once.
+  /// Whether `key` matches. If so, `runs` gets the part of `key` that each '*' stands for, each as short as
+  /// possible but the last. Time: that of searching `key` for each piece once.
   [[nodiscard]] bool matches(std::string_view key, std::vector<std::string_view>& runs) const;
-  /// The pattern with a run in place of each '*', of which there are as many or more.
+  /// The pattern with a run in place of each '*'. There are at least as many runs as '*'.
   [[nodiscard]] std::string filled(const std::vector<std::string_view>& runs) const;
 
  private:

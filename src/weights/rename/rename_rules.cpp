@@ -90,8 +90,8 @@ class Renaming {
     originals_.push_back(&original);
   }
 
-  /// By sorting, which takes n log n whatever the names are. Tensors of one name from several files may keep
-  /// having one.
+  /// Refuses two tensors of one new name, unless both had one name before, in several files. Sorts the names,
+  /// which takes n log n whatever they are.
   Result<void> check_names() const {
     std::vector<std::pair<std::string_view, std::size_t>> names;
     names.reserve(out_.size());
@@ -117,7 +117,7 @@ class Renaming {
     return std::binary_search(names_.begin(), names_.end(), name);
   }
 
-  /// A tensor that its rule does not fit.
+  /// The error of a tensor that the rule does not fit.
   template <class... Arguments>
   Error misfit(ErrorCode code, const CheckpointTensor& tensor, Template<Arguments...> words,
                const Arguments&... arguments) const {
@@ -125,7 +125,7 @@ class Renaming {
                       quote(rule_->pattern), text(words, arguments...));
   }
 
-  /// How many rows a tensor has, that lie one after another.
+  /// Returns the number of a tensor's rows, which lie one after another.
   Result<std::uint64_t> rows_of(const CheckpointTensor& tensor) const {
     if (!tensor.layout) {
       return misfit(ErrorCode::kUnsupported, tensor, "expected rows, found data of type {}",
@@ -179,7 +179,7 @@ class Renaming {
     return counts;
   }
 
-  /// None for a part that shares what others leave.
+  /// Returns the rows that a part is given; none for a part that shares what others leave.
   Result<std::optional<std::uint64_t>> given_rows(const CheckpointTensor& tensor,
                                                   const RenameTarget& target) const {
     if (target.rows == RenameTarget::Rows::kShare) return std::optional<std::uint64_t>();
