@@ -87,7 +87,7 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
     out.push_back({{&tensor, dtype}});
     names.emplace_back(tensor.name);
   }
-  if (const auto repeated = first_repeated(std::move(names))) {
+  if (const auto repeated = first_repeated(names)) {
     return invalid(*repeated == "__metadata__"
                        ? "a constant is named '__metadata__', which safetensors reserves"
                        : text("constant {} comes twice", quote(*repeated)));

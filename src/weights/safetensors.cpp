@@ -50,6 +50,16 @@ std::optional<ScalarType> find_type(std::string_view name) {
   return std::nullopt;
 }
 
+using Numbers = std::vector<std::uint64_t>;
+
+/// A tensor in the header, as far as it was read.
+struct HeaderEntry {
+  CheckpointTensor tensor;
+  bool has_type = false;
+  std::optional<Numbers> shape;
+  std::optional<Numbers> offsets;
+};
+
 /// The header: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, and
 /// "__metadata__" with strings, which says nothing of the tensors.
 class HeaderHandler final : public JsonHandler {
@@ -117,16 +127,6 @@ class HeaderHandler final : public JsonHandler {
     kType,
     kBeginNumbers,
     kNumbers
-  };
-
-  using Numbers = std::vector<std::uint64_t>;
-
-  /// A tensor that is being read, and what was there of it so far.
-  struct Entry {
-    CheckpointTensor tensor;
-    bool has_type = false;
-    std::optional<Numbers> shape;
-    std::optional<Numbers> offsets;
   };
 
   Result<void> step(const JsonEvent& event, JsonEvent::Kind expected, State next) {
@@ -233,8 +233,8 @@ class HeaderHandler final : public JsonHandler {
   std::vector<CheckpointTensor> tensors_;
   bool has_metadata_ = false;
   State state_ = State::kStart;
-  std::optional<Entry> entry_;
-  Numbers* numbers_ = nullptr;  // what the array that is being read fills
+  std::optional<HeaderEntry> entry_;  // that is being read
+  Numbers* numbers_ = nullptr;        // what the array that is being read fills
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
     out.push_back({&tensor, dtype});
     names.emplace_back(tensor.name);
   }
-  if (const auto repeated = first_repeated(std::move(names))) {
+  if (const auto repeated = first_repeated(names)) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", quote(*repeated));
   }
   std::ranges::sort(out, [](const StoredTensor& a, const StoredTensor& b) {
