@@ -23,8 +23,8 @@ class ReleaseFields final : public ValueReader {
  public:
   ReleaseFields(const pte::ProgramFields& fields, ValueReader& values, ExecutorchRelease release)
       : values_(values), release_(release) {
-    // In these fields of program.fbs a value says something. Tables that came later are in such fields.
     if (release >= ExecutorchRelease::k1_3) return;
+    // The fields of program.fbs that came after 1.0 and matter. Newer tables are reached by these alone.
     newer_ = {fields.extra_tensor.device_type, fields.extra_tensor.device_index,
               fields.method.non_const_buffer_device};
   }
