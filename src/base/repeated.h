@@ -4,17 +4,31 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace etstream {
 
-/// A name that comes twice, if any does. Time: n log n, whatever the names are.
-[[nodiscard]] inline std::optional<std::string_view> first_repeated(std::vector<std::string_view> names) {
-  std::sort(names.begin(), names.end());
-  const auto found = std::adjacent_find(names.begin(), names.end());
-  return found == names.end() ? std::nullopt : std::optional(*found);
+/// The first in order of the names that come twice, if any does. Each of `range` has the name that `name_of`
+/// gives, a string that lives as long as the range. Time: n log n, whatever the names are; they are compared
+/// by their hashes first, as most begin alike.
+template <class Range, class NameOf = std::identity>
+[[nodiscard]] std::optional<std::string_view> first_repeated(const Range& range, NameOf name_of = {}) {
+  std::vector<std::pair<std::size_t, std::string_view>> keys;
+  keys.reserve(range.size());
+  for (const auto& each : range) {
+    const std::string_view name = std::invoke(name_of, each);
+    keys.emplace_back(std::hash<std::string_view>()(name), name);
+  }
+  std::sort(keys.begin(), keys.end());
+  std::optional<std::string_view> out;
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i] == keys[i - 1] && (!out || keys[i].second < *out)) out = keys[i].second;
+  }
+  return out;
 }
 
 }  // namespace etstream

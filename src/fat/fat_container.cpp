@@ -2,7 +2,8 @@
 #include "etstream/fat_container.h"
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
+#include <span>
 
 #include "base/repeated.h"
 #include "base/text.h"
@@ -23,48 +24,27 @@ Result<void> check(const FatContainer& container) {
     return make_error(ErrorCode::kTooLarge, "a fat container holds at most {} payloads, found {}",
                       fat_table::kMostPayloads, container.payloads.size());
   }
-  std::vector<std::string_view> names;
   for (const FatContainer::Payload& payload : container.payloads) {
     if (!fat_table::is_name(payload.name)) {
       return make_error(ErrorCode::kInvalidArgument,
                         "payload {}: expected a name of 1 to {} characters of ASCII", quote(payload.name),
                         fat_table::kNameSize);
     }
-    names.emplace_back(payload.name);
   }
-  const auto repeated = first_repeated(std::move(names));
+  const auto repeated = first_repeated(container.payloads, &FatContainer::Payload::name);
   if (repeated) return make_error(ErrorCode::kInvalidArgument, "payload {} comes twice", quote(*repeated));
   return {};
 }
 
-/// For each payload the one whose bytes stand for it: itself, or an earlier one that is equal.
+/// Returns for each payload the index of the one that is stored for it: its own, or that of an earlier equal
+/// one.
 Result<std::vector<std::uint32_t>> owners(const FatContainer& container) {
   std::vector<ByteSource> sources;
   for (const FatContainer::Payload& payload : container.payloads) sources.push_back(payload.data);
   if (container.share_equal) return first_equal(sources);
   std::vector<std::uint32_t> all(sources.size());
-  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  std::iota(all.begin(), all.end(), 0U);
   return all;
-}
-
-std::vector<std::byte> table_bytes(const FatContainer& container, const std::vector<std::uint64_t>& offsets) {
-  const auto count = static_cast<std::uint32_t>(container.payloads.size());
-  std::vector<std::byte> out(fat_table::size(count));
-  const auto put = [&](std::uint64_t at, const void* value, std::size_t size) {
-    std::memcpy(out.data() + at, value, size);
-  };
-  put(0, fat_table::kMagic.data(), fat_table::kMagic.size());
-  put(4, &fat_table::kVersion, sizeof(fat_table::kVersion));
-  put(8, &count, sizeof(count));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const FatContainer::Payload& payload = container.payloads[i];
-    const std::uint64_t entry = fat_table::size(i);
-    const std::uint64_t size = payload.data.size();
-    put(entry, payload.name.data(), payload.name.size());
-    put(entry + fat_table::kNameSize, &offsets[i], sizeof(offsets[i]));
-    put(entry + fat_table::kNameSize + sizeof(offsets[i]), &size, sizeof(size));
-  }
-  return out;
 }
 
 }  // namespace
@@ -73,21 +53,28 @@ Result<FilePlan> plan(const FatContainer& container) {
   return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_TRY(check(container));
     ETSTREAM_ASSIGN(const auto owner, owners(container));
-    const std::uint64_t table = fat_table::size(container.payloads.size());
+    fat_table::Header header;
+    header.payloads = static_cast<std::uint32_t>(owner.size());
+    std::vector<fat_table::Entry> entries(owner.size());
+    const std::uint64_t table = fat_table::size(owner.size());
     FilePlan out;
     ETSTREAM_TRY(append(out, 1, "table", ByteSource::zeros(table)));
-    std::vector<std::uint64_t> offsets(owner.size());
     for (std::uint32_t i = 0; i < owner.size(); ++i) {
-      const FatContainer::Payload& payload = container.payloads[i];
+      const auto& [name, data] = container.payloads[i];
+      std::ranges::copy(name, entries[i].name.begin());
+      entries[i].size = data.size();
       if (owner[i] != i) {
-        offsets[i] = offsets[owner[i]];
+        entries[i].offset = entries[owner[i]].offset;
         continue;
       }
-      if (payload.data.size() != 0) ETSTREAM_TRY(pad(out, container.alignment));
-      offsets[i] = out.size - table;
-      ETSTREAM_TRY(append(out, container.alignment, text("payload {}", quote(payload.name)), payload.data));
+      if (data.size() != 0) ETSTREAM_TRY(pad(out, container.alignment));
+      entries[i].offset = out.size - table;
+      ETSTREAM_TRY(append(out, container.alignment, text("payload {}", quote(name)), data));
     }
-    out.extents.front().source = ByteSource::owned(table_bytes(container, offsets));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(table));
+    std::ranges::copy(std::as_bytes(std::span(&header, 1)), bytes.begin());
+    std::ranges::copy(std::as_bytes(std::span(entries)), bytes.begin() + sizeof(header));
+    out.extents.front().source = ByteSource::owned(std::move(bytes));
     out.metadata_size = table;
     out.payload_size = out.size - table;
     return out;

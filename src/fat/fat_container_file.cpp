@@ -2,9 +2,8 @@
 #include "etstream/fat_container_file.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <set>
+#include <span>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -16,58 +15,45 @@
 namespace etstream {
 namespace {
 
-Error corrupt(const ByteSource& file, std::uint64_t offset, std::string_view expected_and_found) {
-  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, "{}", expected_and_found);
+template <class... Arguments>
+Error corrupt(const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
+              const Arguments&... arguments) {
+  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...);
 }
 
-template <class Integer>
-Integer integer_at(const std::vector<std::byte>& bytes, std::uint64_t offset) {
-  Integer value{};
-  std::memcpy(&value, bytes.data() + offset, sizeof(value));
-  return value;
-}
-
-/// How many payloads the header says there are.
+/// Returns the number of payloads in the header.
 Result<std::uint32_t> read_count(const ByteSource& file) {
-  if (file.size() < fat_table::kHeaderSize) {
-    return corrupt(file, 0, text("a header of {} bytes, found {}", fat_table::kHeaderSize, file.size()));
+  fat_table::Header header;
+  if (file.size() < sizeof(header)) {
+    return corrupt(file, 0, "a header of {} bytes, found {}", sizeof(header), file.size());
   }
-  std::vector<std::byte> header(fat_table::kHeaderSize);
-  ETSTREAM_TRY(file.read_at(0, header));
-  if (std::memcmp(header.data(), fat_table::kMagic.data(), fat_table::kMagic.size()) != 0) {
-    return corrupt(file, 0,
-                   text("the identifier of a fat container (NFAT), found {}",
-                        quote({reinterpret_cast<const char*>(header.data()), fat_table::kMagic.size()})));
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&header, 1))));
+  const std::string_view magic(header.magic.data(), header.magic.size());
+  if (magic != fat_table::kMagic) {
+    return corrupt(file, 0, "the identifier of a fat container (NFAT), found {}", quote(magic));
   }
-  if (const auto version = integer_at<std::uint32_t>(header, 4); version != fat_table::kVersion) {
+  if (header.version != fat_table::kVersion) {
     return unexpected(ErrorCode::kUnsupported, {file.name(), 4}, "version {} of fat containers, found {}",
-                      fat_table::kVersion, version);
+                      fat_table::kVersion, header.version);
   }
-  const auto count = integer_at<std::uint32_t>(header, 8);
-  if (fat_table::size(count) > file.size()) {
-    return corrupt(
-        file, 8,
-        text("a number of payloads whose table lies in the file's {} bytes, found {}", file.size(), count));
+  if (fat_table::size(header.payloads) > file.size()) {
+    return corrupt(file, 8, "a number of payloads whose table lies in the file's {} bytes, found {}",
+                   file.size(), header.payloads);
   }
-  if (count > fat_table::kMostPayloads) {
+  if (header.payloads > fat_table::kMostPayloads) {
     return unexpected(ErrorCode::kTooLarge, {file.name(), 8}, "at most {} payloads, found {}",
-                      fat_table::kMostPayloads, count);
+                      fat_table::kMostPayloads, header.payloads);
   }
-  return count;
+  return header.payloads;
 }
 
-std::string name_at(const std::vector<std::byte>& table, std::uint64_t offset) {
-  const char* const name = reinterpret_cast<const char*>(table.data()) + offset;
-  return {name, std::find(name, name + fat_table::kNameSize, '\0')};
-}
-
-/// Warns of what lies in `gap`, from one payload to the next, unless that is zeros.
+/// Warns of bytes from `begin` to `end`, between payloads, that are not zero.
 Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uint64_t end,
                            Findings& findings) {
   ETSTREAM_ASSIGN(const auto found, find_nonzero(file, begin, end));
   if (found) {
-    add_warning(findings, corrupt(file, found->offset,
-                                  text("zero, in the padding around payloads, found {}", found->value)));
+    add_warning(findings,
+                corrupt(file, found->offset, "zero, in the padding around payloads, found {}", found->value));
   }
   return {};
 }
@@ -77,34 +63,28 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
 Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
   return without_exceptions([&]() -> Result<FatContainerFile> {
     ETSTREAM_ASSIGN(const std::uint32_t count, read_count(file));
+    std::vector<fat_table::Entry> entries(count);
+    ETSTREAM_TRY(file.read_at(sizeof(fat_table::Header), std::as_writable_bytes(std::span(entries))));
     const std::uint64_t base = fat_table::size(count);
-    std::vector<std::byte> table(base);
-    ETSTREAM_TRY(file.read_at(0, table));
     std::vector<FatPayload> payloads;
     payloads.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t entry = fat_table::size(i);
-      FatPayload payload;
-      payload.name = name_at(table, entry);
-      const auto offset = integer_at<std::uint64_t>(table, entry + fat_table::kNameSize);
-      const auto size = integer_at<std::uint64_t>(table, entry + fat_table::kNameSize + sizeof(offset));
+    for (const auto& [name, offset, size] : entries) {
+      FatPayload& payload = payloads.emplace_back();
+      payload.name.assign(name.begin(), std::find(name.begin(), name.end(), '\0'));
       if (!range_fits(offset, size, file.size() - base)) {
-        return corrupt(
-            file, entry + fat_table::kNameSize,
-            text("payload {} inside the file's {} bytes behind the table, found {} bytes from {} on",
-                 quote(payload.name), file.size() - base, size, offset));
+        return corrupt(file, fat_table::size(payloads.size() - 1) + fat_table::kNameSize,
+                       "payload {} inside the file's {} bytes behind the table, found {} bytes from {} on",
+                       quote(payload.name), file.size() - base, size, offset);
       }
       payload.offset = base + offset;
       ETSTREAM_ASSIGN(payload.data, file.slice(payload.offset, size));
-      payloads.push_back(std::move(payload));
     }
     return FatContainerFile(std::move(file), std::move(payloads));
   });
 }
 
 const FatPayload* FatContainerFile::find(std::string_view name) const noexcept {
-  const auto found = std::find_if(payloads_.begin(), payloads_.end(),
-                                  [&](const FatPayload& payload) { return payload.name == name; });
+  const auto found = std::ranges::find(payloads_, name, &FatPayload::name);
   return found == payloads_.end() ? nullptr : &*found;
 }
 
@@ -116,16 +96,15 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       const FatPayload& payload = payloads_[i];
       const std::uint64_t entry = fat_table::size(i);
       if (!fat_table::is_name(payload.name)) {
-        add_error(findings, corrupt(file_, entry,
-                                    text("a name of 1 to {} characters of ASCII, found {}",
-                                         fat_table::kNameSize, quote(payload.name))));
+        add_error(findings, corrupt(file_, entry, "a name of 1 to {} characters of ASCII, found {}",
+                                    fat_table::kNameSize, quote(payload.name)));
       } else if (!names.insert(payload.name).second) {
-        add_error(findings, corrupt(file_, entry, text("each name once, found {}", quote(payload.name))));
+        add_error(findings, corrupt(file_, entry, "each name once, found {}", quote(payload.name)));
       }
       if (payload.data.size() != 0) by_offset.push_back(&payload);
     }
-    std::stable_sort(by_offset.begin(), by_offset.end(), [](const FatPayload* a, const FatPayload* b) {
-      return a->offset != b->offset ? a->offset < b->offset : a->data.size() < b->data.size();
+    std::ranges::stable_sort(by_offset, {}, [](const FatPayload* payload) {
+      return std::pair(payload->offset, payload->data.size());
     });
     std::uint64_t begin = fat_table::size(payloads_.size());
     std::uint64_t end = begin;  // of the last payload, which begins at `begin`
@@ -134,8 +113,8 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       if (payload->offset < end && !is_shared) {
         add_warning(findings,
                     corrupt(file_, payload->offset,
-                            text("payload {} behind the one before it, which ends at {}, found it in that",
-                                 quote(payload->name), end)));
+                            "payload {} behind the one before it, which ends at {}, found it in that",
+                            quote(payload->name), end));
       }
       if (payload->offset > end) ETSTREAM_TRY(check_padding(file_, end, payload->offset, findings));
       begin = payload->offset;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The table in front of a fat container, little-endian: "NFAT", a version and a count of 4 bytes each, and
-// for each payload its name in 32 bytes, filled up with zeros, and its offset behind the table and its size
-// of 8 bytes each (backends/native/fat_pte.py of ExecuTorch's pull request 20702).
+// The table in front of a fat container, little-endian: a header, and an entry for each payload
+// (backends/native/fat_pte.py of ExecuTorch's pull request 20702).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -12,17 +12,30 @@ namespace etstream::fat_table {
 
 inline constexpr std::string_view kMagic = "NFAT";
 inline constexpr std::uint32_t kVersion = 1;
-inline constexpr std::uint64_t kHeaderSize = 12;
-inline constexpr std::uint64_t kEntrySize = 48;
-inline constexpr std::uint64_t kNameSize = 32;
-/// That a table may have, so that what is read of it into memory is bounded: 3 MiB.
+/// The most payloads of a table, which bounds what is read of it into memory to 3 MiB.
 inline constexpr std::uint64_t kMostPayloads = 65536;
 
+struct Header {
+  std::array<char, 4> magic = {'N', 'F', 'A', 'T'};
+  std::uint32_t version = kVersion;
+  std::uint32_t payloads = 0;
+};
+struct Entry {
+  std::array<char, 32> name = {};  // filled up with zeros
+  std::uint64_t offset = 0;        // behind the table
+  std::uint64_t size = 0;
+};
+static_assert(sizeof(Header) == 12 && sizeof(Entry) == 48);
+
+inline constexpr std::uint64_t kNameSize = sizeof(Entry::name);
+
+/// The size in bytes of a table with so many entries.
 [[nodiscard]] constexpr std::uint64_t size(std::uint64_t payloads) noexcept {
-  return kHeaderSize + kEntrySize * payloads;
+  return sizeof(Header) + sizeof(Entry) * payloads;
 }
 
-/// Whether a writer takes it: what is longer than its place, or is no printable ASCII, no reader finds.
+/// Whether a payload may have this name. Readers do not find one that is longer than its field or is not
+/// printable ASCII.
 [[nodiscard]] constexpr bool is_name(std::string_view name) noexcept {
   for (const char c : name) {
     if (c < ' ' || c > '~') return false;

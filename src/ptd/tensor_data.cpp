@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/tensor_data.h"
 
+#include <algorithm>
 #include <array>
-#include <optional>
+#include <span>
 
 #include "base/repeated.h"
 #include "base/text.h"
@@ -86,13 +87,8 @@ Result<void> check(const TensorData& data) {
   ETSTREAM_TRY(check_segment_alignment(data.segment_alignment));
   for (const TensorData::Buffer& buffer : data.buffers)
     ETSTREAM_TRY(check_segment_alignment(buffer.alignment));
-  std::vector<std::string_view> keys;
-  keys.reserve(data.entries.size());
-  for (const TensorData::Entry& entry : data.entries) {
-    ETSTREAM_TRY(check_entry(data, entry));
-    keys.emplace_back(entry.key);
-  }
-  const auto repeated = first_repeated(std::move(keys));
+  for (const TensorData::Entry& entry : data.entries) ETSTREAM_TRY(check_entry(data, entry));
+  const auto repeated = first_repeated(data.entries, &TensorData::Entry::key);
   if (repeated) return invalid("tensor data: key {} comes twice", quote(*repeated));
   return {};
 }
@@ -123,14 +119,14 @@ Result<FilePlan> plan(const TensorData& data) {
     StructReader reader(std::move(bound), &root);
     ETSTREAM_ASSIGN(
         FilePlan plan,
-        pack(*schema, reader, {.header_size = kPaddedTensorDataHeader, .order = ObjectOrder::kFlatc}));
+        pack(*schema, reader, {.header_size = TensorDataHeader::kPaddedSize, .order = ObjectOrder::kFlatc}));
     TensorDataHeader header;
-    header.length = TensorDataHeader::kSize;
-    header.flatbuffer_offset = kPaddedTensorDataHeader;
-    header.flatbuffer_size = plan.size - kPaddedTensorDataHeader;
+    header.flatbuffer_size = plan.size - TensorDataHeader::kPaddedSize;
     ETSTREAM_ASSIGN(header.segment_base_offset, append(plan, segments, offsets, data.segment_alignment));
     header.segment_data_size = plan.size - header.segment_base_offset;
-    plan.extents[1].source = ByteSource::owned(tensor_data_header_bytes(header));
+    std::vector<std::byte> padded(TensorDataHeader::kPaddedSize);
+    std::ranges::copy(std::as_bytes(std::span(&header, 1)), padded.begin());
+    plan.extents[1].source = ByteSource::owned(std::move(padded));
     plan.payload_size = plan.size - plan.metadata_size;
     return plan;
   });

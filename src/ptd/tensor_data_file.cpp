@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/tensor_data_file.h"
 
+#include <array>
 #include <set>
+#include <span>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "container/data_segments.h"
 #include "container/findings.h"
+#include "container/shared_fields.h"
 #include "container/tensor_shape.h"
 #include "flat_tensor_bfbs_generated.h"
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"
-#include "ptd/tensor_data_fields.h"
 #include "ptd/tensor_data_header.h"
 
 namespace etstream {
+namespace ptd {
+
+struct RootFields : BoundTable {
+  explicit RootFields(const Schema& schema) : BoundTable(schema, "FlatTensor") {}
+  BoundField version = field("version");
+  BoundField segments = field("segments");
+  BoundField named_data = field("named_data");
+};
+
+struct NamedTensorFields : NamedDataFields {
+  using NamedDataFields::NamedDataFields;
+  BoundField tensor_layout = field("tensor_layout");
+};
+
+/// Bound to `schema`, which outlives it.
+struct TensorDataFields {
+  const Schema& schema;
+  RootFields root{schema};
+  DataSegmentFields segment{schema};
+  NamedTensorFields named_data{schema};
+  ShapeFields layout{schema, "TensorLayout"};
+};
+
+}  // namespace ptd
 
 struct TensorDataFile::Impl {
   ByteSource file;
@@ -31,12 +58,45 @@ struct TensorDataFile::Impl {
 
 namespace {
 
-Result<std::optional<TensorLayout>> read_layout(const TableReader& named,
-                                                const ptd::TensorDataFields& fields) {
-  ETSTREAM_ASSIGN(const auto table, named.child(fields.named_data.tensor_layout));
-  if (!table) return std::optional<TensorLayout>();
-  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*table, fields.layout));
-  return std::optional(std::move(layout));
+/// Reads the header. Its ranges are inside the file, and segments lie behind the flatbuffer.
+Result<TensorDataHeader> read_tensor_data_header(const ByteSource& file) {
+  TensorDataHeader header;
+  const std::string name = file.name();
+  const auto corrupt = [&]<class... Arguments>(std::size_t offset, Template<Arguments...> words,
+                                               const Arguments&... arguments) {
+    return unexpected(ErrorCode::kCorrupt, {name, TensorDataHeader::kPosition + offset, "header"}, words,
+                      arguments...);
+  };
+  if (file.size() < TensorDataHeader::kPosition + TensorDataHeader::kSize) {
+    return corrupt(0, "{} bytes, found a file of {}", TensorDataHeader::kSize, file.size());
+  }
+  ETSTREAM_TRY(file.read_at(TensorDataHeader::kPosition, std::as_writable_bytes(std::span(&header, 1))));
+  std::array<char, 4> identifier{};
+  ETSTREAM_TRY(file.read_at(4, std::as_writable_bytes(std::span(identifier))));
+  if (const std::string_view found(identifier.data(), identifier.size()); found != "FT01") {
+    return unexpected(ErrorCode::kCorrupt, {name, 4}, "the identifier of tensor data (FT01), found {}",
+                      quote(found));
+  }
+  if (const std::string_view found(header.magic.data(), header.magic.size());
+      found != TensorDataHeader::kMagic) {
+    return corrupt(0, "the magic {}, found {}", quote(TensorDataHeader::kMagic), quote(found));
+  }
+  if (header.length < TensorDataHeader::kSize) {
+    return corrupt(4, "a length of at least {}, found {}", TensorDataHeader::kSize, header.length);
+  }
+  if (!range_fits(header.flatbuffer_offset, header.flatbuffer_size, file.size())) {
+    return corrupt(8, "a flatbuffer inside the file's {} bytes, found {} bytes from {} on", file.size(),
+                   header.flatbuffer_size, header.flatbuffer_offset);
+  }
+  if (!range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
+    return corrupt(24, "segments inside the file's {} bytes, found {} bytes from {} on", file.size(),
+                   header.segment_data_size, header.segment_base_offset);
+  }
+  if (header.segment_base_offset != 0 && header.segment_base_offset < header.flatbuffer_end()) {
+    return corrupt(24, "segments behind the flatbuffer, which ends at {}, found them from {} on",
+                   header.flatbuffer_end(), header.segment_base_offset);
+  }
+  return header;
 }
 
 std::string use_of(const NamedTensorData& entry) {
@@ -88,7 +148,10 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
       NamedTensorData entry;
       ETSTREAM_ASSIGN(auto key, named.string(fields.key));
       entry.key = std::move(key).value_or("");
-      ETSTREAM_ASSIGN(entry.layout, read_layout(named, impl_->fields));
+      ETSTREAM_ASSIGN(const auto layout, named.child(fields.tensor_layout));
+      if (layout) {
+        ETSTREAM_ASSIGN(entry.layout, read_tensor_layout(*layout, impl_->fields.layout));
+      }
       ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>(fields.segment_index));
       if (entry.segment >= segments.size()) {
         return named.corrupt(text("a segment below {}", segments.size()), std::to_string(entry.segment));
@@ -187,7 +250,8 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
       const FlatbufferView& view = impl_->view;
       const TensorDataHeader& header = impl_->header;
       const ptd::TensorDataFields& fields = impl_->fields;
-      ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header.range()}));
+      const UsedRange header_range{TensorDataHeader::kPosition, TensorDataHeader::kPosition + header.length};
+      ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header_range}));
       add_warnings(findings, std::move(flaws));
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
       ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.root.version));

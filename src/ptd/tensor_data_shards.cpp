@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -22,9 +24,7 @@ struct KeyGroup {
   std::vector<const TensorData::Entry*> entries;
 };
 
-bool before(const TensorData::Entry* a, const TensorData::Entry* b) { return a->key < b->key; }
-
-/// By their keys.
+/// Returns the buffers that have entries, sorted by their first keys.
 Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
   std::vector<KeyGroup> all(data.buffers.size());
   for (const TensorData::Entry& entry : data.entries) {
@@ -37,41 +37,29 @@ Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
   }
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     all[i].buffer = i;
-    std::sort(all[i].entries.begin(), all[i].entries.end(), before);
+    std::ranges::sort(all[i].entries, {}, &TensorData::Entry::key);
   }
   std::erase_if(all, [](const KeyGroup& group) { return group.entries.empty(); });
-  std::sort(all.begin(), all.end(), [](const KeyGroup& a, const KeyGroup& b) {
-    return std::lexicographical_compare(a.entries.begin(), a.entries.end(), b.entries.begin(),
-                                        b.entries.end(), before);
-  });
+  std::ranges::sort(all, {},
+                    [](const KeyGroup& group) { return std::string_view(group.entries.front()->key); });
   return all;
 }
 
 /// The tensor data of some groups: entries by key, buffers as these refer to them.
-TensorData shard_of(const TensorData& data, std::vector<KeyGroup>::const_iterator begin,
-                    std::vector<KeyGroup>::const_iterator end) {
+TensorData shard_of(const TensorData& data, std::span<const KeyGroup> groups) {
   TensorData out;
   out.segment_alignment = data.segment_alignment;
   out.unchecked = data.unchecked;
-  for (auto group = begin; group != end; ++group) {
-    for (const TensorData::Entry* const entry : group->entries) out.entries.push_back(*entry);
+  for (const KeyGroup& group : groups) {
+    for (const TensorData::Entry* const entry : group.entries) out.entries.push_back(*entry);
   }
-  std::sort(out.entries.begin(), out.entries.end(),
-            [](const TensorData::Entry& a, const TensorData::Entry& b) { return a.key < b.key; });
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // there, and here
-  numbers.reserve(static_cast<std::size_t>(end - begin));
-  for (auto group = begin; group != end; ++group) numbers.emplace_back(group->buffer, 0);
-  std::sort(numbers.begin(), numbers.end());
-  std::vector<bool> is_placed(numbers.size());
+  std::ranges::sort(out.entries, {}, &TensorData::Entry::key);
+  std::map<std::uint32_t, std::uint32_t> numbers;  // here, by those there
   for (TensorData::Entry& entry : out.entries) {
-    const auto found = std::lower_bound(numbers.begin(), numbers.end(), std::pair(entry.buffer, 0U));
-    const auto i = static_cast<std::size_t>(found - numbers.begin());
-    if (!is_placed[i]) {
-      is_placed[i] = true;
-      numbers[i].second = static_cast<std::uint32_t>(out.buffers.size());
-      out.buffers.push_back(data.buffers[entry.buffer]);
-    }
-    entry.buffer = numbers[i].second;
+    const auto [number, is_new] =
+        numbers.try_emplace(entry.buffer, static_cast<std::uint32_t>(out.buffers.size()));
+    if (is_new) out.buffers.push_back(data.buffers[entry.buffer]);
+    entry.buffer = number->second;
   }
   return out;
 }
@@ -111,13 +99,13 @@ Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most
             quote(group->entries.front()->key), counted(bytes, "byte"), most);
       }
       if (bytes > most - size && group != begin) {
-        out.push_back(shard_of(data, begin, group));
+        out.push_back(shard_of(data, {begin, group}));
         begin = group;
         size = 0;
       }
       size += bytes;
     }
-    if (begin != groups.end() || out.empty()) out.push_back(shard_of(data, begin, groups.end()));
+    if (begin != groups.end() || out.empty()) out.push_back(shard_of(data, {begin, groups.end()}));
     return out;
   });
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ptn/native_graph.h"
-
 #include <optional>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/table_reader.h"
 #include "native_graph_bfbs_generated.h"
+#include "ptn/package_members.h"
 
 namespace etstream {
 namespace {

@@ -2,13 +2,18 @@
 #include "etstream/native_package.h"
 
 #include <algorithm>
-#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
 
+#include "base/calendar.h"
 #include "base/checked.h"
 #include "base/content_hash.h"
 #include "base/crc32.h"
@@ -19,9 +24,7 @@
 #include "layout/alignment.h"
 #include "layout/append.h"
 #include "layout/same_bytes.h"
-#include "ptn/native_graph.h"
 #include "ptn/package_members.h"
-#include "ptn/package_text.h"
 #include "weights/safetensors.h"
 #include "zip/zip_writer.h"
 
@@ -30,28 +33,21 @@ namespace {
 
 constexpr std::uint32_t kLargestMemberAlignment = std::uint32_t{1} << 15;
 
-struct Constant {
-  const CheckpointTensor* tensor = nullptr;
-  SafetensorsDtype dtype;
+struct Constant : StoredTensor {
   bool is_mutable = false;
   std::uint32_t crc32 = 0;
 };
 
-/// A constant whose bytes are stored, by what makes another one equal to it.
-struct Content {
-  std::string_view dtype;
-  std::vector<std::int32_t> sizes;
-  ContentHash hash{};
-
-  friend bool operator<(const Content& a, const Content& b) {
-    return std::tie(a.dtype, a.sizes, a.hash) < std::tie(b.dtype, b.sizes, b.hash);
-  }
-};
+/// What makes another constant equal to one: type, sizes, bytes.
+using Content = std::tuple<std::string_view, std::vector<std::int32_t>, ContentHash>;
 
 struct Stored {
-  std::vector<Constant> owners;  // in the order of their bytes
-  std::vector<Alias> aliases;    // by key
+  std::vector<Constant> owners;                // in the order of their bytes
+  std::map<std::string, std::string> aliases;  // keys, and the owners whose bytes they have
 };
+
+/// As Python's json spells it by default, in ASCII. `spaces` is its indent; -1 for none.
+std::string python_json(const nlohmann::json& value, int spaces) { return value.dump(spaces, ' ', true); }
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalidArgument, std::move(message)}; }
 
@@ -71,7 +67,9 @@ Result<NativeGraph> read_graph(const NativePackage& package) {
   return graph;
 }
 
-/// By name, which is how they are stored.
+std::string_view name_of_constant(const Constant& constant) { return constant.tensor->name; }
+
+/// Returns the constants sorted by name, as they are stored.
 Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
   std::vector<Constant> out;
   out.reserve(package.constants.size());
@@ -86,27 +84,25 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
       return make_error(ErrorCode::kUnsupported, "{}: the name of constant {} is not UTF-8, as JSON needs it",
                         tensor.data.name(), quote(tensor.name));
     }
-    out.push_back({&tensor, dtype});
+    out.push_back({{&tensor, dtype}});
     names.emplace_back(tensor.name);
   }
-  if (const auto repeated = first_repeated(std::move(names))) {
+  if (const auto repeated = first_repeated(names)) {
     return invalid(*repeated == "__metadata__"
                        ? "a constant is named '__metadata__', which safetensors reserves"
                        : text("constant {} comes twice", quote(*repeated)));
   }
-  std::sort(out.begin(), out.end(),
-            [](const Constant& a, const Constant& b) { return a.tensor->name < b.tensor->name; });
+  std::ranges::sort(out, {}, &name_of_constant);
   return out;
 }
 
 Constant* find(std::vector<Constant>& sorted, std::string_view name) {
-  const auto found =
-      std::lower_bound(sorted.begin(), sorted.end(), name,
-                       [](const Constant& one, std::string_view key) { return one.tensor->name < key; });
+  const auto found = std::ranges::lower_bound(sorted, name, {}, &name_of_constant);
   return found != sorted.end() && found->tensor->name == name ? &*found : nullptr;
 }
 
-/// Marks state. All that is asked for has to be there.
+/// Marks the constants that are state. Error: kInvalidArgument for a constant that is asked for and not
+/// there.
 Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
                          std::vector<Constant>& constants) {
   std::vector<std::string_view> missing;
@@ -131,15 +127,14 @@ Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
   return invalid(text("there is no constant for mutable keys: {}", some_of(missing)));
 }
 
-/// State that shares its bytes with another constant would be torn apart.
+/// Refuses state that shares bytes with another constant: in the package each would have its own.
 Result<void> check_apart(const std::vector<Constant>& constants) {
   std::vector<const Constant*> by_place;
   for (const Constant& constant : constants) {
     if (constant.tensor->data.size() != 0) by_place.push_back(&constant);
   }
   const auto place = [](const Constant* constant) { return constant->tensor->data.place(); };
-  std::sort(by_place.begin(), by_place.end(),
-            [&](const Constant* a, const Constant* b) { return place(a) < place(b); });
+  std::ranges::sort(by_place, {}, place);
   const Constant* reaching = nullptr;          // the furthest of those before
   const Constant* reaching_mutable = nullptr;  // and of state alone
   const auto meets = [&](const Constant* before, const Constant* one) {
@@ -164,7 +159,8 @@ Result<void> check_apart(const std::vector<Constant>& constants) {
   return {};
 }
 
-/// Reads the bytes of all: their checksums stand before them, and equal ones are stored once.
+/// Reads the bytes of all constants, for their checksums, which lie before them, and to store equal ones
+/// once.
 Result<Stored> digest(std::vector<Constant> constants) {
   Stored out;
   std::map<Content, std::vector<std::size_t>> by_content;  // of owners, which only a collision makes several
@@ -186,7 +182,7 @@ Result<Stored> digest(std::vector<Constant> constants) {
         if (same) owner = candidate;
       }
       if (owner) {
-        out.aliases.push_back({tensor.name, out.owners[*owner].tensor->name});
+        out.aliases.emplace(tensor.name, out.owners[*owner].tensor->name);
         continue;
       }
       candidates.push_back(out.owners.size());
@@ -196,14 +192,17 @@ Result<Stored> digest(std::vector<Constant> constants) {
   return out;
 }
 
-/// Puts constants first that fill whole units of the alignment, so that none after them is off for it.
+/// Sorts constants by the alignment that their sizes keep, so that each leaves the next one aligned.
 void sort_to_align(std::vector<Constant>& owners, std::uint32_t alignment) {
   const auto unit = [&](const Constant& constant) {
     const std::uint64_t size = constant.tensor->data.size();
     return std::min<std::uint64_t>(alignment, size == 0 ? alignment : size & (~size + 1));
   };
-  std::stable_sort(owners.begin(), owners.end(),
-                   [&](const Constant& a, const Constant& b) { return unit(a) > unit(b); });
+  std::ranges::stable_sort(owners, std::greater(), unit);
+}
+
+ArchiveTime archive_time(const std::tm& time) {
+  return {time.tm_year + 1900, time.tm_mon + 1, time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec};
 }
 
 Result<ZipMember> member_of(std::string_view name, const ArchiveTime& time) {
@@ -236,7 +235,7 @@ class PackagePlanner {
     if (!stored.owners.empty()) {
       ETSTREAM_TRY(add_constants(stored.owners));
       if (!stored.aliases.empty()) {
-        auto json = ByteSource::owned(bytes_of(aliases_text(stored.aliases)));
+        auto json = ByteSource::owned(bytes_of(python_json(stored.aliases, 2)));
         metadata_size_ += json.size();
         ETSTREAM_TRY(add_whole(package::kAliases, "aliases", std::move(json)));
       }
@@ -262,10 +261,10 @@ class PackagePlanner {
   }
 
   Result<void> add_constants(const std::vector<Constant>& owners) {
-    std::vector<StoredTensor> tensors;
-    tensors.reserve(owners.size());
-    for (const Constant& owner : owners) tensors.push_back({owner.tensor, owner.dtype.name});
-    ETSTREAM_ASSIGN(auto header, constants_header(tensors, package_.alignment));
+    const std::vector<StoredTensor> tensors(owners.begin(), owners.end());
+    const auto spell = [](std::string_view name) { return std::optional(python_json(name, -1)); };
+    ETSTREAM_ASSIGN(auto header,
+                    safetensors_header(tensors, {"{", spell, "constants", "constants", package_.alignment}));
     ETSTREAM_ASSIGN(ZipMember member, member_of(package::kConstants, {}));
     Crc32 checksum;
     checksum.update(header);
@@ -294,6 +293,24 @@ class PackagePlanner {
 };
 
 }  // namespace
+
+Result<ArchiveTime> current_archive_time() {
+  const char* const given =
+      std::getenv("SOURCE_DATE_EPOCH");  // NOLINT(concurrency-mt-unsafe): see the header
+  if (given == nullptr) {
+    const auto local = local_calendar(std::time(nullptr));
+    if (!local) return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
+    return archive_time(*local);
+  }
+  const std::string_view digits = given;
+  std::time_t seconds = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  const bool is_read = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  const auto utc = is_read ? utc_calendar(seconds) : std::nullopt;
+  if (utc) return archive_time(*utc);
+  return make_error(ErrorCode::kInvalidArgument, "SOURCE_DATE_EPOCH: expected a number of seconds, found {}",
+                    quote(digits));
+}
 
 Result<FilePlan> plan(const NativePackage& package) {
   return without_exceptions([&]() -> Result<FilePlan> {

@@ -15,7 +15,6 @@
 #include "container/findings.h"
 #include "flatbuffer/json_reader.h"
 #include "io/read_pieces.h"
-#include "ptn/native_graph.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
 #include "zip/zip_reader.h"
@@ -23,12 +22,12 @@
 namespace etstream {
 namespace {
 
-/// The bytes that ExecuTorch's runtime takes of a graph, and of a header or of aliases
+/// The largest graph, and the largest header or aliases, that ExecuTorch's runtime loads, in bytes
 /// (backends/native/runtime/deserialize/Limits.h, September 2026).
 constexpr std::uint64_t kLargestGraph = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLargestText = std::uint64_t{64} << 20;
 
-/// What an error in a member says of it.
+/// Puts the member's name before an error's message.
 Error in_member(std::string_view member, Error error) {
   error.message = text("{}: {}", member, error.message);
   return error;
@@ -73,8 +72,7 @@ Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
 }
 
 const PackageMember* NativePackageFile::find(std::string_view name) const noexcept {
-  const auto found = std::find_if(members_.begin(), members_.end(),
-                                  [&](const PackageMember& member) { return member.name == name; });
+  const auto found = std::ranges::find(members_, name, &PackageMember::name);
   return found == members_.end() ? nullptr : &*found;
 }
 
@@ -181,16 +179,14 @@ Result<void> NativePackageFile::verify(Findings& findings) const {
     ETSTREAM_TRY(verify_checksums(findings));
     ETSTREAM_TRY(verify_graph(findings));
     verify_types(findings);
-    if (graph_.size() > kLargestGraph) {
-      add_warning(findings, text("{}: {} has {}, ExecuTorch's runtime takes up to {}", file_.name(),
-                                 package::kGraph, counted(graph_.size(), "byte"), kLargestGraph));
+    for (const auto& [name, most] :
+         {std::pair(package::kGraph, kLargestGraph), std::pair(package::kAliases, kLargestText)}) {
+      const PackageMember* const member = find(name);
+      if (member == nullptr || member->data.size() <= most) continue;
+      add_warning(findings, text("{}: {} has {}, ExecuTorch's runtime takes up to {}", file_.name(), name,
+                                 counted(member->data.size(), "byte"), most));
     }
-    const PackageMember* const aliases = find(package::kAliases);
-    if (aliases != nullptr && aliases->data.size() > kLargestText) {
-      add_warning(findings, text("{}: {} has {}, ExecuTorch's runtime takes up to {}", file_.name(),
-                                 package::kAliases, counted(aliases->data.size(), "byte"), kLargestText));
-    }
-    if (aliases != nullptr && find(package::kConstants) == nullptr) {
+    if (find(package::kAliases) != nullptr && find(package::kConstants) == nullptr) {
       add_error(findings, text("{}: there are aliases, and no constants", file_.name()));
     }
     return {};

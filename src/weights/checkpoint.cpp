@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/checkpoint.h"
 
-#include <array>
-#include <cinttypes>
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
 
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
@@ -16,19 +19,74 @@
 #include "etstream/program.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/tensor_data_shards.h"
+#include "flatbuffer/json_reader.h"
 #include "io/file_budget.h"
 #include "pte/rewrite/editable_program.h"
-#include "pte/rewrite/external_constants.h"
+#include "pte/rewrite/external_data.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
-#include "weights/sharded_safetensors.h"
 
 namespace etstream {
 namespace {
 
-CheckpointTensor named(std::string name, std::optional<TensorLayout> layout, ByteSource data) {
-  std::string type(layout ? name_of(layout->scalar_type) : "");
-  return {std::move(name), std::move(type), std::move(layout), std::move(data)};
+using Kind = JsonReader::Kind;
+
+/// The names of tensors by the file they are in, from the index of a checkpoint in several safetensors files
+/// (huggingface_hub's model.safetensors.index.json): {"metadata": {...}, "weight_map": {"NAME": "FILE",
+/// ...}}.
+using Shards = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Refuses the name of a shard that is not beside the index: an index must not choose files elsewhere to
+/// read.
+Result<void> check_file(std::string_view file) {
+  if (!file.empty() && file != "." && file != ".." &&
+      file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
+    return {};
+  }
+  return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found {}",
+                    quote(file));
+}
+
+Result<void> read_map(JsonReader& json, Shards& shards) {
+  const JsonTape::Value map = json.next();
+  if (map.kind != Kind::kObject) return json.unexpected(json.take(), "an object as weight_map");
+  return json.members([&](std::string_view tensor) -> Result<void> {
+    const JsonTape::Value file = json.take();
+    if (file.kind != Kind::kString) return json.unexpected(file, "the name of a file in weight_map");
+    ETSTREAM_TRY(check_file(file.string));
+    auto shard = shards.find(file.string);
+    if (shard == shards.end()) shard = shards.try_emplace(std::string(file.string)).first;
+    shard->second.emplace_back(tensor);
+    return {};
+  });
+}
+
+/// Returns none for an index without a weight_map.
+Result<std::optional<Shards>> read_index(const ByteSource& index) {
+  std::optional<Shards> shards;
+  ETSTREAM_TRY(read_json(index, ErrorCode::kCorrupt, [&](JsonReader& json) {
+    return json.members([&](std::string_view key) -> Result<void> {
+      if (key == "weight_map" && shards) return json.error("expected weight_map once, found a key");
+      if (key == "weight_map") return read_map(json, shards.emplace());
+      json.take();
+      return {};
+    });
+  }));
+  return shards;
+}
+
+using Tensors = std::vector<CheckpointTensor>;
+
+/// Tensors of `entries`, which have a key and a layout each; `data_of` gives the bytes of one.
+template <class Entry, class DataOf>
+Tensors tensors_of(std::vector<Entry> entries, const DataOf& data_of) {
+  Tensors out;
+  out.reserve(entries.size());
+  for (Entry& entry : entries) {
+    std::string type(entry.layout ? name_of(entry.layout->scalar_type) : "");
+    out.push_back({std::move(entry.key), std::move(type), std::move(entry.layout), data_of(entry)});
+  }
+  return out;
 }
 
 template <class File>
@@ -39,137 +97,154 @@ Result<void> require_sound(const File& file) {
   return first_error(ErrorCode::kCorrupt, file.file().name(), findings);
 }
 
-/// What moving its constants out gives.
-Result<std::vector<CheckpointTensor>> program_tensors(const ByteSource& file) {
+/// Returns the tensors that moving the program's constants out gives.
+Result<Tensors> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
   ETSTREAM_TRY(require_sound(program));
   ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
   ETSTREAM_ASSIGN(TensorData weights, move_constants_out(editable, {}));
-  std::vector<CheckpointTensor> out;
-  out.reserve(weights.entries.size());
-  for (TensorData::Entry& entry : weights.entries) {
-    out.push_back(named(std::move(entry.key), std::move(entry.layout), weights.buffers[entry.buffer].data));
-  }
-  return out;
+  return tensors_of(std::move(weights.entries),
+                    [&](const TensorData::Entry& entry) { return weights.buffers[entry.buffer].data; });
 }
 
-Result<std::vector<CheckpointTensor>> tensor_data_tensors(const ByteSource& file) {
+Result<Tensors> tensor_data_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const TensorDataFile weights, TensorDataFile::open(file));
   ETSTREAM_TRY(require_sound(weights));
   ETSTREAM_ASSIGN(auto entries, weights.entries());
-  std::vector<CheckpointTensor> out;
-  out.reserve(entries.size());
-  for (NamedTensorData& entry : entries) {
-    out.push_back(named(std::move(entry.key), std::move(entry.layout), std::move(entry.data)));
-  }
-  return out;
+  return tensors_of(std::move(entries), [](const NamedTensorData& entry) { return entry.data; });
 }
 
 /// The paths of the files that follow `path`, the first of `count`, as gguf-split of llama.cpp names them;
 /// none if it has another name.
 std::vector<std::string> further_splits(const std::string& path, std::uint32_t count) {
-  const auto name = [&](std::uint32_t i) {
-    std::array<char, 32> out{};
-    std::snprintf(out.data(), out.size(), "-%05" PRIu32 "-of-%05" PRIu32 ".gguf", i, count);
-    return std::string(out.data());
-  };
+  const auto ending = [&](std::uint32_t i) { return text("-{:05}-of-{:05}.gguf", i, count); };
   std::vector<std::string> out;
-  if (count < 2 || !path.ends_with(name(1))) return out;
-  const std::string stem = path.substr(0, path.size() - name(1).size());
-  for (std::uint32_t i = 2; i <= count; ++i) out.push_back(stem + name(i));
+  if (count < 2 || !path.ends_with(ending(1))) return out;
+  const std::string stem = path.substr(0, path.size() - ending(1).size());
+  for (std::uint32_t i = 2; i <= count; ++i) out.push_back(stem + ending(i));
   return out;
 }
 
-Result<void> open_gguf_files(const ByteSource& file, const std::string& path, const OpenFile& open_file,
-                             Checkpoint& out) {
-  ETSTREAM_ASSIGN(GgufFile first, open_gguf(file));
-  const auto further = further_splits(path, first.split_count);
-  out.tensors = checkpoint_tensors(std::move(first), file);
-  for (const std::string& each : further) {
-    ETSTREAM_ASSIGN(const ByteSource split, open_file(each));
-    ETSTREAM_ASSIGN(GgufFile opened, open_gguf(split));
-    auto tensors = checkpoint_tensors(std::move(opened), split);
-    std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
-    out.files.push_back(each);
+class CheckpointOpener {
+ public:
+  explicit CheckpointOpener(const OpenFile& open_file) : open_file_(open_file) {}
+
+  Result<Checkpoint> run(const std::string& path) {
+    ETSTREAM_ASSIGN(const ByteSource file, open(path));
+    ETSTREAM_ASSIGN(const bool is_index, begins_json_object(file));
+    ETSTREAM_TRY(is_index ? add_shards(file, path) : add_any(file, path));
+    FileBudget budget(file.name(), opened_size_);
+    for (const CheckpointTensor& tensor : out_.tensors) ETSTREAM_TRY(budget.spend(tensor.data.size()));
+    return std::move(out_);
   }
-  return {};
-}
 
-/// `size` are the bytes of all files that were opened, of which `file` is the first.
-Result<void> check_sharing(const ByteSource& file, std::uint64_t size, const Checkpoint& checkpoint) {
-  FileBudget budget(file.name(), size);
-  for (const CheckpointTensor& tensor : checkpoint.tensors) ETSTREAM_TRY(budget.spend(tensor.data.size()));
-  return {};
-}
+ private:
+  Result<ByteSource> open(const std::string& path) {
+    ETSTREAM_ASSIGN(ByteSource file, open_file_(path));
+    opened_size_ += file.size();
+    out_.files.push_back(path);
+    return file;
+  }
 
-Result<void> open_tensors(const ByteSource& file, const std::string& path, const OpenFile& open_file,
-                          Checkpoint& out) {
-  const auto other = [&] {
-    return make_error(ErrorCode::kUnsupported,
-                      "{}: expected weights: safetensors, or the index of several such (.index.json), GGUF, "
-                      "a program (.pte), tensor data (.ptd) or a package (.ptn)",
-                      file.name());
-  };
-  const auto kind = file_kind(file);
-  if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
-  switch (*kind) {
-    case FileKind::kSafetensors: {
-      ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
-      out.tensors = std::move(opened.tensors);
-      return {};
+  Result<void> add(Result<Tensors> tensors) {
+    if (!tensors) return std::move(tensors).error();
+    std::ranges::move(*tensors, std::back_inserter(out_.tensors));
+    return {};
+  }
+
+  template <class Read>
+  Result<void> add_files(std::span<const std::string> paths, Read read) {
+    for (const std::string& path : paths) {
+      ETSTREAM_ASSIGN(const ByteSource file, open(path));
+      ETSTREAM_TRY(add(read(file)));
     }
-    case FileKind::kGguf:
-      return open_gguf_files(file, path, open_file, out);
-    case FileKind::kProgram: {
-      ETSTREAM_ASSIGN(out.tensors, program_tensors(file));
-      return {};
-    }
-    case FileKind::kTensorData: {
-      ETSTREAM_ASSIGN(out.tensors, tensor_data_tensors(file));
-      const auto paths = with_all_shards({path});
-      for (auto shard = paths.begin() + 1; shard != paths.end(); ++shard) {
-        ETSTREAM_ASSIGN(const ByteSource opened, open_file(*shard));
-        ETSTREAM_ASSIGN(auto tensors, tensor_data_tensors(opened));
-        std::move(tensors.begin(), tensors.end(), std::back_inserter(out.tensors));
-        out.files.push_back(*shard);
+    return {};
+  }
+
+  Result<void> add_any(const ByteSource& file, const std::string& path) {
+    const auto other = [&] {
+      return make_error(
+          ErrorCode::kUnsupported,
+          "{}: expected weights: safetensors, or the index of several such (.index.json), GGUF, "
+          "a program (.pte), tensor data (.ptd) or a package (.ptn)",
+          file.name());
+    };
+    const auto kind = file_kind(file);
+    if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
+    switch (*kind) {
+      case FileKind::kSafetensors: {
+        ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
+        return add(std::move(opened.tensors));
       }
-      return {};
+      case FileKind::kGguf: {
+        ETSTREAM_ASSIGN(GgufFile first, open_gguf(file));
+        const auto further = further_splits(path, first.split_count);
+        ETSTREAM_TRY(add(checkpoint_tensors(std::move(first), file)));
+        return add_files(further, [](const ByteSource& split) -> Result<Tensors> {
+          ETSTREAM_ASSIGN(GgufFile opened, open_gguf(split));
+          return checkpoint_tensors(std::move(opened), split);
+        });
+      }
+      case FileKind::kProgram:
+        return add(program_tensors(file));
+      case FileKind::kTensorData: {
+        ETSTREAM_TRY(add(tensor_data_tensors(file)));
+        const auto shards = with_all_shards({path});
+        return add_files(std::span(shards).subspan(1), &tensor_data_tensors);
+      }
+      case FileKind::kNativePackage: {
+        ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
+        return add(package.tensors());
+      }
+      case FileKind::kBundledProgram:
+      case FileKind::kSegmentedBundle:
+      case FileKind::kFatContainer:
+        return other();
     }
-    case FileKind::kNativePackage: {
-      ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
-      out.tensors = package.tensors();
-      return {};
-    }
-    case FileKind::kBundledProgram:
-    case FileKind::kSegmentedBundle:
-    case FileKind::kFatContainer:
-      return other();
+    std::abort();
   }
-  std::abort();
-}
+
+  /// Adds the tensors that `index` lists, from the files beside it that it names, file by file by their
+  /// names. Tensors of a file that the index does not list for it are left out, as in loaders of such
+  /// checkpoints.
+  Result<void> add_shards(const ByteSource& index, const std::string& path) {
+    ETSTREAM_ASSIGN(const auto shards, read_index(index));
+    if (!shards) {
+      return make_error(ErrorCode::kCorrupt,
+                        "{}: expected the index of a safetensors checkpoint, an object with weight_map",
+                        index.name());
+    }
+    const std::string folder = path.substr(0, path.rfind('/') + 1);
+    for (const auto& [file, names] : *shards) ETSTREAM_TRY(add_shard(index, folder + file, names));
+    return {};
+  }
+
+  /// Adds those of a shard's tensors that the index says are in it, which are all there.
+  Result<void> add_shard(const ByteSource& index, const std::string& path,
+                         const std::vector<std::string>& names) {
+    if (const auto repeated = first_repeated(names)) {
+      return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", index.name(), quote(*repeated));
+    }
+    ETSTREAM_ASSIGN(const ByteSource file, open(path));
+    ETSTREAM_ASSIGN(SafetensorsFile shard, open_safetensors(file));
+    std::set<std::string_view> missing(names.begin(), names.end());
+    for (CheckpointTensor& tensor : shard.tensors) {
+      if (missing.erase(tensor.name) != 0) out_.tensors.push_back(std::move(tensor));
+    }
+    if (missing.empty()) return {};
+    return make_error(ErrorCode::kCorrupt, "{}: expected tensor {} in {}, which has none of that name",
+                      index.name(), quote(*missing.begin()), path);
+  }
+
+  const OpenFile& open_file_;
+  Checkpoint out_;
+  std::uint64_t opened_size_ = 0;
+};
 
 }  // namespace
 
-Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open) {
-  return without_exceptions([&]() -> Result<Checkpoint> {
-    std::uint64_t opened_size = 0;
-    const OpenFile open_file = [&](const std::string& each) -> Result<ByteSource> {
-      ETSTREAM_ASSIGN(ByteSource opened, open(each));
-      opened_size += opened.size();
-      return opened;
-    };
-    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
-    ETSTREAM_ASSIGN(const bool is_index, begins_json_object(file));
-    Checkpoint out;
-    if (is_index) {
-      ETSTREAM_ASSIGN(out, open_sharded_safetensors(file, path.substr(0, path.rfind('/') + 1), open_file));
-    } else {
-      ETSTREAM_TRY(open_tensors(file, path, open_file, out));
-    }
-    out.files.insert(out.files.begin(), path);
-    ETSTREAM_TRY(check_sharing(file, opened_size, out));
-    return out;
-  });
+Result<Checkpoint> open_checkpoint(const std::string& path, const OpenFile& open_file) {
+  return without_exceptions([&] { return CheckpointOpener(open_file).run(path); });
 }
 
 }  // namespace etstream

@@ -22,7 +22,7 @@ std::string type_of(const CheckpointTensor& tensor) {
               counted(tensor.data.size(), "byte"));
 }
 
-/// Whether two tensors of one name are the same.
+/// Error: kInvalidArgument for two tensors of one name that differ.
 Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
   const auto differ = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} is in {} and in {} with other {}",
@@ -49,7 +49,7 @@ Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& glob
       }
       return !matched;
     });
-    const auto unused = std::find(used.begin(), used.end(), false);
+    const auto unused = std::ranges::find(used, false);
     if (unused == used.end()) return {};
     return make_error(ErrorCode::kNotFound, "no tensor's name matches {}",
                       quote(globs[static_cast<std::size_t>(unused - used.begin())]));
@@ -82,12 +82,8 @@ Result<Checkpoint> join(std::vector<Checkpoint> checkpoints) {
   return without_exceptions([&]() -> Result<Checkpoint> {
     Checkpoint out;
     for (Checkpoint& checkpoint : checkpoints) {
-      std::move(checkpoint.files.begin(), checkpoint.files.end(), std::back_inserter(out.files));
-      if (out.tensors.empty()) {
-        out.tensors = std::move(checkpoint.tensors);
-      } else {
-        std::move(checkpoint.tensors.begin(), checkpoint.tensors.end(), std::back_inserter(out.tensors));
-      }
+      std::ranges::move(checkpoint.files, std::back_inserter(out.files));
+      std::ranges::move(checkpoint.tensors, std::back_inserter(out.tensors));
     }
     return out;
   });
@@ -98,8 +94,8 @@ Result<void> merge(Checkpoint& checkpoint) {
     std::vector<CheckpointTensor>& tensors = checkpoint.tensors;
     std::vector<std::uint32_t> by_name(tensors.size());
     std::iota(by_name.begin(), by_name.end(), 0U);
-    std::stable_sort(by_name.begin(), by_name.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return tensors[a].name < tensors[b].name; });
+    std::ranges::stable_sort(by_name, {},
+                             [&](std::uint32_t i) -> std::string_view { return tensors[i].name; });
     std::vector<bool> repeated(tensors.size());
     for (std::size_t i = 1; i < by_name.size(); ++i) {
       const CheckpointTensor& tensor = tensors[by_name[i]];

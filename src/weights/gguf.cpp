@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <span>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/paged_reader.h"
@@ -24,54 +24,49 @@ struct GgmlType {
   std::optional<ScalarType> scalar_type;
 };
 
-/// Those of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
-constexpr std::array kGgmlTypes = {
-    GgmlType{0, "F32", 1, 4, ScalarType::kFloat32},
-    GgmlType{1, "F16", 1, 2, ScalarType::kFloat16},
-    GgmlType{2, "Q4_0", 32, 18, {}},
-    GgmlType{3, "Q4_1", 32, 20, {}},
-    GgmlType{6, "Q5_0", 32, 22, {}},
-    GgmlType{7, "Q5_1", 32, 24, {}},
-    GgmlType{8, "Q8_0", 32, 34, {}},
-    GgmlType{9, "Q8_1", 32, 36, {}},
-    GgmlType{10, "Q2_K", 256, 84, {}},
-    GgmlType{11, "Q3_K", 256, 110, {}},
-    GgmlType{12, "Q4_K", 256, 144, {}},
-    GgmlType{13, "Q5_K", 256, 176, {}},
-    GgmlType{14, "Q6_K", 256, 210, {}},
-    GgmlType{15, "Q8_K", 256, 292, {}},
-    GgmlType{16, "IQ2_XXS", 256, 66, {}},
-    GgmlType{17, "IQ2_XS", 256, 74, {}},
-    GgmlType{18, "IQ3_XXS", 256, 98, {}},
-    GgmlType{19, "IQ1_S", 256, 50, {}},
-    GgmlType{20, "IQ4_NL", 32, 18, {}},
-    GgmlType{21, "IQ3_S", 256, 110, {}},
-    GgmlType{22, "IQ2_S", 256, 82, {}},
-    GgmlType{23, "IQ4_XS", 256, 136, {}},
-    GgmlType{24, "I8", 1, 1, ScalarType::kInt8},
-    GgmlType{25, "I16", 1, 2, ScalarType::kInt16},
-    GgmlType{26, "I32", 1, 4, ScalarType::kInt32},
-    GgmlType{27, "I64", 1, 8, ScalarType::kInt64},
-    GgmlType{28, "F64", 1, 8, ScalarType::kFloat64},
-    GgmlType{29, "IQ1_M", 256, 56, {}},
-    GgmlType{30, "BF16", 1, 2, ScalarType::kBFloat16},
-    GgmlType{34, "TQ1_0", 256, 54, {}},
-    GgmlType{35, "TQ2_0", 256, 66, {}},
-    GgmlType{39, "MXFP4", 32, 17, {}},
-    GgmlType{40, "NVFP4", 64, 36, {}},
-    GgmlType{41, "Q1_0", 128, 18, {}},
-};
+/// The types of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
+constexpr auto kGgmlTypes = std::to_array<GgmlType>({
+    {0, "F32", 1, 4, ScalarType::kFloat32},
+    {1, "F16", 1, 2, ScalarType::kFloat16},
+    {2, "Q4_0", 32, 18, {}},
+    {3, "Q4_1", 32, 20, {}},
+    {6, "Q5_0", 32, 22, {}},
+    {7, "Q5_1", 32, 24, {}},
+    {8, "Q8_0", 32, 34, {}},
+    {9, "Q8_1", 32, 36, {}},
+    {10, "Q2_K", 256, 84, {}},
+    {11, "Q3_K", 256, 110, {}},
+    {12, "Q4_K", 256, 144, {}},
+    {13, "Q5_K", 256, 176, {}},
+    {14, "Q6_K", 256, 210, {}},
+    {15, "Q8_K", 256, 292, {}},
+    {16, "IQ2_XXS", 256, 66, {}},
+    {17, "IQ2_XS", 256, 74, {}},
+    {18, "IQ3_XXS", 256, 98, {}},
+    {19, "IQ1_S", 256, 50, {}},
+    {20, "IQ4_NL", 32, 18, {}},
+    {21, "IQ3_S", 256, 110, {}},
+    {22, "IQ2_S", 256, 82, {}},
+    {23, "IQ4_XS", 256, 136, {}},
+    {24, "I8", 1, 1, ScalarType::kInt8},
+    {25, "I16", 1, 2, ScalarType::kInt16},
+    {26, "I32", 1, 4, ScalarType::kInt32},
+    {27, "I64", 1, 8, ScalarType::kInt64},
+    {28, "F64", 1, 8, ScalarType::kFloat64},
+    {29, "IQ1_M", 256, 56, {}},
+    {30, "BF16", 1, 2, ScalarType::kBFloat16},
+    {34, "TQ1_0", 256, 54, {}},
+    {35, "TQ2_0", 256, 66, {}},
+    {39, "MXFP4", 32, 17, {}},
+    {40, "NVFP4", 64, 36, {}},
+    {41, "Q1_0", 128, 18, {}},
+});
 
-/// Of a value in the metadata. The others have numbers between.
-enum MetadataType : std::uint32_t {
-  kMetadataUInt8 = 0,
-  kMetadataUInt16 = 2,
-  kMetadataUInt32 = 4,
-  kMetadataString = 8,
-  kMetadataArray = 9,
-  kMetadataUInt64 = 10,
-};
-/// Of each type's values, in bytes; 0 for those that say how long they are.
+/// Types of values in the metadata.
+constexpr std::array<std::uint32_t, 4> kUnsignedTypes = {0, 2, 4, 10};  // of 8, 16, 32 and 64 bits
+constexpr std::uint32_t kMetadataString = 8;
+constexpr std::uint32_t kMetadataArray = 9;
+/// The size in bytes of a value of each type; 0 for values that begin with their length.
 constexpr std::array<std::uint64_t, 13> kMetadataSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 constexpr std::uint64_t kStringLeast = 8;     // its length
@@ -133,7 +128,7 @@ class GgufParser {
     return value;
   }
 
-  /// How many `what` there are, of which each takes `least` bytes or more.
+  /// Reads the number of `what`, each of which is at least `least` bytes long.
   Result<std::uint64_t> read_count(std::uint64_t least, std::string_view what) {
     ETSTREAM_ASSIGN(const std::uint64_t count, read<std::uint64_t>());
     if (count <= left() / least) return count;
@@ -176,40 +171,35 @@ class GgufParser {
     ETSTREAM_ASSIGN(const std::string key, read_string(kLongestKey, "a key"));
     const std::uint64_t type_at = at_;
     ETSTREAM_ASSIGN(const auto type, read<std::uint32_t>());
-    if (key == "general.alignment") {
-      if (std::exchange(seen_alignment_, true)) return corrupt(start, "{} comes twice", key);
-      ETSTREAM_ASSIGN(file_.alignment, read_unsigned(type, key));
-      if (is_power_of_two(file_.alignment)) return {};
-      return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, file_.alignment);
+    const bool is_alignment = key == "general.alignment";
+    if (!is_alignment && key != "split.count") return pass_value(type, type_at, 0);
+    if (std::exchange(is_alignment ? seen_alignment_ : seen_split_count_, true)) {
+      return corrupt(start, "{} comes twice", key);
     }
-    if (key == "split.count") {
-      if (std::exchange(seen_split_count_, true)) return corrupt(start, "{} comes twice", key);
-      ETSTREAM_ASSIGN(const std::uint64_t count, read_unsigned(type, key));
-      if (count > 65535) return corrupt(type_at + 4, "expected at most 65535 as {}, found {}", key, count);
-      // llama.cpp writes 0 when it makes one file of several.
-      file_.split_count = std::max(1U, static_cast<std::uint32_t>(count));
-      return {};
+    ETSTREAM_ASSIGN(const std::uint64_t value, read_unsigned(type, key));
+    if (is_alignment) {
+      file_.alignment = value;
+      if (is_power_of_two(value)) return {};
+      return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, value);
     }
-    return pass_value(type, type_at, 0);
+    if (value > 65535) return corrupt(type_at + 4, "expected at most 65535 as {}, found {}", key, value);
+    // llama.cpp writes 0 when it makes one file of several.
+    file_.split_count = std::max(1U, static_cast<std::uint32_t>(value));
+    return {};
   }
 
   Result<std::uint64_t> read_unsigned(std::uint32_t type, std::string_view key) {
-    const auto widen = [](auto value) -> Result<std::uint64_t> { return std::uint64_t{value}; };
-    switch (type) {
-      case kMetadataUInt8:
-        return read<std::uint8_t>().and_then(widen);
-      case kMetadataUInt16:
-        return read<std::uint16_t>().and_then(widen);
-      case kMetadataUInt32:
-        return read<std::uint32_t>().and_then(widen);
-      case kMetadataUInt64:
-        return read<std::uint64_t>();
-      default:
-        return corrupt(at_ - sizeof(type), "expected {} as an unsigned integer, found type {}", key, type);
+    if (std::ranges::find(kUnsignedTypes, type) == kUnsignedTypes.end()) {
+      return corrupt(at_ - sizeof(type), "expected {} as an unsigned integer, found type {}", key, type);
     }
+    std::uint64_t value = 0;
+    const std::uint64_t size = kMetadataSizes[type];
+    ETSTREAM_TRY(reader_.read(at_, std::as_writable_bytes(std::span(&value, 1)).first(size)));
+    at_ += size;
+    return value;
   }
 
-  /// Goes on behind a value whose type, at `type_at`, is `type`, and that is in `depth` arrays.
+  /// Skips a value of `type`, which was read at `type_at`, inside `depth` arrays.
   Result<void> pass_value(std::uint32_t type, std::uint64_t type_at, int depth) {
     if (type == kMetadataString) {
       ETSTREAM_ASSIGN(const std::uint64_t size, read_count(1, "bytes"));
@@ -230,7 +220,7 @@ class GgufParser {
     return {};
   }
 
-  /// The same for `count` values that have a size.
+  /// Skips `count` values of a type with a fixed size.
   Result<void> pass_values(std::uint32_t type, std::uint64_t type_at, std::uint64_t count) {
     if (type >= kMetadataSizes.size()) {
       return corrupt(type_at, "expected a metadata type up to {}, found {}", kMetadataSizes.size() - 1, type);
@@ -269,12 +259,11 @@ class GgufParser {
     return {};
   }
 
-  /// Reads a tensor's type, and says how many bytes its data has.
+  /// Reads a tensor's type, and returns the size of its data in bytes.
   Result<std::uint64_t> read_type(GgufTensor& tensor) {
     const std::uint64_t start = at_;
     ETSTREAM_ASSIGN(const auto number, read<std::uint32_t>());
-    const auto* type = std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(),
-                                    [&](const GgmlType& known) { return known.number == number; });
+    const auto* type = std::ranges::find(kGgmlTypes, number, &GgmlType::number);
     if (type == kGgmlTypes.end()) {
       return error_at(ErrorCode::kUnsupported, {reader_.name(), start},
                       "tensor {}: has ggml type {}, which etstream does not know", quote(tensor.name),
@@ -298,26 +287,16 @@ class GgufParser {
   }
 
   Result<void> check_names() const {
-    // By hashes, as most names begin alike.
-    using Key = std::pair<std::size_t, std::string_view>;
-    std::vector<Key> keys;
-    keys.reserve(file_.tensors.size());
-    for (const GgufTensor& tensor : file_.tensors) {
-      keys.emplace_back(std::hash<std::string_view>()(tensor.name), tensor.name);
-    }
-    std::sort(keys.begin(), keys.end());
-    const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    if (twice == keys.end()) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(),
-                      quote(twice->second));
+    const auto repeated = first_repeated(file_.tensors, &GgufTensor::name);
+    if (!repeated) return {};
+    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(), quote(*repeated));
   }
 
   /// Sets the tensors' data, which is behind all else.
   Result<void> find_data() {
     const std::uint64_t start = at_ + std::min(padding_to(at_, file_.alignment), left());
     ETSTREAM_ASSIGN(const ByteSource data, reader_.source().slice(start, reader_.source().size() - start));
-    std::sort(ranges_.begin(), ranges_.end(),
-              [](const Range& a, const Range& b) { return a.offset < b.offset; });
+    std::ranges::sort(ranges_, {}, &Range::offset);
     std::uint64_t end = 0;
     for (const Range& range : ranges_) {
       if (range.size == 0) continue;
@@ -350,17 +329,18 @@ class GgufParser {
 
 Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).parse(); }
 
-std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
+std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file, bool all_shapes) {
   const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };
-  std::stable_sort(opened.tensors.begin(), opened.tensors.end(),
-                   [&](const GgufTensor& a, const GgufTensor& b) { return offset_of(a) < offset_of(b); });
+  std::ranges::stable_sort(opened.tensors, {}, offset_of);
   std::vector<CheckpointTensor> out;
   out.reserve(opened.tensors.size());
   for (GgufTensor& tensor : opened.tensors) {
-    out.push_back({std::move(tensor.name), std::string(tensor.type), std::nullopt, std::move(tensor.data)});
-    if (!tensor.scalar_type) continue;
-    out.back().layout = contiguous_layout(*tensor.scalar_type, tensor.shape);
-    if (!out.back().layout) out.back().type += " " + list_text(tensor.shape);
+    CheckpointTensor& added = out.emplace_back();
+    added.name = std::move(tensor.name);
+    added.type = tensor.type;
+    added.data = std::move(tensor.data);
+    if (tensor.scalar_type) added.layout = contiguous_layout(*tensor.scalar_type, tensor.shape);
+    if (!added.layout && (tensor.scalar_type || all_shapes)) added.type += " " + list_text(tensor.shape);
   }
   return out;
 }

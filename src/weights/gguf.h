@@ -38,7 +38,9 @@ struct GgufFile {
 /// kUnsupported for other versions, big-endian files and types that ggml has added since or taken away.
 [[nodiscard]] Result<GgufFile> open_gguf(const ByteSource& file);
 
-/// The tensors of an open file in the order of their bytes.
-[[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file);
+/// The tensors of an open file in the order of their bytes. With `all_shapes`, the types of quantised blocks
+/// have their shape with them, "Q4_0 [32, 64]", as those of plain tensors that are too large for a layout do.
+[[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file,
+                                                               bool all_shapes = false);
 
 }  // namespace etstream

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "base/checked.h"
 #include "base/repeated.h"
@@ -51,6 +50,16 @@ std::optional<ScalarType> find_type(std::string_view name) {
   return std::nullopt;
 }
 
+using Numbers = std::vector<std::uint64_t>;
+
+/// A tensor in the header, as far as it was read.
+struct HeaderEntry {
+  CheckpointTensor tensor;
+  bool has_type = false;
+  std::optional<Numbers> shape;
+  std::optional<Numbers> offsets;
+};
+
 /// The header: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, and
 /// "__metadata__" with strings, which says nothing of the tensors.
 class HeaderHandler final : public JsonHandler {
@@ -73,7 +82,7 @@ class HeaderHandler final : public JsonHandler {
       case State::kEntry:
         return on_entry(event);
       case State::kType:
-        tensor_.type = event.string;
+        entry_->tensor.type = event.string;
         return step(event, JsonEvent::Kind::kString, State::kEntry);
       case State::kBeginNumbers:
         return step(event, JsonEvent::Kind::kArray, State::kNumbers);
@@ -85,18 +94,17 @@ class HeaderHandler final : public JsonHandler {
 
   /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
   Result<SafetensorsFile> finish() {
-    ETSTREAM_TRY(check_names());
-    const auto begin_of = [&](const CheckpointTensor& tensor) { return *tensor.data.offset_in(data_); };
-    // An empty one stands before the one that begins where it is.
-    const auto before = [&](const CheckpointTensor& a, const CheckpointTensor& b) {
-      return std::pair(begin_of(a), a.data.size()) < std::pair(begin_of(b), b.data.size());
-    };
-    if (!std::is_sorted(tensors_.begin(), tensors_.end(), before)) {
-      std::stable_sort(tensors_.begin(), tensors_.end(), before);
+    if (const auto repeated = first_repeated(tensors_, &CheckpointTensor::name)) {
+      return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", data_.name(), quote(*repeated));
     }
+    // An empty one stands before the one that begins where it is.
+    const auto place = [&](const CheckpointTensor& tensor) {
+      return std::pair(*tensor.data.offset_in(data_), tensor.data.size());
+    };
+    if (!std::ranges::is_sorted(tensors_, {}, place)) std::ranges::stable_sort(tensors_, {}, place);
     std::uint64_t end = 0;
     for (const CheckpointTensor& tensor : tensors_) {
-      const std::uint64_t begin = begin_of(tensor);
+      const std::uint64_t begin = *tensor.data.offset_in(data_);
       if (begin != end) {
         return make_error(ErrorCode::kCorrupt, "{}: tensor data at data offset {}{}; expected offset {}",
                           data_.name(), begin, begin < end ? " overlaps other data" : " follows a gap", end);
@@ -129,7 +137,7 @@ class HeaderHandler final : public JsonHandler {
 
   Error unexpected(const JsonEvent& event, std::string_view expected) const {
     return make_error(ErrorCode::kCorrupt, "{}expected {}, found {}",
-                      is_in_tensor_ ? text("tensor {}: ", quote(tensor_.name)) : "", expected,
+                      entry_ ? text("tensor {}: ", quote(entry_->tensor.name)) : "", expected,
                       name_of(event.kind));
   }
 
@@ -139,12 +147,7 @@ class HeaderHandler final : public JsonHandler {
       state_ = State::kBeginMetadata;
       return {};
     }
-    tensor_ = {};
-    tensor_.name = event.string;
-    is_in_tensor_ = true;
-    shape_.clear();
-    offsets_.clear();
-    seen_type_ = seen_shape_ = seen_offsets_ = false;
+    entry_.emplace().tensor.name = event.string;
     state_ = State::kBeginEntry;
     return {};
   }
@@ -162,20 +165,18 @@ class HeaderHandler final : public JsonHandler {
 
   Result<void> on_entry(const JsonEvent& event) {
     if (event.kind == JsonEvent::Kind::kEndObject) return finish_entry();
-    if (event.string == "dtype" && !seen_type_) {
-      seen_type_ = true;
+    if (event.string == "dtype" && !std::exchange(entry_->has_type, true)) {
       state_ = State::kType;
-    } else if (event.string == "shape" && !seen_shape_) {
-      seen_shape_ = true;
-      numbers_ = &shape_;
-      state_ = State::kBeginNumbers;
-    } else if (event.string == "data_offsets" && !seen_offsets_) {
-      seen_offsets_ = true;
-      numbers_ = &offsets_;
-      state_ = State::kBeginNumbers;
-    } else {
+      return {};
+    }
+    std::optional<Numbers>* numbers = nullptr;
+    if (event.string == "shape") numbers = &entry_->shape;
+    if (event.string == "data_offsets") numbers = &entry_->offsets;
+    if (numbers == nullptr || *numbers) {
       return unexpected(event, "each of dtype, shape and data_offsets once");
     }
+    numbers_ = &numbers->emplace();
+    state_ = State::kBeginNumbers;
     return {};
   }
 
@@ -195,57 +196,45 @@ class HeaderHandler final : public JsonHandler {
   }
 
   Result<void> finish_entry() {
+    CheckpointTensor& tensor = entry_->tensor;
     const auto corrupt = [&]<class... Arguments>(Template<Arguments...> words,
                                                  const Arguments&... arguments) {
-      return make_error(ErrorCode::kCorrupt, "tensor {}: {}", quote(tensor_.name), text(words, arguments...));
+      return make_error(ErrorCode::kCorrupt, "tensor {}: {}", quote(tensor.name), text(words, arguments...));
     };
-    if (!seen_type_ || !seen_shape_ || offsets_.size() != 2) {
+    if (!entry_->has_type || !entry_->shape || !entry_->offsets || entry_->offsets->size() != 2) {
       return corrupt("expected dtype, shape and two data_offsets");
     }
-    const auto [begin, end] = std::array{offsets_[0], offsets_[1]};
+    const Numbers& shape = *entry_->shape;
+    const std::uint64_t begin = entry_->offsets->front();
+    const std::uint64_t end = entry_->offsets->back();
     if (begin > end || end > data_.size()) {
       return corrupt("data_offsets {} to {} are not inside the {} bytes of data", begin, end, data_.size());
     }
-    ETSTREAM_ASSIGN(tensor_.data, data_.slice(begin, end - begin));
-    if (const auto type = find_type(tensor_.type)) {
+    ETSTREAM_ASSIGN(tensor.data, data_.slice(begin, end - begin));
+    if (const auto type = find_type(tensor.type)) {
       auto bytes = std::optional(item_size(*type));
-      for (const std::uint64_t size : shape_) {
+      for (const std::uint64_t size : shape) {
         if (bytes) bytes = checked_multiply(*bytes, size);
       }
       if (bytes != end - begin) {
         return corrupt("its data is {} bytes, expected {} from its shape and {}", end - begin,
-                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", tensor_.type);
+                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", tensor.type);
       }
-      tensor_.layout = contiguous_layout(*type, shape_);
-      if (!tensor_.layout) tensor_.type += " " + list_text(shape_);
+      tensor.layout = contiguous_layout(*type, shape);
+      if (!tensor.layout) tensor.type += " " + list_text(shape);
     }
-    tensors_.push_back(std::move(tensor_));
-    is_in_tensor_ = false;
+    tensors_.push_back(std::move(tensor));
+    entry_.reset();
     state_ = State::kTop;
     return {};
-  }
-
-  Result<void> check_names() const {
-    std::vector<std::string_view> names;
-    names.reserve(tensors_.size());
-    for (const CheckpointTensor& tensor : tensors_) names.emplace_back(tensor.name);
-    const auto repeated = first_repeated(std::move(names));
-    if (!repeated) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", data_.name(), quote(*repeated));
   }
 
   const ByteSource& data_;
   std::vector<CheckpointTensor> tensors_;
   bool has_metadata_ = false;
   State state_ = State::kStart;
-  CheckpointTensor tensor_;  // that is being read
-  bool is_in_tensor_ = false;
-  std::vector<std::uint64_t> shape_;
-  std::vector<std::uint64_t> offsets_;
-  std::vector<std::uint64_t>* numbers_ = nullptr;  // what the array that is being read fills
-  bool seen_type_ = false;
-  bool seen_shape_ = false;
-  bool seen_offsets_ = false;
+  std::optional<HeaderEntry> entry_;  // that is being read
+  Numbers* numbers_ = nullptr;        // what the array that is being read fills
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,11 +36,33 @@ struct SafetensorsDtype {
   std::size_t rank = 0;   // by which the reference implementation sorts the tensors of a file, highest first
 };
 
-/// None for the types that safetensors has none for.
+/// A tensor that the format can hold, and its type there.
+struct StoredTensor {
+  const CheckpointTensor* tensor = nullptr;
+  SafetensorsDtype dtype;
+};
+
+/// What the headers of different writers differ in.
+struct SafetensorsStyle {
+  std::string_view begin;  // how the JSON object begins
+  /// A name in double quotes; none if it is not UTF-8.
+  std::optional<std::string> (*spell)(std::string_view name);
+  std::string_view tensors;     // what messages call them
+  std::string_view file;        // and the file
+  std::uint32_t alignment = 1;  // of where tensors begin, a power of two
+};
+
+/// The header of a file of `tensors`, in this order, with its length before it, filled up with spaces to a
+/// multiple of the alignment and of 8. Errors: kUnsupported for a name that is not UTF-8; kTooLarge over
+/// kLongestSafetensorsHeader.
+[[nodiscard]] Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor>& tensors,
+                                                                const SafetensorsStyle& style);
+
+/// Returns none for a type that safetensors does not have.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
 
-/// That of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a type that
-/// safetensors has none for, or whose elements lie in another order than that of its dimensions.
+/// Returns the type of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a
+/// type that safetensors has none for, or whose elements lie in another order than that of its dimensions.
 [[nodiscard]] Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor);
 
 }  // namespace etstream

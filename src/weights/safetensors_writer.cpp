@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/checked.h"
@@ -18,65 +19,25 @@
 namespace etstream {
 namespace {
 
-constexpr std::string_view kMetadata = R"({"__metadata__":{"format":"pt"})";
+constexpr SafetensorsStyle kStyle = {R"({"__metadata__":{"format":"pt"})", &json_string, "tensors",
+                                     "safetensors file"};
 
-/// A tensor that the format can hold.
-struct Row {
-  const CheckpointTensor* tensor = nullptr;
-  SafetensorsDtype dtype;
-};
-
-Result<std::vector<Row>> sorted_rows(const Checkpoint& checkpoint) {
-  std::vector<Row> rows;
-  rows.reserve(checkpoint.tensors.size());
+Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
+  std::vector<StoredTensor> out;
+  out.reserve(checkpoint.tensors.size());
   std::vector<std::string_view> names = {"__metadata__"};
   names.reserve(checkpoint.tensors.size() + 1);
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     ETSTREAM_ASSIGN(const SafetensorsDtype dtype, safetensors_dtype(tensor));
-    rows.push_back({&tensor, dtype});
+    out.push_back({&tensor, dtype});
     names.emplace_back(tensor.name);
   }
-  if (const auto repeated = first_repeated(std::move(names))) {
+  if (const auto repeated = first_repeated(names)) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", quote(*repeated));
   }
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    if (a.dtype.rank != b.dtype.rank) return a.dtype.rank > b.dtype.rank;
-    return a.tensor->name < b.tensor->name;
+  std::ranges::sort(out, [](const StoredTensor& a, const StoredTensor& b) {
+    return std::tie(b.dtype.rank, a.tensor->name) < std::tie(a.dtype.rank, b.tensor->name);
   });
-  return rows;
-}
-
-/// With its length before it, padded with spaces.
-Result<std::vector<std::byte>> header_of(const std::vector<Row>& rows) {
-  std::string json(kMetadata);
-  std::uint64_t begin = 0;
-  for (const Row& row : rows) {
-    const auto name = json_string(row.tensor->name);
-    if (!name) {
-      return make_error(ErrorCode::kUnsupported, "{}: the name of tensor {} is not UTF-8, as JSON needs it",
-                        row.tensor->data.name(), quote(row.tensor->name));
-    }
-    const auto end = checked_add(begin, row.tensor->data.size());
-    if (!end) return make_error(ErrorCode::kTooLarge, "the tensors would be over 2^64 - 1 bytes");
-    json += text(R"(,{}:{{"dtype":"{}","shape":[)", *name, row.dtype.name);
-    const std::size_t before = json.size();
-    for (const std::int32_t size : row.tensor->layout->sizes) {
-      json += text("{}{}", json.size() == before ? "" : ",", size);
-    }
-    json += text(R"(],"data_offsets":[{},{}]}})", begin, *end);
-    begin = *end;
-  }
-  json += '}';
-  json.append(static_cast<std::size_t>(padding_to(json.size(), 8)), ' ');
-  if (json.size() > kLongestSafetensorsHeader) {
-    return make_error(ErrorCode::kTooLarge,
-                      "the header of the safetensors file would be {} bytes; expected at most {}",
-                      json.size(), kLongestSafetensorsHeader);
-  }
-  std::vector<std::byte> out(kSafetensorsLengthSize + json.size());
-  const auto length = static_cast<std::uint64_t>(json.size());
-  std::ranges::copy(std::as_bytes(std::span(&length, 1)), out.begin());
-  std::ranges::copy(std::as_bytes(std::span(json)), out.begin() + kSafetensorsLengthSize);
   return out;
 }
 
@@ -105,14 +66,50 @@ Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
   return *dtype;
 }
 
+Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor>& tensors,
+                                                  const SafetensorsStyle& style) {
+  std::string json(style.begin);
+  std::uint64_t begin = 0;
+  for (const auto& [tensor, dtype] : tensors) {
+    const auto name = style.spell(tensor->name);
+    if (!name) {
+      return make_error(ErrorCode::kUnsupported, "{}: the name of tensor {} is not UTF-8, as JSON needs it",
+                        tensor->data.name(), quote(tensor->name));
+    }
+    const auto end = checked_add(begin, tensor->data.size());
+    if (!end) return make_error(ErrorCode::kTooLarge, "the {} would be over 2^64 - 1 bytes", style.tensors);
+    json += text(R"({}{}:{{"dtype":"{}","shape":[)", json == "{" ? "" : ",", *name, dtype.name);
+    const std::size_t before = json.size();
+    for (const std::int32_t size : tensor->layout->sizes) {
+      json += text("{}{}", json.size() == before ? "" : ",", size);
+    }
+    json += text(R"(],"data_offsets":[{},{}]}})", begin, *end);
+    begin = *end;
+  }
+  json += '}';
+  const std::uint64_t unit = std::max<std::uint64_t>(8, style.alignment);
+  json.append(static_cast<std::size_t>(padding_to(json.size() + kSafetensorsLengthSize, unit)), ' ');
+  if (json.size() > kLongestSafetensorsHeader) {
+    return make_error(ErrorCode::kTooLarge, "the header of the {} would be {} bytes; expected at most {}",
+                      style.file, json.size(), kLongestSafetensorsHeader);
+  }
+  std::vector<std::byte> out(kSafetensorsLengthSize + json.size());
+  const auto length = static_cast<std::uint64_t>(json.size());
+  std::ranges::copy(std::as_bytes(std::span(&length, 1)), out.begin());
+  std::ranges::copy(std::as_bytes(std::span(json)), out.begin() + kSafetensorsLengthSize);
+  return out;
+}
+
 Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint) {
   return without_exceptions([&]() -> Result<FilePlan> {
-    ETSTREAM_ASSIGN(const auto rows, sorted_rows(checkpoint));
-    ETSTREAM_ASSIGN(auto header, header_of(rows));
+    ETSTREAM_ASSIGN(const auto tensors, sorted_tensors(checkpoint));
+    ETSTREAM_ASSIGN(auto header, safetensors_header(tensors, kStyle));
     FilePlan plan;
     plan.metadata_size = header.size();
     ETSTREAM_TRY(append(plan, 8, "header", ByteSource::owned(std::move(header))));
-    for (const Row& row : rows) ETSTREAM_TRY(append(plan, 1, row.tensor->name, row.tensor->data));
+    for (const StoredTensor& stored : tensors) {
+      ETSTREAM_TRY(append(plan, 1, stored.tensor->name, stored.tensor->data));
+    }
     plan.payload_size = plan.size - plan.metadata_size;
     return plan;
   });

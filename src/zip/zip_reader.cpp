@@ -11,7 +11,6 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "zip/zip_records.h"
 
 namespace etstream {
 namespace {
@@ -63,23 +62,26 @@ class ZipReader {
       out.members.push_back(std::move(member));
     }
     if (!rest.bytes.empty()) {
-      return corrupt(rest.position,
-                     text("the end of the directory, found {}", counted(rest.bytes.size(), "byte")));
+      return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
     }
-    ETSTREAM_TRY(check_names(out.members));
+    if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
+      return make_error(ErrorCode::kCorrupt, "{}: expected each member once, found {} twice", file_.name(),
+                        quote(*repeated));
+    }
     ETSTREAM_TRY(check_places(out.members));
     return out;
   }
 
  private:
-  Error corrupt(std::uint64_t position, std::string_view expected_and_found) const {
-    return unexpected(ErrorCode::kCorrupt, {file_.name(), position}, "{}", expected_and_found);
+  template <class... Arguments>
+  Error corrupt(std::uint64_t position, Template<Arguments...> words, const Arguments&... arguments) const {
+    return unexpected(ErrorCode::kCorrupt, {file_.name(), position}, words, arguments...);
   }
   Error unsupported(std::uint64_t position, std::string_view expected_and_found) const {
     return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, "{}", expected_and_found);
   }
 
-  /// By the end record, which lies before a comment at the end of the file.
+  /// Finds the end record, which lies before a comment at the end of the file.
   Result<CentralDirectory> find_directory() {
     constexpr std::uint64_t kLongestComment = 0xffff;
     const std::uint64_t size = std::min(file_.size(), zip::kEndSize + kLongestComment);
@@ -111,13 +113,13 @@ class ZipReader {
     }
     if (!range_fits(out.offset, out.size, out.end) || out.offset + out.size != out.end ||
         out.members > out.size / zip::kCentralSize) {
-      return corrupt(end.position, text("a directory of {} that ends at {}, found {} bytes from {} on",
-                                        counted(out.members, "member"), out.end, out.size, out.offset));
+      return corrupt(end.position, "a directory of {} that ends at {}, found {} bytes from {} on",
+                     counted(out.members, "member"), out.end, out.size, out.offset);
     }
     return out;
   }
 
-  /// The records that have its numbers in 64 bits, before the end record at `end`, if they are there.
+  /// Reads the 64-bit end records, if they lie before the end record at `end`, in place of its numbers.
   Result<void> read_end64(std::uint64_t end, bool required, CentralDirectory& out) {
     std::array<std::byte, zip::kLocator64Size> locator_bytes{};
     const Record locator{end - std::min(end, zip::kLocator64Size), locator_bytes};
@@ -129,8 +131,8 @@ class ZipReader {
     const auto position = locator.at<std::uint64_t>(8);
     std::array<std::byte, zip::kEnd64Size> bytes{};
     if (!range_fits(position, bytes.size(), locator.position)) {
-      return corrupt(locator.position + 8,
-                     text("the place of a record of {} bytes before it, found {}", bytes.size(), position));
+      return corrupt(locator.position + 8, "the place of a record of {} bytes before it, found {}",
+                     bytes.size(), position);
     }
     ETSTREAM_TRY(file_.read_at(position, bytes));
     const Record record{position, bytes};
@@ -155,9 +157,8 @@ class ZipReader {
     const auto extra_size = rest.at<std::uint16_t>(30);
     const std::uint64_t size = zip::kCentralSize + name_size + extra_size + rest.at<std::uint16_t>(32);
     if (size > rest.bytes.size()) {
-      return corrupt(rest.position, text("a header inside the directory's {} bytes that are left, found one "
-                                         "of {}",
-                                         rest.bytes.size(), size));
+      return corrupt(rest.position, "a header inside the directory's {} bytes that are left, found one of {}",
+                     rest.bytes.size(), size);
     }
     const Record header = rest.part(0, size);
     rest = rest.part(size, rest.bytes.size() - size);
@@ -177,8 +178,8 @@ class ZipReader {
     const auto disk = header.at<std::uint16_t>(34);
     if (disk != 0) return unsupported(header.position + 34, text("disk 0, found {}", disk));
     if (stored != member.size) {
-      return corrupt(header.position + 20,
-                     text("{} stored in as many bytes, found {}", counted(member.size, "byte"), stored));
+      return corrupt(header.position + 20, "{} stored in as many bytes, found {}",
+                     counted(member.size, "byte"), stored);
     }
     return member;
   }
@@ -195,14 +196,14 @@ class ZipReader {
         text("a member that is stored as it is, found {} compressed by method {}", quote(name), method));
   }
 
-  /// Gives the numbers that are all ones those of the field for 64 bits, which has them in this order.
+  /// Sets those of the numbers that are all ones from the field for 64 bits, which has them in this order.
   Result<void> read_extra(Record extra, std::initializer_list<std::uint64_t*> numbers) const {
     constexpr std::uint64_t kHeader = 4;
     while (!extra.bytes.empty()) {
       const std::uint64_t size = extra.bytes.size() < kHeader ? kIn64Bits32 : extra.at<std::uint16_t>(2);
       if (!range_fits(kHeader, size, extra.bytes.size())) {
-        return corrupt(extra.position, text("an extra field inside {}, found one that goes on",
-                                            counted(extra.bytes.size(), "byte")));
+        return corrupt(extra.position, "an extra field inside {}, found one that goes on",
+                       counted(extra.bytes.size(), "byte"));
       }
       const Record field = extra.part(kHeader, size);
       if (extra.at<std::uint16_t>(0) == zip::kZip64Field) return read_zip64(field, numbers);
@@ -227,14 +228,14 @@ class ZipReader {
   Result<void> read_local_header(ZipMember& member, std::uint64_t directory) const {
     std::array<std::byte, zip::kLocalSize> bytes{};
     const auto outside = [&] {
-      return corrupt(member.header, text("member {} of {} before the directory at {}, found it goes on",
-                                         quote(member.name), counted(member.size, "byte"), directory));
+      return corrupt(member.header, "member {} of {} before the directory at {}, found it goes on",
+                     quote(member.name), counted(member.size, "byte"), directory);
     };
     if (!range_fits(member.header, bytes.size(), directory)) return outside();
     ETSTREAM_TRY(file_.read_at(member.header, bytes));
     const Record header{member.header, bytes};
     if (header.at<std::uint32_t>(0) != zip::kLocalSignature) {
-      return corrupt(member.header, text("the header of member {}, found another", quote(member.name)));
+      return corrupt(member.header, "the header of member {}, found another", quote(member.name));
     }
     const auto name_size = header.at<std::uint16_t>(26);
     const auto extra_size = header.at<std::uint16_t>(28);
@@ -246,8 +247,7 @@ class ZipReader {
     ETSTREAM_TRY(file_.read_at(member.header + bytes.size(), rest));
     const Record behind{member.header + bytes.size(), rest};
     if (std::string_view(reinterpret_cast<const char*>(rest.data()), name_size) != member.name) {
-      return corrupt(behind.position,
-                     text("the name {} as in the directory, found another", quote(member.name)));
+      return corrupt(behind.position, "the name {} as in the directory, found another", quote(member.name));
     }
     std::uint64_t stored = header.at<std::uint32_t>(18);
     std::uint64_t size = header.at<std::uint32_t>(22);
@@ -255,36 +255,23 @@ class ZipReader {
     const bool says_it = (flags & zip::kHasDescriptor) == 0;
     const auto crc32 = header.at<std::uint32_t>(14);
     if (says_it && (stored != member.size || size != member.size || crc32 != member.crc32)) {
-      return corrupt(member.header + 14,
-                     text("checksum {} and {} as in the directory, found checksum {} and {}", member.crc32,
-                          counted(member.size, "byte"), crc32, counted(size, "byte")));
+      return corrupt(member.header + 14, "checksum {} and {} as in the directory, found checksum {} and {}",
+                     member.crc32, counted(member.size, "byte"), crc32, counted(size, "byte"));
     }
     return {};
-  }
-
-  Result<void> check_names(const std::vector<ZipMember>& members) const {
-    std::vector<std::string_view> names;
-    names.reserve(members.size());
-    for (const ZipMember& member : members) names.emplace_back(member.name);
-    const auto repeated = first_repeated(std::move(names));
-    if (!repeated) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: expected each member once, found {} twice", file_.name(),
-                      quote(*repeated));
   }
 
   Result<void> check_places(const std::vector<ZipMember>& members) const {
     std::vector<const ZipMember*> by_place;
     by_place.reserve(members.size());
     for (const ZipMember& member : members) by_place.push_back(&member);
-    std::sort(by_place.begin(), by_place.end(),
-              [](const ZipMember* a, const ZipMember* b) { return a->header < b->header; });
+    std::ranges::sort(by_place, {}, &ZipMember::header);
     for (std::size_t i = 1; i < by_place.size(); ++i) {
       const std::uint64_t end = by_place[i - 1]->offset + by_place[i - 1]->size;
       if (by_place[i]->header >= end) continue;
       return corrupt(by_place[i]->header,
-                     text("member {} behind the one before it, which ends at {}, found it "
-                          "in that",
-                          quote(by_place[i]->name), end));
+                     "member {} behind the one before it, which ends at {}, found it in that",
+                     quote(by_place[i]->name), end);
     }
     return {};
   }

@@ -9,7 +9,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "zip/zip_member.h"
+#include "zip/zip_records.h"
 
 namespace etstream {
 

@@ -5,11 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <string_view>
-#include <vector>
+#include <string>
 
-namespace etstream::zip {
+namespace etstream {
+namespace zip {
 
 inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
 inline constexpr std::uint32_t kCentralSignature = 0x02014b50;
@@ -36,4 +35,17 @@ inline constexpr std::uint16_t kAlignmentField = 0xd935;
 /// 1980-01-01, the first day that a header can tell.
 inline constexpr std::uint16_t kFirstDay = 1 << 5 | 1;
 
-}  // namespace etstream::zip
+}  // namespace zip
+
+/// A member that is stored as it is.
+struct ZipMember {
+  std::string name;
+  std::uint64_t size = 0;
+  std::uint32_t crc32 = 0;
+  std::uint16_t day = zip::kFirstDay;  // as MS-DOS has it: years since 1980 in 7 bits, month in 4, day in 5
+  std::uint16_t time = 0;              // hours in 5 bits, minutes in 6, seconds halved in 5
+  std::uint64_t header = 0;            // where its local header is in the file
+  std::uint64_t offset = 0;            // where its data begins
+};
+
+}  // namespace etstream

@@ -9,38 +9,31 @@
 #include "base/checked.h"
 #include "base/try.h"
 #include "layout/append.h"
-#include "zip/zip_records.h"
 
 namespace etstream {
 namespace {
 
-/// From where on zipfile gives numbers 64 bits: what is signed in other writers.
+/// zipfile writes larger numbers in 64 bits, as other writers read 32 bits as signed.
 constexpr std::uint64_t kMostIn32Bits = 0x7fffffff;
 constexpr std::uint32_t kIn64Bits = 0xffffffff;
 constexpr std::uint16_t kMostMembersIn16Bits = 0xffff;
 constexpr std::uint16_t kVersion = 20;
 constexpr std::uint16_t kVersion64 = 45;
-constexpr std::uint16_t kUnix = 3;
+constexpr std::uint8_t kUnix = 3;
 constexpr std::uint32_t kOwnersAttributes = 0600U << 16;
 constexpr std::uint64_t kFieldHeader = 4;
 
 /// Bytes of a record that grow by little-endian numbers.
 class RecordWriter {
  public:
-  template <class Integer>
-  RecordWriter& put(Integer number) {
-    const auto bytes = std::as_bytes(std::span(&number, 1));
+  template <class... Integers>
+  void put(Integers... numbers) {
+    (put_bytes(std::as_bytes(std::span(&numbers, 1))), ...);
+  }
+  void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-    return *this;
   }
-  RecordWriter& put_bytes(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-    return *this;
-  }
-  RecordWriter& put_zeros(std::uint64_t n) {
-    bytes_.resize(bytes_.size() + static_cast<std::size_t>(n));
-    return *this;
-  }
+  void put_zeros(std::uint64_t n) { bytes_.resize(bytes_.size() + static_cast<std::size_t>(n)); }
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::span<const std::byte> view() const noexcept { return bytes_; }
   [[nodiscard]] std::vector<std::byte> take() && { return std::move(bytes_); }
@@ -48,6 +41,8 @@ class RecordWriter {
  private:
   std::vector<std::byte> bytes_;
 };
+
+std::uint16_t short_size(const auto& bytes) { return static_cast<std::uint16_t>(bytes.size()); }
 
 std::uint32_t low(std::uint64_t number, bool is_in_64_bits) {
   return is_in_64_bits ? kIn64Bits : static_cast<std::uint32_t>(number);
@@ -65,10 +60,9 @@ void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t al
   if (missing == 0) return;
   constexpr std::uint64_t kLeast = kFieldHeader + sizeof(std::uint16_t);
   while (missing < kLeast) missing += alignment;
-  extra.put(zip::kAlignmentField)
-      .put(static_cast<std::uint16_t>(missing - kFieldHeader))
-      .put(static_cast<std::uint16_t>(alignment))
-      .put_zeros(missing - kLeast);
+  extra.put(zip::kAlignmentField, static_cast<std::uint16_t>(missing - kFieldHeader),
+            static_cast<std::uint16_t>(alignment));
+  extra.put_zeros(missing - kLeast);
 }
 
 }  // namespace
@@ -82,17 +76,15 @@ Result<void> ZipWriter::begin(ZipMember member, bool whole) {
   const bool zip64 = needs_zip64(member, whole);
   const std::uint16_t version = zip64 ? kVersion64 : kVersion;
   RecordWriter extra;
-  if (zip64) {
-    extra.put(zip::kZip64Field).put(std::uint16_t{16}).put(member.size).put(member.size);
-  }
+  if (zip64) extra.put(zip::kZip64Field, std::uint16_t{16}, member.size, member.size);
   member.header = plan_.size;
   put_alignment(extra, plan_.size + zip::kLocalSize + member.name.size() + extra.size(), alignment_);
+  const std::uint32_t size = low(member.size, zip64);
   RecordWriter header;
-  header.put(zip::kLocalSignature).put(version).put(std::uint16_t{0}).put(zip::kStored);
-  header.put(member.time).put(member.day).put(member.crc32);
-  header.put(low(member.size, zip64)).put(low(member.size, zip64));
-  header.put(static_cast<std::uint16_t>(member.name.size())).put(static_cast<std::uint16_t>(extra.size()));
-  header.put_bytes(std::as_bytes(std::span(member.name))).put_bytes(extra.view());
+  header.put(zip::kLocalSignature, version, std::uint16_t{0}, zip::kStored, member.time, member.day,
+             member.crc32, size, size, short_size(member.name), short_size(extra));
+  header.put_bytes(std::as_bytes(std::span(member.name)));
+  header.put_bytes(extra.view());
   ETSTREAM_TRY(append_record(std::move(header).take(), "zip header"));
   member.offset = plan_.size;
   members_.push_back({std::move(member), version});
@@ -106,32 +98,32 @@ Result<void> ZipWriter::finish() {
     const bool large = member.size > kMostIn32Bits;
     const bool far = member.header > kMostIn32Bits;
     RecordWriter extra;
-    if (large) extra.put(member.size).put(member.size);
+    if (large) extra.put(member.size, member.size);
     if (far) extra.put(member.header);
     const std::uint16_t version = std::max(local_version, large || far ? kVersion64 : kVersion);
-    directory.put(zip::kCentralSignature).put(static_cast<std::uint8_t>(version));
-    directory.put(static_cast<std::uint8_t>(kUnix)).put(version).put(std::uint16_t{0}).put(zip::kStored);
-    directory.put(member.time).put(member.day).put(member.crc32);
-    directory.put(low(member.size, large)).put(low(member.size, large));
-    const std::uint64_t extra_size = extra.size() == 0 ? 0 : kFieldHeader + extra.size();
-    directory.put(static_cast<std::uint16_t>(member.name.size())).put(static_cast<std::uint16_t>(extra_size));
-    directory.put_zeros(6).put(kOwnersAttributes).put(low(member.header, far));
+    const std::uint32_t size = low(member.size, large);
+    const auto extra_size = static_cast<std::uint16_t>(extra.size() == 0 ? 0 : kFieldHeader + extra.size());
+    directory.put(zip::kCentralSignature, static_cast<std::uint8_t>(version), kUnix, version,
+                  std::uint16_t{0}, zip::kStored, member.time, member.day, member.crc32, size, size,
+                  short_size(member.name), extra_size);
+    directory.put_zeros(6);
+    directory.put(kOwnersAttributes, low(member.header, far));
     directory.put_bytes(std::as_bytes(std::span(member.name)));
-    if (extra_size != 0) {
-      directory.put(zip::kZip64Field).put(static_cast<std::uint16_t>(extra.size())).put_bytes(extra.view());
-    }
+    if (extra_size == 0) continue;
+    directory.put(zip::kZip64Field, short_size(extra));
+    directory.put_bytes(extra.view());
   }
   const std::uint64_t size = directory.size();
   const std::uint64_t count = members_.size();
   if (count > kMostMembersIn16Bits || begin > kMostIn32Bits || size > kMostIn32Bits) {
-    directory.put(zip::kEnd64Signature).put(zip::kEnd64Size - 12).put(kVersion64).put(kVersion64);
-    directory.put_zeros(8).put(count).put(count).put(size).put(begin);
-    directory.put(zip::kLocator64Signature).put_zeros(4).put(begin + size).put(std::uint32_t{1});
+    directory.put(zip::kEnd64Signature, zip::kEnd64Size - 12, kVersion64, kVersion64, std::uint64_t{0}, count,
+                  count, size, begin);
+    directory.put(zip::kLocator64Signature, std::uint32_t{0}, begin + size, std::uint32_t{1});
   }
   const auto short_count = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, kMostMembersIn16Bits));
-  directory.put(zip::kEndSignature).put_zeros(4).put(short_count).put(short_count);
-  directory.put(static_cast<std::uint32_t>(std::min<std::uint64_t>(size, kIn64Bits)));
-  directory.put(static_cast<std::uint32_t>(std::min<std::uint64_t>(begin, kIn64Bits))).put_zeros(2);
+  directory.put(zip::kEndSignature, std::uint32_t{0}, short_count, short_count,
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(size, kIn64Bits)),
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(begin, kIn64Bits)), std::uint16_t{0});
   return append_record(std::move(directory).take(), "zip directory");
 }
 

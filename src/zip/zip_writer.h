@@ -13,7 +13,7 @@
 
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
-#include "zip/zip_member.h"
+#include "zip/zip_records.h"
 
 namespace etstream {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -29,7 +29,7 @@ Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count)
   return sizes;
 }
 
-/// Where each piece is in the segment: without the padding behind it, where its length is known.
+/// Cuts the segment into its pieces, without the padding behind a piece whose length is known.
 Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subsegments, const Sizes& sizes) {
   const ByteSource segment =
       subsegments.segment ? editable.segments[*subsegments.segment].source : ByteSource();
@@ -80,6 +80,11 @@ Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor
                                          std::to_string(tensor.buffer));
 }
 
+Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTensor& tensor) {
+  ETSTREAM_ASSIGN(const pte::Tensor table, editable.program.tensor_at(tensor.position));
+  return table.layout();
+}
+
 Result<void> split_mutable_data(EditableProgram& editable) {
   for (EditableProgram::Subsegments& subsegments : editable.mutable_data) {
     if (subsegments.pieces) continue;
@@ -89,18 +94,24 @@ Result<void> split_mutable_data(EditableProgram& editable) {
 }
 
 void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
-                   const std::set<std::uint32_t>& gone,
-                   const std::function<bool(const ProgramTensor&)>& uses) {
+                   const std::vector<ProgramTensor>& gone, TensorTest uses) {
+  std::set<std::uint32_t> unused;
+  for (const ProgramTensor& tensor : gone) {
+    if ((tensor.*uses)()) unused.insert(tensor.buffer);
+  }
+  for (const ProgramTensor& tensor : editable.tensors) {
+    if ((tensor.*uses)()) unused.erase(tensor.buffer);
+  }
   std::vector<std::uint32_t> numbers;
   std::vector<ByteSource> kept;
   for (std::uint32_t i = 0; i < subsegments.pieces->size(); ++i) {
     numbers.push_back(static_cast<std::uint32_t>(kept.size()));
-    if (!gone.contains(i)) kept.push_back((*subsegments.pieces)[i]);
+    if (!unused.contains(i)) kept.push_back((*subsegments.pieces)[i]);
   }
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
-    ProgramTensor& tensor = editable.tensors[i];
-    if (!uses(tensor) || tensor.buffer >= numbers.size() || numbers[tensor.buffer] == tensor.buffer) continue;
-    tensor.buffer = numbers[tensor.buffer];
+    std::uint32_t& buffer = editable.tensors[i].buffer;
+    if (!(editable.tensors[i].*uses)() || buffer >= numbers.size() || numbers[buffer] == buffer) continue;
+    buffer = numbers[buffer];
     editable.changed_tensors.insert(i);
   }
   subsegments.pieces = std::move(kept);

@@ -4,8 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <set>
+#include <vector>
 
 #include "etstream/result.h"
 #include "pte/rewrite/editable_program.h"
@@ -17,18 +16,23 @@ namespace etstream {
 /// refers to keeps the padding behind it. Errors: kCorrupt for a piece that is not inside; kIo.
 [[nodiscard]] Result<void> split_constants(EditableProgram& editable);
 
-/// The piece that a constant tensor has of those. Error: kCorrupt where there is none of its number.
+/// Returns the piece of a constant tensor. Error: kCorrupt where no piece has its number.
 [[nodiscard]] Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor& tensor);
+
+/// Reads a tensor's layout. Errors: those of FlatbufferView.
+[[nodiscard]] Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTensor& tensor);
 
 /// Splits the initial state of mutable tensors, which has no padding, into pieces. Errors: kCorrupt for a
 /// piece that is not inside.
 [[nodiscard]] Result<void> split_mutable_data(EditableProgram& editable);
 
-/// Takes the pieces `gone` from `subsegments`, which are split, and has the program's tensors follow that
-/// `uses` says to use them. None of them uses one that is gone.
+/// Which tensors have their data in some pieces: &ProgramTensor::is_constant, for one.
+using TensorTest = bool (ProgramTensor::*)() const noexcept;
+
+/// Takes the pieces out of `subsegments`, which are split, that `gone` used and none of the program's tensors
+/// does, and has the program's tensors follow. `uses` says which tensors have their data there.
 void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
-                   const std::set<std::uint32_t>& gone,
-                   const std::function<bool(const ProgramTensor&)>& uses);
+                   const std::vector<ProgramTensor>& gone, TensorTest uses);
 
 /// Lays the pieces out in their segment as ExecuTorch does: each padded to a multiple of `alignment`, a power
 /// of two, but for the last. Error: kTooLarge over 2^64 - 1 bytes.

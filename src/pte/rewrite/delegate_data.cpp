@@ -24,7 +24,7 @@ std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates,
   return out;
 }
 
-/// Those of `delegates`' segments that nothing but delegates uses.
+/// The segments of `delegates` that nothing but delegates uses.
 std::set<std::uint32_t> own_segments(const EditableProgram& editable,
                                      const std::vector<DelegateReference>& delegates) {
   std::set<std::uint32_t> out = used_by(delegates, true);
@@ -64,9 +64,8 @@ void move_delegates_inline(EditableProgram& editable) {
 }
 
 Result<void> move_delegates_to_segments(EditableProgram& editable) {
-  auto insert_at = std::find_if(editable.order.begin(), editable.order.end(),
-                                [&](std::uint32_t i) { return editable.segments[i].label == "named data"; }) -
-                   editable.order.begin();
+  const auto label_of = [&](std::uint32_t i) -> std::string_view { return editable.segments[i].label; };
+  auto insert_at = std::ranges::find(editable.order, kNamedDataLabel, label_of) - editable.order.begin();
   std::vector<EditableProgram::InlineData> entries;
   Deduplicator data;
   std::vector<std::uint32_t> segments;  // of the data, by its number

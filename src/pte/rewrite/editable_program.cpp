@@ -13,7 +13,7 @@ namespace {
 
 using Subsegments = EditableProgram::Subsegments;
 
-/// Those of constants, or of delegates.
+/// Reads the data that constants, or delegates, have in the flatbuffer.
 template <class T>
 Result<std::vector<EditableProgram::InlineData>> read_inline_data(const pte::List<T>& entries) {
   std::vector<EditableProgram::InlineData> out;
@@ -25,7 +25,7 @@ Result<std::vector<EditableProgram::InlineData>> read_inline_data(const pte::Lis
   return out;
 }
 
-/// The segment that `table` names, of `count`.
+/// Returns the index of the segment that `table` names, which is below `count`.
 Result<std::uint32_t> read_segment(const auto& table, std::size_t count) {
   ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
   if (index < count) return index;
@@ -105,12 +105,13 @@ class ValueSetter {
     set_list(known_.root.execution_plan, std::move(plans));
   }
 
-  void set_segments(const std::vector<PlacedSegment>& placed) {
+  void set_segments(const std::vector<std::uint64_t>& offsets) {
     std::vector<ValueNode> tables;
-    for (std::size_t i = 0; i < placed.size(); ++i) {
-      const ValueNode table = tables.emplace_back(node(editable_.segments[editable_.order[i]].position));
-      values_.set(table, known_.segment.offset, scalar(placed[i].offset));
-      values_.set(table, known_.segment.size, scalar(placed[i].size));
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      const EditableProgram::Segment& segment = editable_.segments[editable_.order[i]];
+      const ValueNode table = tables.emplace_back(node(segment.position));
+      values_.set(table, known_.segment.offset, scalar(offsets[i]));
+      values_.set(table, known_.segment.size, scalar(segment.source.size()));
     }
     set_list(known_.root.segments, std::move(tables));
   }
@@ -195,7 +196,7 @@ class ValueSetter {
   std::vector<std::uint32_t> numbers_;  // of segments in the file
 };
 
-/// No method's instructions say where they come from.
+/// Removes the source locations of all methods' instructions.
 Result<void> remove_stack_traces(const pte::Program& program, EditedValues& values) {
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
@@ -211,8 +212,14 @@ Result<void> remove_stack_traces(const pte::Program& program, EditedValues& valu
 
 }  // namespace
 
+std::uint32_t EditableProgram::add_segment(ByteSource source, std::string_view label) {
+  order.push_back(static_cast<std::uint32_t>(segments.size()));
+  segments.push_back({std::move(source), std::string(label)});
+  return order.back();
+}
+
 Result<EditableProgram> read_editable_program(const pte::Program& program,
-                                              const std::vector<SegmentSource>& sources) {
+                                              std::vector<EditableProgram::Segment> segments) {
   ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(program.view()));
   if (unknown) {
     return make_error(ErrorCode::kUnsupported,
@@ -225,14 +232,14 @@ Result<EditableProgram> read_editable_program(const pte::Program& program,
     ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
     editable.methods.push_back(method.position());
   }
-  std::vector<SegmentInfo> uses(sources.size());
+  editable.segments = std::move(segments);
+  std::vector<SegmentInfo> uses(editable.segments.size());
   ETSTREAM_TRY(note_uses(program, uses));
   ETSTREAM_ASSIGN(const auto listed, program.segment_tables());
-  for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    ETSTREAM_ASSIGN(const pte::View segment, listed.at(i));
-    const std::string& use = uses[i].use;
-    editable.segments.push_back({sources[i].source, use.empty() ? "segment" : use, sources[i].alignment,
-                                 segment.position(), sources[i].offset});
+  for (std::uint32_t i = 0; i < uses.size(); ++i) {
+    ETSTREAM_ASSIGN(const pte::View table, listed.at(i));
+    editable.segments[i].label = uses[i].use.empty() ? "segment" : uses[i].use;
+    editable.segments[i].position = table.position();
     editable.order.push_back(i);
   }
   ETSTREAM_TRY(read_tensor_data(editable));
@@ -242,27 +249,28 @@ Result<EditableProgram> read_editable_program(const pte::Program& program,
 }
 
 Result<EditableProgram> read_editable_program(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const auto segments, program.model().segments());
-  std::vector<SegmentSource> sources;
-  for (const SegmentInfo& segment : segments) {
+  ETSTREAM_ASSIGN(const auto listed, program.model().segments());
+  std::vector<EditableProgram::Segment> segments;
+  for (const SegmentInfo& segment : listed) {
     ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
-    sources.push_back({std::move(source), 1, segment.offset - program.segment_base_offset()});
+    segments.push_back(
+        {.source = std::move(source), .offset = segment.offset - program.segment_base_offset()});
   }
-  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program.model(), sources));
+  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program.model(), std::move(segments)));
   editable.size = program.file().size();
   FileBudget budget(program.file());
-  for (const SegmentSource& source : sources) ETSTREAM_TRY(budget.spend(source.source.size()));
-  for (const auto* const listed : {&editable.inline_constants, &editable.inline_delegates}) {
-    for (const EditableProgram::InlineData& data : *listed) ETSTREAM_TRY(budget.spend(data.data.size()));
+  for (const auto& segment : editable.segments) ETSTREAM_TRY(budget.spend(segment.source.size()));
+  for (const auto* const listed_inline : {&editable.inline_constants, &editable.inline_delegates}) {
+    for (const auto& entry : *listed_inline) ETSTREAM_TRY(budget.spend(entry.data.size()));
   }
   return editable;
 }
 
-Result<void> set_values(const EditableProgram& editable, const std::vector<PlacedSegment>& placed,
+Result<void> set_values(const EditableProgram& editable, const std::vector<std::uint64_t>& offsets,
                         EditedValues& values) {
   ValueSetter setter(editable, values);
   setter.set_methods();
-  setter.set_segments(placed);
+  setter.set_segments(offsets);
   setter.set_tensor_data();
   setter.set_named_data();
   setter.set_delegates();

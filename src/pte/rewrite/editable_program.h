@@ -20,7 +20,7 @@
 
 namespace etstream {
 
-/// What a segment of named data is labelled.
+/// The label of segments of named data.
 inline constexpr std::string_view kNamedDataLabel = "named data";
 
 /// Segments are named by their indices in `segments`, which nothing changes: those that go are only left out
@@ -28,10 +28,11 @@ inline constexpr std::string_view kNamedDataLabel = "named data";
 struct EditableProgram {
   struct Segment {
     ByteSource source;
-    std::string label;                                     // what it is used for
+    std::string label = {};                                // what it is used for
     std::uint32_t alignment = 1;                           // that it has of its own, a power of two
     std::optional<std::uint64_t> position = std::nullopt;  // of its table; none for one to be added
-    /// From the first one on, in the program that was read; none if the source has changed.
+    /// Where it began in the program that was read, from the first segment on; none if its source has
+    /// changed.
     std::optional<std::uint64_t> offset = std::nullopt;
   };
   /// Pieces of one segment: constant tensors, or the initial state of mutable ones. Piece 0 is a placeholder.
@@ -46,13 +47,16 @@ struct EditableProgram {
     std::string key;
     std::uint32_t segment = 0;
   };
-  /// Of a constant, or of a delegate.
+  /// The data of a constant or of a delegate, in the flatbuffer.
   struct InlineData {
     std::optional<std::uint64_t> position;  // of its table
     ByteSource data;
   };
 
   explicit EditableProgram(const pte::Program& of) : program(of) {}
+
+  /// Adds a segment, the last in the file, and returns its index.
+  std::uint32_t add_segment(ByteSource source, std::string_view label);
 
   const pte::Program& program;
   std::uint64_t size = 0;  // of its file, or of what it is described by, with its data
@@ -78,33 +82,20 @@ struct EditableProgram {
   bool has_same_inline_delegates = true;
 };
 
-/// Where a segment's bytes are.
-struct SegmentSource {
-  ByteSource source;
-  std::uint32_t alignment = 1;          // see EditableProgram::Segment
-  std::optional<std::uint64_t> offset;  // there too
-};
-
-/// A program to edit, as it is; `sources` has an entry for each of its segments. Errors: kUnsupported for
-/// a field that its schema lacks, which would be lost; kCorrupt for an index that leads nowhere; those of
-/// FlatbufferView.
+/// Reads a program to edit. `segments` has an entry for each of its segments; their labels and positions are
+/// set here. Errors: kUnsupported for a field that its schema lacks, which would be lost; kCorrupt for an
+/// index that leads nowhere; those of FlatbufferView.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& program,
-                                                            const std::vector<SegmentSource>& sources);
+                                                            std::vector<EditableProgram::Segment> segments);
 [[nodiscard]] Result<EditableProgram> read_editable_program(const ProgramFile& program);
-/// `model` is of the description's metadata. Error: kInvalidArgument where its lists are not as long as the
-/// metadata's, too.
+/// `model` is made of the description's metadata. Error also: kInvalidArgument where the description's lists
+/// are not as long as the metadata's.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& model,
                                                             const ProgramDescription& program);
 
-/// Where segments lie, from the first one on; in the order of EditableProgram::order.
-struct PlacedSegment {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-};
-
-/// Sets the values of the program that was read to those of `editable`. `placed` has an entry for
-/// each of `editable.order`. Errors: those of FlatbufferView.
+/// Sets the values of the program that was read to those of `editable`. `offsets` has an entry for each of
+/// `editable.order`, from the first segment on. Errors: those of FlatbufferView.
 [[nodiscard]] Result<void> set_values(const EditableProgram& editable,
-                                      const std::vector<PlacedSegment>& placed, EditedValues& values);
+                                      const std::vector<std::uint64_t>& offsets, EditedValues& values);
 
 }  // namespace etstream

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/rewrite/named_data.h"
 
-#include <cstdint>
+#include <optional>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "etstream/program_metadata.h"
+#include "layout/same_bytes.h"
 
 namespace etstream {
+namespace {
+
+/// The segment of named data that has these bytes.
+Result<std::optional<std::uint32_t>> segment_with(const EditableProgram& editable, const ByteSource& value) {
+  for (const EditableProgram::NamedData& named : editable.named_data) {
+    const ByteSource& source = editable.segments[named.segment].source;
+    if (source.size() != value.size()) continue;
+    ETSTREAM_ASSIGN(const bool same, same_bytes(source, value));
+    if (same) return std::optional(named.segment);
+  }
+  return std::optional<std::uint32_t>();
+}
+
+}  // namespace
 
 void remove_named_data(EditableProgram& editable, const std::set<std::string>& keys) {
   std::set<std::uint32_t> kept;
@@ -17,6 +36,22 @@ void remove_named_data(EditableProgram& editable, const std::set<std::string>& k
     return gone.contains(i) && !kept.contains(i) && editable.segments[i].label == kNamedDataLabel;
   });
   editable.has_same_named_data = false;
+}
+
+void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment) {
+  editable.named_data.push_back({std::nullopt, key, segment});
+  editable.has_same_named_data = false;
+}
+
+Result<void> add_metadata(EditableProgram& editable, const std::map<std::string, ByteSource>& metadata) {
+  for (const auto& [name, value] : metadata) {
+    if (name.empty()) return Error{ErrorCode::kInvalidArgument, "metadata: expected a key, found none"};
+    const std::string key = std::string(kMetadataPrefix) + name;
+    remove_named_data(editable, {key});
+    ETSTREAM_ASSIGN(const auto segment, segment_with(editable, value));
+    add_named_data(editable, key, segment ? *segment : editable.add_segment(value, kNamedDataLabel));
+  }
+  return {};
 }
 
 }  // namespace etstream

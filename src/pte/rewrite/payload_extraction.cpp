@@ -13,8 +13,8 @@
 namespace etstream {
 namespace {
 
-/// Gives what another reader does, but for data, which it keeps and says to be absent. The packer asks for
-/// each entry of a list once and in order, and for its fields in theirs.
+/// Passes on the values of another reader, but keeps data and reports it as absent. The packer asks for each
+/// entry of a list once and in order, and for an entry's fields in their order.
 class PayloadExtractor final : public ValueReader {
  public:
   PayloadExtractor(const Schema& schema, ValueReader& values, ProgramDescription& out)
@@ -46,7 +46,7 @@ class PayloadExtractor final : public ValueReader {
     return values_.element(vector, i);
   }
 
-  /// Gives segments without data that of `program`, unless it is null, and checks that all have theirs.
+  /// Takes the data of segments that have none from `program`, unless it is null, and checks all sizes.
   Result<void> complete_segments(const ProgramFile* program, const std::string& name) {
     std::vector<SegmentInfo> found;
     if (program) {

@@ -4,10 +4,12 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_changes.h"
+#include "flatbuffer/json_value_reader.h"
 #include "layout/alignment.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/editable_program.h"
-#include "pte/rewrite/program_planner.h"
+#include "pte/rewrite/payload_extraction.h"
+#include "pte/rewrite/program_plan.h"
 
 namespace etstream {
 namespace {
@@ -19,14 +21,14 @@ Result<void> check_count(const ProgramDescription& program, std::string_view wha
                     program.name, in_metadata, what, given);
 }
 
-Result<std::vector<SegmentSource>> sources_of(const ProgramDescription& program) {
-  std::vector<SegmentSource> sources;
+Result<std::vector<EditableProgram::Segment>> segments_of(const ProgramDescription& program) {
+  std::vector<EditableProgram::Segment> out;
   for (const ProgramDescription::Segment& segment : program.segments) {
-    const std::string what = text("{}: segment {}: alignment", program.name, sources.size());
+    const std::string what = text("{}: segment {}: alignment", program.name, out.size());
     ETSTREAM_TRY(check_alignment(what, segment.alignment, kMostSegmentAlignment));
-    sources.push_back({segment.data, segment.alignment, std::nullopt});
+    out.push_back({.source = segment.data, .alignment = segment.alignment});
   }
-  return sources;
+  return out;
 }
 
 /// The data that is not in the metadata.
@@ -41,13 +43,13 @@ void set_data(EditableProgram& editable, std::vector<EditableProgram::InlineData
 }  // namespace
 
 Result<EditableProgram> read_editable_program(const pte::Program& model, const ProgramDescription& program) {
-  ETSTREAM_ASSIGN(const auto segments, model.segment_tables());
+  ETSTREAM_ASSIGN(const auto tables, model.segment_tables());
   ETSTREAM_TRY(
-      check_count(program, model.fields().root.segments.name(), program.segments.size(), segments.size()));
-  ETSTREAM_ASSIGN(const auto sources, sources_of(program));
-  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(model, sources));
+      check_count(program, model.fields().root.segments.name(), program.segments.size(), tables.size()));
+  ETSTREAM_ASSIGN(auto segments, segments_of(program));
+  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(model, std::move(segments)));
   editable.size = program.metadata.size();
-  for (const SegmentSource& segment : sources) editable.size += segment.source.size();
+  for (const auto& segment : editable.segments) editable.size += segment.source.size();
   ETSTREAM_TRY(check_count(program, "constants", program.constants.size(), editable.inline_constants.size()));
   set_data(editable, editable.inline_constants, program.constants);
   ETSTREAM_TRY(check_count(program, "data of delegates", program.delegate_data.size(),
@@ -56,6 +58,18 @@ Result<EditableProgram> read_editable_program(const pte::Program& model, const P
   editable.has_same_inline_delegates = false;
   if (!editable.inline_constants.empty()) ETSTREAM_TRY(split_constants(editable));
   return editable;
+}
+
+Result<ProgramDescription> read_program_json(const ByteSource& json, const ProgramJsonOptions& options) {
+  return without_exceptions([&]() -> Result<ProgramDescription> {
+    ETSTREAM_ASSIGN(const auto plain, options.schema.schema());
+    ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
+    ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
+    ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
+    out.name = json.name();
+    out.schema = options.schema;
+    return out;
+  });
 }
 
 Result<FilePlan> plan(const ProgramDescription& program, const ProgramPlanOptions& options) {

@@ -10,7 +10,7 @@
 #include "flatbuffer/edited_values.h"
 #include "layout/same_bytes.h"
 #include "pte/program_model.h"
-#include "pte/rewrite/program_planner.h"
+#include "pte/rewrite/program_plan.h"
 
 namespace etstream {
 namespace {

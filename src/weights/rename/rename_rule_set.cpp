@@ -14,17 +14,26 @@ using Kind = JsonReader::Kind;
 
 class RulesReader {
  public:
-  RulesReader(JsonReader& json, RenameRuleSet& out) : json_(json), out_(out) {}
+  /// `like` gets the name in "like", which ready-made rules have alone; null for other rules.
+  RulesReader(JsonReader& json, RenameRuleSet& out, std::string* like = nullptr)
+      : json_(json), out_(out), like_(like) {}
 
   Result<void> run() {
     return json_.members([&](std::string_view pattern) {
-      auto read = read_rule(pattern);
+      auto read = read_member(pattern);
       if (!read) read.error().message = text("rule {}: {}", quote(pattern), read.error().message);
       return read;
     });
   }
 
  private:
+  Result<void> read_member(std::string_view pattern) {
+    if (!like_ || (pattern != "like" && !out_.has(pattern))) return read_rule(pattern);
+    const JsonTape::Value value = json_.take();
+    if (pattern == "like") *like_ = value.string;
+    return {};
+  }
+
   Result<void> read_rule(std::string_view pattern) {
     RenameRule rule{std::string(pattern), {}, false};
     if (json_.next().kind == Kind::kNull) {
@@ -58,7 +67,7 @@ class RulesReader {
     return {};
   }
 
-  /// Those of a target, or `split`, which stands alone and has targets of its own.
+  /// Reads the members of a target, or `split` alone, which has targets of its own.
   Result<void> read_members(RenameRule& rule, bool in_list, RenameTarget& target) {
     bool is_first = true;
     bool has_key = false;
@@ -103,9 +112,48 @@ class RulesReader {
 
   JsonReader& json_;
   RenameRuleSet& out_;
+  std::string* like_;
 };
 
 }  // namespace
+
+NamePattern::NamePattern(std::string_view pattern) {
+  std::size_t begin = 0;
+  for (std::size_t star = pattern.find('*'); star != std::string_view::npos;
+       star = pattern.find('*', begin)) {
+    pieces_.emplace_back(pattern.substr(begin, star - begin));
+    begin = star + 1;
+  }
+  pieces_.emplace_back(pattern.substr(begin));
+}
+
+bool NamePattern::matches(std::string_view key, std::vector<std::string_view>& runs) const {
+  runs.clear();
+  if (stars() == 0) return key == pieces_.front();
+  if (!key.starts_with(pieces_.front()) || !key.ends_with(pieces_.back())) return false;
+  const std::size_t last = key.size() - pieces_.back().size();  // where the last piece begins
+  std::size_t begin = pieces_.front().size();                   // of the next run
+  // A run ends where the piece after it is found first: each '.' of the key is one of a piece, and among
+  // others the first place leaves most to the runs that follow.
+  for (std::size_t i = 1; i < pieces_.size(); ++i) {
+    const std::size_t end = i + 1 < pieces_.size() ? key.find(pieces_[i], begin + 1) : last;
+    if (end == std::string_view::npos || end <= begin) return false;
+    const std::string_view run = key.substr(begin, end - begin);
+    if (run.find('.') != std::string_view::npos) return false;
+    runs.push_back(run);
+    begin = end + pieces_[i].size();
+  }
+  return true;
+}
+
+std::string NamePattern::filled(const std::vector<std::string_view>& runs) const {
+  std::string out = pieces_.front();
+  for (std::size_t i = 0; i < stars(); ++i) {
+    out += runs[i];
+    out += pieces_[i + 1];
+  }
+  return out;
+}
 
 const RenameRule* RenameRuleSet::find(std::string_view name, std::vector<std::string_view>& runs) const {
   std::size_t end = rules.size();
@@ -142,15 +190,19 @@ Result<RenameRuleSet> read_rename_rules(const ByteSource& json) {
   return out;
 }
 
-Result<std::optional<RenameRuleSet>> read_rename_rules(const ByteSource& json, std::string_view name) {
+Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json, std::string_view name) {
   std::optional<RenameRuleSet> out;
-  ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-    return reader.members([&](std::string_view member) -> Result<void> {
-      if (member == name) return RulesReader(reader, out.emplace()).run();
-      reader.take();
-      return {};
-    });
-  }));
+  for (std::string next(name); !next.empty();) {
+    const std::string wanted = std::exchange(next, "");
+    ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+      return reader.members([&](std::string_view member) -> Result<void> {
+        if (member == wanted) return RulesReader(reader, out ? *out : out.emplace(), &next).run();
+        reader.take();
+        return {};
+      });
+    }));
+  }
+  if (out) out->is_ready_made = true;
   return out;
 }
 

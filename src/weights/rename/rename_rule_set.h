@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RenameRuleSet: rules for the names of tensors, as they are written in JSON.
+// RenameRuleSet: rules for the names of tensors, as they are written in JSON, and the patterns in them.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,25 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "weights/rename/name_pattern.h"
 
 namespace etstream {
+
+/// Names of tensors with '*' for any one or more characters other than '.'.
+class NamePattern {
+ public:
+  explicit NamePattern(std::string_view pattern);
+
+  /// The number of '*' in it.
+  [[nodiscard]] std::size_t stars() const noexcept { return pieces_.size() - 1; }
+  /// Whether `key` matches. If so, `runs` gets the part of `key` that each '*' stands for, each as short as
+  /// possible but the last. Time: that of searching `key` for each piece once.
+  [[nodiscard]] bool matches(std::string_view key, std::vector<std::string_view>& runs) const;
+  /// The pattern with a run in place of each '*'. There are at least as many runs as '*'.
+  [[nodiscard]] std::string filled(const std::vector<std::string_view>& runs) const;
+
+ private:
+  std::vector<std::string> pieces_;  // what is between the '*'; one more than those
+};
 
 /// A name that a tensor, or a part of one, gets.
 struct RenameTarget {
@@ -39,6 +55,7 @@ struct RenameRuleSet {
   [[nodiscard]] const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const;
   /// Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its pattern.
   [[nodiscard]] Result<void> add(RenameRule rule);
+  [[nodiscard]] bool has(std::string_view pattern) const { return rules_by_pattern_.contains(pattern); }
 
   std::vector<RenameRule> rules;
   bool is_ready_made = false;
@@ -54,8 +71,9 @@ struct RenameRuleSet {
 
 /// The rules in a JSON object. Errors: see RenameRules::read.
 [[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
-/// Those in the member `name` of an object of such objects; none without a member of that name.
-[[nodiscard]] Result<std::optional<RenameRuleSet>> read_rename_rules(const ByteSource& json,
-                                                                     std::string_view name);
+/// The ready-made rules in the member `name` of an object of such objects; none without a member of that
+/// name. A member's "like" names another one, whose rules hold too but for patterns that it has itself.
+[[nodiscard]] Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json,
+                                                                         std::string_view name);
 
 }  // namespace etstream

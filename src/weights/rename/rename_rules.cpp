@@ -7,13 +7,39 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "flatbuffer/json_reader.h"
 #include "ready_made_rules_generated.h"
-#include "weights/rename/head_dim.h"
 #include "weights/rename/rename_rule_set.h"
 #include "weights/rename/rope_rows.h"
 
 namespace etstream {
 namespace {
+
+/// How many rows of a projection make up an attention head, from Hugging Face's config.json: "head_dim", or
+/// "hidden_size" over "num_attention_heads"; none if it has neither. Errors: kCorrupt for what is not JSON,
+/// those of reading.
+Result<std::optional<std::uint32_t>> read_head_dim(const ByteSource& config) {
+  std::uint32_t head_dim = 0;
+  std::uint32_t hidden_size = 0;
+  std::uint32_t heads = 0;
+  ETSTREAM_TRY(read_json(config, ErrorCode::kCorrupt, [&](JsonReader& json) -> Result<void> {
+    if (json.next().kind != JsonReader::Kind::kObject) return {};
+    return json.members([&](std::string_view key) -> Result<void> {
+      const JsonTape::Value value = json.take();
+      if (value.kind != JsonReader::Kind::kInteger || value.integer <= 0 || value.integer > INT32_MAX) {
+        return {};
+      }
+      const auto number = static_cast<std::uint32_t>(value.integer);
+      if (key == "head_dim") head_dim = number;
+      if (key == "hidden_size") hidden_size = number;
+      if (key == "num_attention_heads") heads = number;
+      return {};
+    });
+  }));
+  if (head_dim != 0) return std::optional(head_dim);
+  if (heads == 0 || hidden_size == 0 || hidden_size % heads != 0) return std::optional<std::uint32_t>();
+  return std::optional(hidden_size / heads);
+}
 
 /// Names the tensors of a checkpoint anew, in a list beside it.
 class Renaming {
@@ -24,10 +50,10 @@ class Renaming {
   Result<RenameReport> run() {
     RenameReport report;
     for (const CheckpointTensor& tensor : checkpoint_.tensors) {
-      const RenameRule* rule = rules_.find(tensor.name, runs_);
-      if (rule) {
-        used_[static_cast<std::size_t>(rule - rules_.rules.data())] = true;
-        ETSTREAM_TRY(rename(tensor, *rule));
+      rule_ = rules_.find(tensor.name, runs_);
+      if (rule_) {
+        used_[static_cast<std::size_t>(rule_ - rules_.rules.data())] = true;
+        ETSTREAM_TRY(rename(tensor));
       } else {
         report.left_over_keys.push_back(tensor.name);
         add(tensor, tensor);
@@ -43,17 +69,17 @@ class Renaming {
   std::vector<CheckpointTensor> take_tensors() { return std::move(out_); }
 
  private:
-  Result<void> rename(const CheckpointTensor& tensor, const RenameRule& rule) {
+  Result<void> rename(const CheckpointTensor& tensor) {
     std::vector<CheckpointTensor> parts;
-    if (rule.splits) {
-      ETSTREAM_ASSIGN(parts, split(tensor, rule));
+    if (rule_->splits) {
+      ETSTREAM_ASSIGN(parts, split(tensor));
     }
-    for (std::size_t i = 0; i < rule.targets.size(); ++i) {
-      const RenameTarget& target = rule.targets[i];
+    for (std::size_t i = 0; i < rule_->targets.size(); ++i) {
+      const RenameTarget& target = rule_->targets[i];
       if (target.unless && is_in_checkpoint(target.unless->filled(runs_))) continue;
-      CheckpointTensor renamed = rule.splits ? parts[i] : tensor;
+      CheckpointTensor renamed = rule_->splits ? parts[i] : tensor;
       renamed.name = target.key.filled(runs_);
-      if (target.interleave_rope) ETSTREAM_TRY(interleave(tensor, rule, renamed));
+      if (target.interleave_rope) ETSTREAM_TRY(interleave(tensor, renamed));
       add(tensor, std::move(renamed));
     }
     return {};
@@ -64,8 +90,8 @@ class Renaming {
     originals_.push_back(&original);
   }
 
-  /// By sorting, which takes n log n whatever the names are. Tensors of one name from several files may keep
-  /// having one.
+  /// Refuses two tensors of one new name, unless both had one name before, in several files. Sorts the names,
+  /// which takes n log n whatever they are.
   Result<void> check_names() const {
     std::vector<std::pair<std::string_view, std::size_t>> names;
     names.reserve(out_.size());
@@ -91,35 +117,34 @@ class Renaming {
     return std::binary_search(names_.begin(), names_.end(), name);
   }
 
-  /// What is wrong with a tensor that a rule is for.
+  /// The error of a tensor that the rule does not fit.
   template <class... Arguments>
-  static Error misfit(ErrorCode code, const CheckpointTensor& tensor, const RenameRule& rule,
-                      Template<Arguments...> words, const Arguments&... arguments) {
+  Error misfit(ErrorCode code, const CheckpointTensor& tensor, Template<Arguments...> words,
+               const Arguments&... arguments) const {
     return make_error(code, "{}: tensor {}, rule {}: {}", tensor.data.name(), quote(tensor.name),
-                      quote(rule.pattern), text(words, arguments...));
+                      quote(rule_->pattern), text(words, arguments...));
   }
 
-  /// How many rows a tensor has, that lie one after another.
-  static Result<std::uint64_t> rows_of(const CheckpointTensor& tensor, const RenameRule& rule) {
+  /// Returns the number of a tensor's rows, which lie one after another.
+  Result<std::uint64_t> rows_of(const CheckpointTensor& tensor) const {
     if (!tensor.layout) {
-      return misfit(ErrorCode::kUnsupported, tensor, rule, "expected rows, found data of type {}",
+      return misfit(ErrorCode::kUnsupported, tensor, "expected rows, found data of type {}",
                     quote(tensor.type));
     }
-    const auto& sizes = tensor.layout->sizes;
+    const auto& [type, sizes, dim_order] = *tensor.layout;
     if (sizes.empty() || sizes.front() < 0) {
-      return misfit(ErrorCode::kInvalidArgument, tensor, rule, "expected rows, found {}",
-                    describe(*tensor.layout));
+      return misfit(ErrorCode::kInvalidArgument, tensor, "expected rows, found {}", describe(*tensor.layout));
     }
-    if (tensor.layout->dim_order.empty() || tensor.layout->dim_order.front() != 0) {
-      return misfit(ErrorCode::kUnsupported, tensor, rule,
+    if (dim_order.empty() || dim_order.front() != 0) {
+      return misfit(ErrorCode::kUnsupported, tensor,
                     "expected rows that lie one after another, found them in another order");
     }
     return static_cast<std::uint64_t>(sizes.front());
   }
 
-  static Result<std::vector<CheckpointTensor>> split(const CheckpointTensor& tensor, const RenameRule& rule) {
-    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(tensor, rule));
-    ETSTREAM_ASSIGN(const auto counts, rows_of_parts(tensor, rule, rows));
+  Result<std::vector<CheckpointTensor>> split(const CheckpointTensor& tensor) const {
+    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(tensor));
+    ETSTREAM_ASSIGN(const auto counts, rows_of_parts(tensor, rows));
     const std::uint64_t row_size = rows == 0 ? 0 : tensor.data.size() / rows;
     std::vector<CheckpointTensor> parts;
     std::uint64_t at = 0;
@@ -132,48 +157,44 @@ class Renaming {
     return parts;
   }
 
-  static Result<std::vector<std::uint64_t>> rows_of_parts(const CheckpointTensor& tensor,
-                                                          const RenameRule& rule, std::uint64_t rows) {
+  Result<std::vector<std::uint64_t>> rows_of_parts(const CheckpointTensor& tensor, std::uint64_t rows) const {
+    const auto does_not_divide = [&] {
+      return misfit(ErrorCode::kInvalidArgument, tensor, "its {} can't be divided into the parts of the rule",
+                    counted(rows, "row"));
+    };
     std::vector<std::uint64_t> counts;
     std::uint64_t left = rows;
     std::uint64_t sharing = 0;
-    for (const RenameTarget& target : rule.targets) {
-      std::uint64_t count = 0;
-      if (target.rows == RenameTarget::Rows::kShare) {
-        ++sharing;
-      } else {
-        ETSTREAM_ASSIGN(count, given_rows(tensor, rule, target));
-      }
-      if (count > left) return does_not_divide(tensor, rule, rows);
-      left -= count;
-      counts.push_back(count);
+    for (const RenameTarget& target : rule_->targets) {
+      ETSTREAM_ASSIGN(const auto given, given_rows(tensor, target));
+      if (!given) ++sharing;
+      if (given > left) return does_not_divide();
+      left -= given.value_or(0);
+      counts.push_back(given.value_or(0));
     }
-    if (sharing == 0 ? left != 0 : left % sharing != 0) return does_not_divide(tensor, rule, rows);
+    if (sharing == 0 ? left != 0 : left % sharing != 0) return does_not_divide();
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      if (rule.targets[i].rows == RenameTarget::Rows::kShare) counts[i] = left / sharing;
+      if (rule_->targets[i].rows == RenameTarget::Rows::kShare) counts[i] = left / sharing;
     }
     return counts;
   }
 
-  static Result<std::uint64_t> given_rows(const CheckpointTensor& tensor, const RenameRule& rule,
-                                          const RenameTarget& target) {
-    if (target.rows == RenameTarget::Rows::kNumber) return target.number;
+  /// Returns the rows that a part is given; none for a part that shares what others leave.
+  Result<std::optional<std::uint64_t>> given_rows(const CheckpointTensor& tensor,
+                                                  const RenameTarget& target) const {
+    if (target.rows == RenameTarget::Rows::kShare) return std::optional<std::uint64_t>();
+    if (target.rows == RenameTarget::Rows::kNumber) return std::optional(target.number);
     const auto& sizes = tensor.layout->sizes;
-    if (sizes.size() > 1 && sizes[1] >= 0) return static_cast<std::uint64_t>(sizes[1]);
-    return misfit(ErrorCode::kInvalidArgument, tensor, rule, "expected rows and columns, found {}",
+    if (sizes.size() > 1 && sizes[1] >= 0) return std::optional(static_cast<std::uint64_t>(sizes[1]));
+    return misfit(ErrorCode::kInvalidArgument, tensor, "expected rows and columns, found {}",
                   describe(*tensor.layout));
   }
 
-  static Error does_not_divide(const CheckpointTensor& tensor, const RenameRule& rule, std::uint64_t rows) {
-    return misfit(ErrorCode::kInvalidArgument, tensor, rule,
-                  "its {} can't be divided into the parts of the rule", counted(rows, "row"));
-  }
-
-  Result<void> interleave(const CheckpointTensor& tensor, const RenameRule& rule, CheckpointTensor& renamed) {
-    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(renamed, rule));
-    if (!head_dim_) ETSTREAM_TRY(find_head_dim(tensor, rule));
+  Result<void> interleave(const CheckpointTensor& tensor, CheckpointTensor& renamed) {
+    ETSTREAM_ASSIGN(const std::uint64_t rows, rows_of(renamed));
+    if (!head_dim_) ETSTREAM_TRY(find_head_dim(tensor));
     if (*head_dim_ == 0 || *head_dim_ % 2 != 0 || rows % *head_dim_ != 0) {
-      return misfit(ErrorCode::kInvalidArgument, tensor, rule,
+      return misfit(ErrorCode::kInvalidArgument, tensor,
                     "its {} are not whole heads of {} rows, an even number", counted(rows, "row"),
                     *head_dim_);
     }
@@ -182,7 +203,7 @@ class Renaming {
     return {};
   }
 
-  Result<void> find_head_dim(const CheckpointTensor& tensor, const RenameRule& rule) {
+  Result<void> find_head_dim(const CheckpointTensor& tensor) {
     const std::string first = checkpoint_.files.empty() ? "" : checkpoint_.files.front();
     const std::string path = first.substr(0, first.rfind('/') + 1) + "config.json";
     const auto config = ByteSource::file(path);
@@ -192,13 +213,14 @@ class Renaming {
       return config.error();
     }
     if (head_dim_) return {};
-    return misfit(ErrorCode::kInvalidArgument, tensor, rule,
+    return misfit(ErrorCode::kInvalidArgument, tensor,
                   "how many rows make up a head is not known: {}{}; give it with head_dim", path,
                   config ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
   }
 
   const RenameRuleSet& rules_;
   const Checkpoint& checkpoint_;
+  const RenameRule* rule_ = nullptr;  // of the tensor that is being renamed
   std::optional<std::uint32_t> head_dim_;
   std::vector<bool> used_;               // the rules
   std::vector<std::string_view> names_;  // of the checkpoint's tensors, sorted; at the first `unless`
@@ -226,8 +248,8 @@ Result<RenameRules> RenameRules::read(const ByteSource& json) {
 
 Result<RenameRules> RenameRules::ready_made(std::string_view name) {
   return without_exceptions([&]() -> Result<RenameRules> {
-    ETSTREAM_ASSIGN(auto set,
-                    read_rename_rules(ByteSource::memory(std::as_bytes(std::span(kReadyMadeRules))), name));
+    ETSTREAM_ASSIGN(
+        auto set, read_ready_made_rules(ByteSource::memory(std::as_bytes(std::span(kReadyMadeRules))), name));
     if (!set) {
       std::string names;
       for (const std::string_view known : kReadyMadeNames)
@@ -235,7 +257,6 @@ Result<RenameRules> RenameRules::ready_made(std::string_view name) {
       return make_error(ErrorCode::kNotFound, "there are no ready-made rules {}, only {}", quote(name),
                         names);
     }
-    set->is_ready_made = true;
     RenameRules out;
     out.set_ = std::make_shared<const RenameRuleSet>(std::move(*set));
     return out;

@@ -40,7 +40,7 @@ class RopeRows final : public ByteStorage {
     return {};
   }
 
-  /// All heads that end in the range: with them goes what the range before it had of the first one.
+  /// Drops all heads that end in the range, with what an earlier range had of the first one.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t begin = offset - offset % head_;
     const std::uint64_t end = offset + size - (offset + size) % head_;
@@ -48,7 +48,8 @@ class RopeRows final : public ByteStorage {
   }
 
  private:
-  /// Of the head at `head` the bytes from `at` on that are of rows in this half, to their places in `out`.
+  /// Reads the rows of one half of the head at `head` to their places in `out`, which begins at `at` in the
+  /// result's head.
   Result<void> read_half(std::uint64_t head, std::uint64_t half, std::uint64_t at, std::span<std::byte> out,
                          std::span<std::byte> scratch) const {
     // Row j of the half is row 2 * j + half of the result: those that `out` has a part of.
@@ -79,7 +80,7 @@ class RopeRows final : public ByteStorage {
     std::size_t in_out = 0;
     std::size_t size = 0;
   };
-  /// What `size` bytes from `at` on in a head have of its row.
+  /// The part of a row that lies in `size` bytes from `at` on in a head.
   Part part_of(std::uint64_t row, std::uint64_t at, std::uint64_t size) const {
     const std::uint64_t begin = std::max(row * row_, at);
     const std::uint64_t end = std::min((row + 1) * row_, at + size);

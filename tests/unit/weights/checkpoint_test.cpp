@@ -15,7 +15,6 @@
 #include "test_files.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
-#include "weights/sharded_safetensors.h"
 
 namespace etstream::checkpoint_test {
 namespace {

@@ -235,6 +235,22 @@ TEST_CASE("an external tensor that the file has another shape of is not taken in
         containing("as the program's tensor is, found float32 [1, "));
 }
 
+TEST_CASE("data that begins where empty data lies comes in with its own bytes") {
+  TensorData data;
+  data.buffers = {{ByteSource()}, {file_of("some")}};
+  data.entries = {{"empty", 0}, {"full", 1}};
+  const auto weights = TensorDataFile::open(source_of(plan(data).value()).value());
+  REQUIRE(weights);
+  REQUIRE(weights->entries()->at(0).offset == weights->entries()->at(1).offset);
+  const auto made = planned(real_program(), {.constants_in = {&*weights}});
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto out = planned(written(made->program), {.constants_out = ConstantsOut()});
+  REQUIRE_MESSAGE(out, out.error().message);
+  const auto full = std::ranges::find(out->tensor_data->entries, "full", &TensorData::Entry::key);
+  REQUIRE(full != out->tensor_data->entries.end());
+  CHECK(text_of(out->tensor_data->buffers[full->buffer].data) == "some");
+}
+
 TEST_CASE("a method that is not there can't be dropped, nor the last one") {
   CHECK(error_of(planned(real_program(), {.drop_methods = {"backward"}})) ==
         "kNotFound: bad: has no method 'backward', it has 'forward'");

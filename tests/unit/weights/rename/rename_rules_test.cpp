@@ -10,7 +10,7 @@
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
-#include "weights/rename/name_pattern.h"
+#include "weights/rename/rename_rule_set.h"
 
 namespace etstream {
 namespace {

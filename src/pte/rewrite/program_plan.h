@@ -38,9 +38,6 @@ struct ProgramStyle {
 /// Errors: those of reading.
 [[nodiscard]] Result<ProgramStyle> observe_style(const EditableProgram& editable);
 
-/// `style` with what the options ask for in place of it.
-[[nodiscard]] ProgramStyle with_options(ProgramStyle style, const ProgramPlanOptions& options);
-
 /// Error: kInvalidArgument for an alignment that is none.
 [[nodiscard]] Result<void> check(const ProgramPlanOptions& options);
 
