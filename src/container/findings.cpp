@@ -18,6 +18,12 @@ void add_warnings(Findings& findings, std::vector<Error> flaws) {
   for (Error& flaw : flaws) add_warning(findings, std::move(flaw));
 }
 
+Result<void> note_corrupt(Result<void> checked, Findings& findings) {
+  if (checked || checked.error().code != ErrorCode::kCorrupt) return checked;
+  add_error(findings, std::move(checked).error());
+  return {};
+}
+
 Error first_error(ErrorCode code, std::string_view file, const Findings& findings) {
   const Finding& first = findings.errors.front();
   return {code, first.message, 0, first.file.value_or(std::string(file)), first.offset};

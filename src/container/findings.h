@@ -19,6 +19,9 @@ void add_error(Findings& findings, Finding finding);
 void add_warning(Findings& findings, Finding finding);
 void add_warnings(Findings& findings, std::vector<Error> flaws);
 
+/// Makes an error of what is corrupt, and passes on other errors.
+[[nodiscard]] Result<void> note_corrupt(Result<void> checked, Findings& findings);
+
 /// The first of the errors, of which there is one, as an Error. It is of `file` where it names none.
 [[nodiscard]] Error first_error(ErrorCode code, std::string_view file, const Findings& findings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fields of tables that several formats have alike.
+// The fields of tables that several formats have.
 #pragma once
 
 #include <string_view>

@@ -2,13 +2,14 @@
 //
 // BoundTable: the fields of a schema's table that code knows, found by their names once.
 //
-//   struct NamedDataFields : BoundTable {
-//     explicit NamedDataFields(const Schema& schema) : BoundTable(schema, "NamedData") {}
+//   struct NamedDataFields : FieldsOf<"NamedData"> {
 //     BoundField key = field("key");
 //   };
+//   const NamedDataFields fields{schema};
 //   ETSTREAM_ASSIGN(const auto key, table.string(fields.key));
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -55,6 +56,19 @@ class BoundTable {
  private:
   const Schema* schema_;
   std::size_t index_ = 0;
+};
+
+/// A string literal as the argument of a template.
+template <std::size_t kSize>
+struct Literal {
+  constexpr Literal(const char (&words)[kSize]) { std::copy_n(words, kSize, text); }  // NOLINT: converts
+  char text[kSize]{};
+};
+
+/// A BoundTable of this name.
+template <Literal kName>
+struct FieldsOf : BoundTable {
+  FieldsOf(const Schema& schema) : BoundTable(schema, kName.text) {}  // NOLINT: as the base of an aggregate
 };
 
 }  // namespace etstream

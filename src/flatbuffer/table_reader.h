@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/try.h"
@@ -156,6 +157,33 @@ class TableList {
 inline Result<TableList> TableReader::tables(const BoundField& bound) const {
   ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
   return vector ? TableList(*view_, *vector, field(bound).type) : TableList();
+}
+
+/// Calls `visit` with each item of a list, and with its index where it takes one. `visit` returns nothing, or
+/// a Result<void> whose error ends the walk. Errors: those of reading the items, and of `visit`.
+template <class List, class Visit>
+[[nodiscard]] Result<void> for_each(const List& list, const Visit& visit) {
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    ETSTREAM_ASSIGN(const auto item, list.at(i));
+    const auto visited = [&] {
+      if constexpr (requires { visit(item, i); }) {
+        return visit(item, i);
+      } else {
+        return visit(item);
+      }
+    };
+    if constexpr (std::is_void_v<decltype(visited())>) {
+      visited();
+    } else {
+      ETSTREAM_TRY(visited());
+    }
+  }
+  return {};
+}
+/// Of a list that may not have been read.
+template <class List, class Visit>
+[[nodiscard]] Result<void> for_each(const Result<List>& list, const Visit& visit) {
+  return list ? for_each(*list, visit) : list.error();
 }
 
 }  // namespace etstream

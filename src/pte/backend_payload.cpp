@@ -25,6 +25,12 @@ Result<std::string> first_bytes(const ByteSource& payload, std::size_t size) {
   return out;
 }
 
+std::uint32_t uint32_at(std::string_view bytes, std::size_t position) {
+  std::uint32_t out = 0;
+  std::memcpy(&out, bytes.data() + position, sizeof(out));
+  return out;
+}
+
 /// CUDA's weights by name: a magic, the key of a library, or of one for each kind of processor, and of each
 /// weight its name, the key of its storage and how that is to be read
 /// (backends/cuda/runtime/cuda_weight_cache.cpp and backends/cuda/cuda_weights.py of ExecuTorch, September
@@ -135,17 +141,16 @@ Result<std::optional<BackendPayload>> read_cuda(const ByteSource& payload, const
   return std::optional(std::move(out));
 }
 
-struct VulkanBytesFields : BoundTable {
-  explicit VulkanBytesFields(const Schema& schema) : BoundTable(schema, "VkBytes") {}
-  BoundField key = field("named_key");
-  BoundField length = field("length");
-};
-
-struct VulkanFields : BoundTable {
-  explicit VulkanFields(const Schema& schema) : BoundTable(schema, "VkGraph"), bytes(schema) {}
-  BoundField constants = field("constants");
-  BoundField shaders = field("shaders");
-  VulkanBytesFields bytes;
+struct VulkanFields {
+  const Schema& schema;
+  struct : FieldsOf<"VkGraph"> {
+    BoundField constants = field("constants");
+    BoundField shaders = field("shaders");
+  } graph{schema};
+  struct : FieldsOf<"VkBytes"> {
+    BoundField key = field("named_key");
+    BoundField length = field("length");
+  } bytes{schema};
 };
 
 /// A graph behind a header: magic at 4, u16 length, u32 offset and u32 size of the graph, then of the data
@@ -155,10 +160,8 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   ETSTREAM_ASSIGN(const std::string header, first_bytes(payload, kHeaderSize));
   if (header.size() < kHeaderSize || header.compare(4, 4, "VH00") != 0)
     return std::optional<BackendPayload>();
-  std::uint32_t offset = 0;
-  std::uint32_t size = 0;
-  std::memcpy(&offset, header.data() + 10, sizeof(offset));
-  std::memcpy(&size, header.data() + 14, sizeof(size));
+  const std::uint32_t offset = uint32_at(header, 10);
+  const std::uint32_t size = uint32_at(header, 14);
   if (!range_fits(offset, size, payload.size())) {
     return unexpected(ErrorCode::kCorrupt, {name, 10}, "a graph inside {}, found {} bytes from {} on",
                       counted(payload.size(), "byte"), size, offset);
@@ -169,16 +172,15 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   ETSTREAM_TRY(verify_flatbuffer(view));
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
   BackendPayload out{"a graph (VH00)", {}};
-  static const VulkanFields kKnown(*schema);
-  for (const BoundField* const field : {&kKnown.constants, &kKnown.shaders}) {
-    ETSTREAM_ASSIGN(const TableList all, root.tables(*field));
-    for (std::uint32_t i = 0; i < all.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader bytes, all.at(i));
-      ETSTREAM_ASSIGN(auto key, bytes.string(kKnown.bytes.key));
-      ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>(kKnown.bytes.length));
-      if (key && !key->empty()) out.requests.push_back({std::move(*key), length});
-    }
-  }
+  static const VulkanFields kKnown{*schema};
+  const auto request = [&](const TableReader& bytes) -> Result<void> {
+    ETSTREAM_ASSIGN(auto key, bytes.string(kKnown.bytes.key));
+    ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>(kKnown.bytes.length));
+    if (key && !key->empty()) out.requests.push_back({std::move(*key), length});
+    return {};
+  };
+  ETSTREAM_TRY(for_each(root.tables(kKnown.graph.constants), request));
+  ETSTREAM_TRY(for_each(root.tables(kKnown.graph.shaders), request));
   return std::optional(std::move(out));
 }
 
@@ -196,8 +198,7 @@ Result<std::optional<BackendPayload>> read_ethos_u(const ByteSource& payload, co
   for (std::uint64_t position = 0; position < payload.size();) {
     std::string header(kHeaderSize, '\0');
     ETSTREAM_TRY(reader.read(position, std::as_writable_bytes(std::span(header))));
-    std::uint32_t size = 0;
-    std::memcpy(&size, header.data() + kNameSize, sizeof(size));
+    const std::uint32_t size = uint32_at(header, kNameSize);
     const char is_external = header[kNameSize + sizeof(size)];
     const std::uint64_t data = position + kHeaderSize;
     if (!range_fits(data, size, payload.size())) {

@@ -12,14 +12,9 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
+#include "pte/xnnpack_payload.h"
 
 namespace etstream {
-
-/// Named data that a payload asks for.
-struct NamedDataRequest {
-  std::string key;
-  std::optional<std::uint64_t> size;  // in bytes, where the payload says it
-};
 
 struct BackendPayload {
   std::string what;  // "weights by name (ETCUDAFQN3)"

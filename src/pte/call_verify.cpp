@@ -5,6 +5,7 @@
 #include "pte/call_verify.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,8 +15,9 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/findings.h"
 #include "etstream/scalar_type.h"
-#include "pte/delegate_verify.h"
+#include "pte/backend_payload.h"
 #include "pte/kernel_rules.h"
 #include "pte/method_calls.h"
 #include "pte/method_flow.h"
@@ -24,7 +26,70 @@
 namespace etstream {
 namespace {
 
-constexpr std::string_view kKinds = "TLOIDBNAFG0";
+/// The first of the kinds that a value may hold which `is_it` takes; none where it may hold anything.
+std::optional<char> find_kind(Kinds held, const auto& is_it) {
+  if ((held & kAnything) != 0) return std::nullopt;
+  const auto found = std::ranges::find_if(
+      kKindLetters, [&](char kind) { return (held & kinds_of_letter(kind)) != 0 && is_it(kind); });
+  return found == kKindLetters.end() ? std::nullopt : std::optional(*found);
+}
+
+/// What calls of XNNPACK's delegates have to bring.
+struct DelegateArguments {
+  /// By where the delegates have their data: whether in a segment, and which.
+  std::map<std::pair<bool, std::uint32_t>, std::vector<XnnpackArgument>> payloads;
+  std::vector<const std::vector<XnnpackArgument>*> of_delegates;  // null where they are not known
+};
+
+Result<void> verify_compile_specs(MethodCalls& calls, const pte::Delegate& delegate) {
+  const auto& known = calls.known().compile_spec;
+  return for_each(delegate.compile_specs(), [&](const pte::View& spec) -> Result<void> {
+    for (const BoundField* field : {&known.key, &known.value}) {
+      ETSTREAM_ASSIGN(const bool is_there, spec.has(*field));
+      if (!is_there) calls.error(spec, field->full_name(), "none");
+    }
+    return {};
+  });
+}
+
+/// What calls of a delegate have to bring, where that is known. `name` is what messages call its data, which
+/// several delegates may share.
+Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, const pte::Delegate& delegate,
+                                                           const std::string& id, const std::string& name,
+                                                           DelegateArguments& out) {
+  ETSTREAM_ASSIGN(const auto place, delegate.place());
+  const auto [found, is_new] = out.payloads.try_emplace({place->in_segment, place->index});
+  const bool is_xnnpack = id == kXnnpackBackend;
+  const auto* const arguments = is_xnnpack ? &found->second : nullptr;
+  if (!is_new) return arguments;
+  ETSTREAM_ASSIGN(const ByteSource payload, calls.program().delegate_data(*place));
+  ETSTREAM_TRY(calls.budget().spend(payload.size()));
+  if (is_xnnpack) {
+    ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, calls.findings()));
+    return arguments;
+  }
+  // Other backends' data may say which named data they take.
+  const auto read = read_backend_payload(id, payload, name);
+  if (!read) ETSTREAM_TRY(note_corrupt(read.error(), calls.findings()));
+  return arguments;
+}
+
+/// Adds to the findings of `calls` what keeps delegates from being loaded.
+Result<DelegateArguments> verify_delegates(MethodCalls& calls) {
+  DelegateArguments out;
+  ETSTREAM_ASSIGN(const std::string method, calls.method().name());
+  const auto verify = [&](const pte::Delegate& delegate, std::uint32_t number) -> Result<void> {
+    ETSTREAM_TRY(verify_compile_specs(calls, delegate));
+    ETSTREAM_ASSIGN(const std::string id, delegate.backend());
+    if (!is_utf8(id)) calls.error(delegate, "a delegate's id in UTF-8", quote(id));
+    const std::string name =
+        text("{}: method {}, delegate {} ({})", calls.program().name(), quote(method), number, printable(id));
+    ETSTREAM_ASSIGN(out.of_delegates.emplace_back(), verify_payload(calls, delegate, id, name, out));
+    return {};
+  };
+  ETSTREAM_TRY(for_each(calls.method().delegates(), verify));
+  return out;
+}
 
 class CallVerifier {
  public:
@@ -32,20 +97,21 @@ class CallVerifier {
       : calls_(program, method, findings), known_(program.fields()) {}
 
   Result<void> run() {
-    ETSTREAM_TRY(delegates_.verify(calls_));
+    ETSTREAM_ASSIGN(delegates_, verify_delegates(calls_));
     ETSTREAM_TRY(calls_.read_values());
     ETSTREAM_ASSIGN(flow_, MethodFlow::follow(calls_));
-    ETSTREAM_TRY(calls_.for_each_call(
-        [&](const std::optional<pte::Call>& call, std::uint32_t number) {
-          return call && values().go_to(number) ? verify_call(*call) : Result<void>();
-        },
-        [](std::uint32_t) {}));
+    const auto verify = [&](const pte::Call& call, std::uint32_t number, std::uint32_t) {
+      return values().go_to(number) ? verify_call(call) : Result<void>();
+    };
+    ETSTREAM_TRY(calls_.for_each_call(verify));
     return values().go_to(values().instructions()) ? verify_outputs() : Result<void>();
   }
 
  private:
   [[nodiscard]] ValueFlow& values() { return flow_->values(); }
   Slot& slot(std::int64_t value) { return calls_.slot(value); }
+  /// What the value may hold before the call that is being verified.
+  Kinds kinds_of(std::int64_t value) { return values().kinds_of(static_cast<std::uint32_t>(value)); }
 
   Result<void> verify_call(const pte::Call& call) {
     switch (call.kind().value_or(GraphCall::Kind::kMove)) {
@@ -60,12 +126,12 @@ class CallVerifier {
         return {};
       }
       case GraphCall::Kind::kFree: {
-        ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.value_index));
+        ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.content));
         if (slot(freed).is_planned && !slot(freed).is_replaced) {
           calls_.error(call, "memory that was given by a call before",
                        text("value {}, whose memory is planned", freed));
         }
-        return check_argument(call, "freeing memory", 0, 'M', freed, false);
+        return check_argument(call, "freeing memory", 0, 'M', freed);
       }
       case GraphCall::Kind::kMove:
         break;
@@ -77,52 +143,48 @@ class CallVerifier {
     ETSTREAM_ASSIGN(const Callee* callee, calls_.callee_of(call));
     if (!callee->signature) return {};
     ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
-    std::uint32_t next = 0;
-    bool is_written = false;
-    for (const char letter : *callee->signature) {
-      if (letter == '>') {
-        is_written = true;
+    const std::string_view signature = *callee->signature;
+    for (std::uint32_t i = 0; i < args.size() && i < signature.size(); ++i) {
+      ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
+      const char letter = signature[i];
+      if (letter == '*') {
+        check_result(call, *callee, i, value);
         continue;
       }
-      if (next < args.size()) {
-        ETSTREAM_ASSIGN(const std::int32_t value, args.at(next));
-        if (!is_written && letter != 'V' && letter != '*') check_filled(call, callee->name, next, value);
-        ETSTREAM_TRY(letter == '*' ? check_result(call, *callee, next, value)
-                                   : check_argument(call, callee->name, next, letter, value, is_written));
-      }
-      ++next;
-      is_written = false;
+      if (letter != 'V' && !is_written(letter)) check_filled(call, callee->name, i, value);
+      ETSTREAM_TRY(check_argument(call, callee->name, i, letter, value));
     }
-    if (next != args.size()) {
-      calls_.error(call, text("{} of {}, with what it gives", counted(next, "argument"), callee->name),
+    if (args.size() != signature.size()) {
+      calls_.error(call,
+                   text("{} of {}, with what it gives", counted(signature.size(), "argument"), callee->name),
                    text("{}", args.size()));
       return {};
     }
     if (reads_indices(callee->name)) ETSTREAM_TRY(check_apart(call, *callee, args));
     ETSTREAM_TRY(check_in_place(call, *callee, args));
-    if (!has_kernel_rules(callee->name, *callee->signature)) return {};
+    if (!has_kernel_rules(callee->name, signature)) return {};
     return check_rules(call, *callee, args);
   }
 
-  /// That what a call writes to is not where its indices are.
+  /// Finds a call that writes to the memory of its indices.
   Result<void> check_apart(const pte::Call& call, const Callee& callee,
                            const NumberList<std::int32_t>& args) {
     std::vector<PlannedPlace> written;
     bool is_hit = false;
     for (const bool is_output : {true, false}) {
-      std::uint32_t next = 0;
-      for (std::size_t i = 0; i < callee.signature->size(); ++i) {
+      ETSTREAM_TRY(for_each(args, [&](std::int32_t value, std::uint32_t i) -> Result<void> {
         const char letter = (*callee.signature)[i];
-        if (letter == '>') continue;
-        ETSTREAM_ASSIGN(const std::int32_t value, args.at(next++));
-        if (letter == '*' || is_output != (i > 0 && (*callee.signature)[i - 1] == '>')) continue;
-        ETSTREAM_ASSIGN(const auto place, tensor_place(value));
-        if (is_output && place) written.push_back(*place);
-        if (is_output) continue;
-        ETSTREAM_ASSIGN(const bool is_there, slot(value).letter == 'O' ? is_item_in(value, written)
-                                                                       : Result<bool>(is_in(place, written)));
+        if (letter == '*' || is_written(letter) != is_output) return {};
+        if (is_output) {
+          ETSTREAM_ASSIGN(const auto place, calls_.place_of(value));
+          if (place) written.push_back(*place);
+          return {};
+        }
+        ETSTREAM_ASSIGN(const bool is_there,
+                        slot(value).letter == 'O' ? is_item_in(value, written) : is_in(value, written));
         is_hit |= is_there;
-      }
+        return {};
+      }));
     }
     if (!is_hit) return {};
     calls_.error(call, text("indices of {} apart from what it writes to", callee.name),
@@ -130,41 +192,35 @@ class CallVerifier {
     return {};
   }
 
-  Result<std::optional<PlannedPlace>> tensor_place(std::int32_t value) {
-    if (slot(value).letter != 'T' || slot(value).is_replaced) return std::optional<PlannedPlace>();
-    return calls_.place_of(value);
-  }
-
-  /// Whether one of a list of optional tensors is one of integers in the `written`.
+  /// Whether one of a list of optional tensors is_in() the `written`.
   Result<bool> is_item_in(std::int32_t value, std::span<const PlannedPlace> written) {
-    if (slot(value).is_replaced) return false;
-    ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
-    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int32_t>(list, list.items()));
     bool out = false;
-    for (std::uint64_t i = 0; i < items.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-      if (item == -1) continue;
-      ETSTREAM_ASSIGN(const auto place, tensor_place(item));
-      out |= is_in(place, written);
-    }
+    if (slot(value).is_replaced) return out;
+    const auto look = [&](std::int32_t item) -> Result<void> {
+      if (item == -1) return {};
+      ETSTREAM_ASSIGN(const bool is_there, is_in(item, written));
+      out |= is_there;
+      return {};
+    };
+    ETSTREAM_TRY(for_each(calls_.items_of<std::int32_t>(value), look));
     return out;
   }
 
-  static bool is_in(const std::optional<PlannedPlace>& indices, std::span<const PlannedPlace> written) {
-    if (!indices || (indices->dtype != ScalarType::kInt32 && indices->dtype != ScalarType::kInt64))
-      return false;
-    return std::any_of(written.begin(), written.end(), [&](const PlannedPlace& each) {
-      return each.overlaps(*indices) && each.dtype != indices->dtype;
-    });
+  /// Whether a value is a tensor of integers in memory where one of the `written` has another dtype.
+  Result<bool> is_in(std::int32_t value, std::span<const PlannedPlace> written) {
+    ETSTREAM_ASSIGN(const auto indices, calls_.place_of(value));
+    return indices && indices->may_hold_indices() &&
+           std::ranges::any_of(written, [&](const PlannedPlace& each) {
+             return each.overlaps(*indices) && each.dtype != indices->dtype;
+           });
   }
 
   Result<void> check_rules(const pte::Call& call, const Callee& callee,
                            const NumberList<std::int32_t>& args) {
     std::vector<KernelArgument> arguments(args.size());
-    for (std::uint32_t i = 0; i < args.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
+    ETSTREAM_TRY(for_each(args, [&](std::int32_t value, std::uint32_t i) -> Result<void> {
       const Slot& held = slot(value);
-      if (held.is_replaced || held.is_result) continue;
+      if (held.is_replaced || held.is_result) return {};
       if (held.letter == 'I') {
         ETSTREAM_ASSIGN(const pte::Held integer, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
@@ -172,13 +228,14 @@ class CallVerifier {
         ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].tensor, tensor_argument(tensor.tensor(), held));
       }
-    }
+      return {};
+    }));
     const auto broken = find_broken_rule(callee.name, *callee.signature, arguments);
     if (broken) calls_.error(call, text("{} of {}", broken->expected, callee.name), broken->found);
     return {};
   }
 
-  /// That integers in memory are still there when a call reads them.
+  /// Finds a call that reads integers from memory where they may be no more.
   Result<void> check_in_place(const pte::Call& call, const Callee& callee,
                               const NumberList<std::int32_t>& args) {
     const auto number = argument_of_indices(callee.name);
@@ -215,106 +272,84 @@ class CallVerifier {
     return out;
   }
 
-  /// That on every way there a value holds what a letter stands for, or one of `others`. False where one of
-  /// the kinds that it may hold is another, which is found.
+  /// Whether a value holds, on every way there, the kind that a letter stands for or one of `others`. Finds
+  /// the first other kind that it may hold.
   bool check_kinds(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
                    std::int32_t value, std::string_view others = "") {
-    const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
-    if ((held & kAnything) != 0) return true;
-    for (const char kind : kKinds) {
-      if ((held & kinds_of_letter(kind)) == 0 || takes(letter, kind) ||
-          others.find(kind) != std::string_view::npos)
-        continue;
+    const auto wrong = find_kind(kinds_of(value), [&](char kind) {
+      return !takes(letter, kind) && others.find(kind) == std::string_view::npos;
+    });
+    if (wrong) {
       calls_.error(call, text("{} as argument {} of {}", name_of_kind(letter), number, name),
-                   name_of_kind(kind));
-      return false;
+                   name_of_kind(*wrong));
     }
-    return true;
+    return !wrong;
   }
 
-  /// That what a call gives can be put in `value`.
-  Result<void> check_result(const pte::View& call, const Callee& callee, std::uint32_t number,
-                            std::int32_t value) {
+  /// Finds a value that can't hold what a call gives.
+  void check_result(const pte::View& call, const Callee& callee, std::uint32_t number, std::int32_t value) {
     const Slot& held = slot(value);
     if (!callee.gives_number() || held.is_replaced || held.letter == kUnknownKind || takes('s', held.letter))
-      return {};
+      return;
     calls_.error(call, text("{} as argument {} of {}", name_of_kind('S'), number, callee.name),
                  name_of_kind(held.letter));
-    return {};
   }
 
-  /// That a tensor has got its memory and its shape before a call reads it.
+  /// Finds a tensor that a call reads before it gets its memory and its shape.
   void check_filled(const pte::View& call, std::string_view name, std::uint32_t number, std::int32_t value) {
-    const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
+    const Kinds held = kinds_of(value);
     if ((held & kAnything) != 0 || (held & kEmpty) == 0 || slot(value).has_no_data) return;
     calls_.error(call, text("a tensor that a call before gives, as argument {} of {}", number, name),
                  text("value {}, which none does on a way here", value));
   }
 
-  /// That value number `value` can be argument `number` of what is called.
+  /// Finds a value that can't be argument `number` of what is called.
   Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
-                              std::int32_t value, bool is_written) {
+                              std::int32_t value) {
     if (!check_kinds(call, name, number, letter, value)) return {};
     const Slot& held = slot(value);
     if (held.is_replaced) return {};
     if (held.letter == 'A') return check_integers(value);
-    if (held.letter == 'L' || held.letter == 'O') return check_memory_of_items(call, name, value);
+    if (calls_.is_list_of_tensors(value)) return check_memory_of_items(call, name, value);
     const auto place = [&](std::string_view what) {
       return text("{} as argument {} of {}", what, number, name);
     };
-    if (held.has_no_data && (letter == 'T' || letter == 't')) {
+    if (held.has_no_data && (letter == 'T' || letter == 't' || letter == 'W')) {
       calls_.error(call, place("a tensor with memory"), text("value {}, which nothing gives any", value));
     }
-    if (held.is_constant && is_written) {
+    if (held.is_constant && is_written(letter)) {
       calls_.error(call, place("a tensor that can be written"), text("value {}, a constant", value));
     }
     return {};
   }
 
-  /// Those in the list that is value `value`, which are read when an operator takes it.
+  /// Finds what is no integer in the list that is value `value`. An operator that takes the list reads them.
   Result<void> check_integers(std::int32_t value) {
     if (slot(value).is_checked) return {};
     ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
-    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int64_t>(list, list.items()));
     bool is_final = true;
-    for (std::uint64_t i = 0; i < items.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int64_t item, items.at(i));
-      const auto number = static_cast<std::uint32_t>(item);
-      const Kinds held = values().kinds_of(number);
-      is_final &= !values().is_changed(number);
-      if ((held & kAnything) != 0 || (held & ~kinds_of_letter('I')) == 0) continue;
-      is_final = true;
-      calls_.error(list, text("{} of integers", list.items().full_name()),
-                   name_of_kind(other_than_integer(held)));
-    }
+    ETSTREAM_TRY(for_each(calls_.items_of<std::int64_t>(list, *list.items()), [&](std::int64_t item) {
+      const auto wrong = find_kind(kinds_of(item), [](char kind) { return kind != 'I'; });
+      is_final = wrong || (is_final && !values().is_changed(static_cast<std::uint32_t>(item)));
+      if (wrong) calls_.error(list, text("{} of integers", list.items()->full_name()), name_of_kind(*wrong));
+    }));
     slot(value).is_checked = is_final;
     return {};
   }
 
-  static char other_than_integer(Kinds held) {
-    for (const char kind : kKinds) {
-      if (kind != 'I' && (held & kinds_of_letter(kind)) != 0) return kind;
-    }
-    return kUnknownKind;
-  }
-
   Result<void> check_memory_of_items(const pte::View& call, std::string_view name, std::int32_t value) {
     if (std::exchange(slot(value).is_checked, true)) return {};
-    ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
-    ETSTREAM_ASSIGN(const auto items, calls_.items_of<std::int32_t>(list, list.items()));
-    for (std::uint64_t i = 0; i < items.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-      if (item == -1 || !slot(item).has_no_data || slot(item).is_replaced) continue;
+    return for_each(calls_.items_of<std::int32_t>(value), [&](std::int32_t item) {
+      if (item == -1 || !slot(item).has_no_data || slot(item).is_replaced) return;
       calls_.error(call, text("tensors with memory in a list for {}", name),
                    text("value {}, which nothing gives any", item));
-    }
-    return {};
+    });
   }
 
   Result<void> verify_delegate_call(const pte::Call& call) {
     ETSTREAM_ASSIGN(const auto index, call.scalar<std::int32_t>(known_.delegate_call.delegate_index));
     ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
-    const auto* wanted = delegates_.arguments_of(index);
+    const auto* wanted = delegates_.of_delegates[static_cast<std::size_t>(index)];
     if (!wanted) return {};
     ETSTREAM_TRY(calls_.budget().reach(call.position(), wanted->size()));
     for (const XnnpackArgument& each : *wanted) {
@@ -324,7 +359,7 @@ class CallVerifier {
         continue;
       }
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(each.number));
-      ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, 'T', value, false));
+      ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, 'T', value));
       const Slot& held = slot(value);
       if (held.letter != 'T' || held.is_replaced || held.width >= each.width) continue;
       calls_.error(
@@ -334,24 +369,21 @@ class CallVerifier {
     return {};
   }
 
-  /// That none is a list: ExecuTorch's own bindings end the process over one.
+  /// Finds outputs that are lists: ExecuTorch's own bindings end the process over one.
   Result<void> verify_outputs() {
-    ETSTREAM_ASSIGN(const auto outputs,
-                    calls_.items_of<std::int32_t>(calls_.method(), known_.method.outputs));
-    for (std::uint64_t i = 0; i < outputs.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, outputs.at(i));
-      const Kinds held = values().kinds_of(static_cast<std::uint32_t>(value));
-      for (const char kind : std::string_view("LOAFG")) {
-        if ((held & kAnything) != 0 || (held & kinds_of_letter(kind)) == 0) continue;
-        calls_.error(calls_.method(), text("an output {} that is no list", i), name_of_kind(kind));
-      }
-    }
-    return {};
+    return for_each(calls_.items_of<std::int32_t>(calls_.method(), known_.method.outputs),
+                    [&](std::int32_t value, std::uint32_t i) {
+                      for (const char list : std::string_view("LOAFG")) {
+                        if (!find_kind(kinds_of(value), [&](char kind) { return kind == list; })) continue;
+                        calls_.error(calls_.method(), text("an output {} that is no list", i),
+                                     name_of_kind(list));
+                      }
+                    });
   }
 
   MethodCalls calls_;
   const pte::ProgramFields& known_;
-  MethodDelegates delegates_;
+  DelegateArguments delegates_;
   std::optional<MethodFlow> flow_;
 };
 

@@ -9,9 +9,7 @@
 #include "base/try.h"
 #include "io/file_budget.h"
 #include "pte/backend_payload.h"
-#include "pte/delegate_references.h"
 #include "pte/program_model.h"
-#include "pte/program_tensors.h"
 #include "pte/xnnpack_payload.h"
 
 namespace etstream {
@@ -23,75 +21,45 @@ std::string describe(std::span<const std::string> methods, const DelegateReferen
               printable(reference.backend));
 }
 
-class RequestReader {
- public:
-  explicit RequestReader(const pte::Program& program) : program_(program) {}
-
-  Result<DataRequests> run() {
-    ETSTREAM_ASSIGN(const auto names, program_.method_names());
-    for (const std::string& name : names) methods_.push_back(text("method {}", quote(name)));
-    ETSTREAM_ASSIGN(auto named_data, read_named_data(program_));
-    for (pte::NamedPayload& named : named_data) {
-      out_.named_data.try_emplace(std::move(named.key), std::move(named.data));
-    }
-    ETSTREAM_TRY(read_tensor_requests());
-    ETSTREAM_TRY(read_delegate_requests());
-    return std::move(out_);
+Result<void> add_requests_of_tensors(const pte::Program& program, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto methods, program.method_names());
+  ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
+  std::set<std::pair<std::uint32_t, std::string_view>> seen;  // constants by method and key
+  for (const ProgramTensor& tensor : tensors) {
+    if (!tensor.is_external) continue;
+    ETSTREAM_ASSIGN(const pte::Tensor table, program.tensor_at(tensor.position));
+    ETSTREAM_ASSIGN(TensorLayout layout, table.layout());
+    const bool is_first = tensor.is_planned || seen.insert({tensor.method, tensor.name}).second;
+    out.tensors.push_back({tensor.name, text("method {}", quote(methods[tensor.method])), std::move(layout),
+                           tensor.is_planned, is_first});
   }
-
- private:
-  Result<void> read_tensor_requests() {
-    ETSTREAM_ASSIGN(const auto tensors, read_tensors(program_));
-    std::set<std::pair<std::uint32_t, std::string_view>> seen;  // constants by method and key
-    for (const ProgramTensor& tensor : tensors) {
-      if (!tensor.is_external) continue;
-      ETSTREAM_ASSIGN(const pte::Tensor table, program_.tensor_at(tensor.position));
-      ETSTREAM_ASSIGN(TensorLayout layout, table.layout());
-      const bool is_first = tensor.is_planned || seen.insert({tensor.method, tensor.name}).second;
-      out_.tensors.push_back(
-          {tensor.name, methods_[tensor.method], std::move(layout), tensor.is_planned, is_first});
-    }
-    return {};
-  }
-
-  Result<void> read_delegate_requests() {
-    ETSTREAM_ASSIGN(const auto references, read_delegate_references(program_));
-    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // data by its offset and size
-    std::uint64_t total = 0;
-    for (const DelegateReference& reference : references) {
-      ETSTREAM_ASSIGN(ByteSource data,
-                      program_.delegate_data(reference.position, reference.in_segment, reference.index));
-      if (!seen.insert({data.offset_in(program_.file()).value_or(0), data.size()}).second) continue;
-      // Segments that lie over each other would have the same bytes read over and over.
-      total += data.size();
-      if (total > program_.file().size()) {
-        return program_.view().corrupt(reference.position, "data of delegates that is apart from each other",
-                                       "data over other data");
-      }
-      ETSTREAM_TRY(add_delegate_requests(program_, reference, std::move(data), out_));
-    }
-    return {};
-  }
-
-  const pte::Program& program_;
-  std::vector<std::string> methods_;
-  DataRequests out_;
-};
-
-Result<void> add_xnnpack_requests(const std::string& file, const std::string& asker, ByteSource data,
-                                  DataRequests& out) {
-  auto constants = read_xnnpack_constants(data, text("{}: {}", file, asker));
-  if (constants) {
-    for (XnnpackConstant& constant : *constants) {
-      out.delegates.push_back({std::move(constant.key), asker, constant.size, true});
-    }
-    return {};
-  }
-  const ErrorCode code = constants.error().code;
-  if (code != ErrorCode::kCorrupt && code != ErrorCode::kTooLarge) return std::move(constants).error();
-  out.errors.push_back(std::move(constants).error());
-  out.others.push_back(std::move(data));
   return {};
+}
+
+Result<void> add_requests_of_delegates(const pte::Program& program, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(program));
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // data by its offset and size
+  std::uint64_t total = 0;
+  for (const DelegateReference& reference : references) {
+    ETSTREAM_ASSIGN(ByteSource data, program.delegate_data(reference));
+    if (!seen.insert({data.offset_in(program.file()).value_or(0), data.size()}).second) continue;
+    // Segments that lie over each other would have the same bytes read over and over.
+    total += data.size();
+    if (total > program.file().size()) {
+      return program.view().corrupt(reference.position, "data of delegates that is apart from each other",
+                                    "data over other data");
+    }
+    ETSTREAM_TRY(add_delegate_requests(program, reference, std::move(data), out));
+  }
+  return {};
+}
+
+/// Of XNNPACK's backend too.
+Result<std::optional<BackendPayload>> read_payload(std::string_view backend, const ByteSource& data,
+                                                   const std::string& name) {
+  if (backend != kXnnpackBackend) return read_backend_payload(backend, data, name);
+  ETSTREAM_ASSIGN(auto constants, read_xnnpack_constants(data, name));
+  return std::optional(BackendPayload{"a graph", std::move(constants)});
 }
 
 }  // namespace
@@ -100,24 +68,34 @@ Result<void> add_delegate_requests(const pte::Program& program, const DelegateRe
                                    ByteSource data, DataRequests& out) {
   ETSTREAM_ASSIGN(const auto methods, program.method_names());
   const std::string asker = describe(methods, reference);
-  if (reference.backend == kXnnpackBackend) {
-    return add_xnnpack_requests(program.name(), asker, std::move(data), out);
-  }
-  auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
-  if (!payload) {
-    if (payload.error().code != ErrorCode::kCorrupt) return std::move(payload).error();
-    out.errors.push_back(std::move(payload).error());
-  } else if (*payload) {
+  const bool is_xnnpack = reference.backend == kXnnpackBackend;
+  auto payload = read_payload(reference.backend, data, text("{}: {}", program.name(), asker));
+  if (payload && *payload) {
     for (NamedDataRequest& request : (*payload)->requests) {
-      out.delegates.push_back({std::move(request.key), asker, request.size});
+      out.delegates.push_back({std::move(request.key), asker, request.size, is_xnnpack});
     }
     return {};
+  }
+  if (!payload) {
+    const ErrorCode code = payload.error().code;
+    const bool is_refused = code == ErrorCode::kCorrupt || (is_xnnpack && code == ErrorCode::kTooLarge);
+    if (!is_refused) return std::move(payload).error();
+    out.errors.push_back(std::move(payload).error());
   }
   out.others.push_back(std::move(data));
   return {};
 }
 
-Result<DataRequests> read_data_requests(const pte::Program& program) { return RequestReader(program).run(); }
+Result<DataRequests> read_data_requests(const pte::Program& program) {
+  DataRequests out;
+  ETSTREAM_ASSIGN(auto named_data, read_named_data(program));
+  for (pte::NamedPayload& named : named_data) {
+    out.named_data.try_emplace(std::move(named.key), std::move(named.data));
+  }
+  ETSTREAM_TRY(add_requests_of_tensors(program, out));
+  ETSTREAM_TRY(add_requests_of_delegates(program, out));
+  return out;
+}
 
 std::vector<std::string> external_keys(const DataRequests& requests) {
   std::set<std::string> keys;
@@ -137,8 +115,7 @@ Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramF
   FileBudget budget(model.file());
   for (const DelegateReference& reference : references) {
     if (!seen.insert({reference.in_segment, reference.index}).second) continue;
-    ETSTREAM_ASSIGN(const ByteSource data,
-                    model.delegate_data(reference.position, reference.in_segment, reference.index));
+    ETSTREAM_ASSIGN(const ByteSource data, model.delegate_data(reference));
     ETSTREAM_TRY(budget.spend(data.size()));
     const std::string asker = describe(names, reference);
     const auto payload = read_backend_payload(reference.backend, data, asker);

@@ -12,7 +12,6 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
-#include "pte/delegate_references.h"
 #include "pte/program_model.h"
 
 namespace etstream {

@@ -99,55 +99,55 @@ constexpr std::array<Rule, 11> embedding(std::size_t per_byte, bool has_dtype) {
            {Kind::kSameSizes, 2, 1},
            {Kind::kRows, 5, out, 0, per_byte}}};
 }
-constexpr auto kEmbeddingByte = embedding(1, false);
-constexpr auto kEmbeddingByteDtype = embedding(1, true);
-constexpr auto kEmbedding2Bit = embedding(4, false);
-constexpr auto kEmbedding2BitDtype = embedding(4, true);
-constexpr auto kEmbedding4Bit = embedding(2, false);
-constexpr auto kEmbedding4BitDtype = embedding(2, true);
+template <std::size_t kPerByte, bool kHasDtype>
+constexpr auto kEmbedding = embedding(kPerByte, kHasDtype);
 
 constexpr Rule kConvolution[] = {{Kind::kDtype, 2, 0, kLoaded},  // its bias
                                  {Kind::kPositive, 8}};          // its groups
 
-constexpr Rule kBmm[] = {{Kind::kRank, 0, 3}, {Kind::kRank, 1, 3}, {Kind::kRank, 2, 3}};
-constexpr Rule kMm[] = {{Kind::kRank, 0, 2}, {Kind::kRank, 1, 2}, {Kind::kRank, 2, 2}};
+/// Of a product of matrices, or of batches of them.
+template <std::size_t kRank>
+constexpr Rule kProduct[] = {{Kind::kRank, 0, kRank}, {Kind::kRank, 1, kRank}, {Kind::kRank, 2, kRank}};
 
 constexpr Rule kSymSize[] = {{Kind::kDimension, 0, 1}};
 
 constexpr std::pair<std::string_view, std::span<const Rule>> kRules[] = {
-    {"aten::bmm.out", kBmm},
+    {"aten::bmm.out", kProduct<3>},
     {"aten::convolution.out", kConvolution},
-    {"aten::mm.out", kMm},
+    {"aten::mm.out", kProduct<2>},
     {"aten::sym_size.int", kSymSize},
     {"quantized_decomposed::quantize_per_tensor.out", kQuantizePerTensor},
     {"quantized_decomposed::dequantize_per_tensor.out", kDequantizePerTensor},
     {"quantized_decomposed::quantize_per_channel.out", kQuantizePerChannel},
     {"quantized_decomposed::dequantize_per_channel.out", kDequantizePerChannel},
-    {"quantized_decomposed::embedding_byte.out", kEmbeddingByte},
-    {"quantized_decomposed::embedding_byte.dtype_out", kEmbeddingByteDtype},
-    {"quantized_decomposed::embedding_2bit.out", kEmbedding2Bit},
-    {"quantized_decomposed::embedding_2bit.dtype_out", kEmbedding2BitDtype},
-    {"quantized_decomposed::embedding_4bit.out", kEmbedding4Bit},
-    {"quantized_decomposed::embedding_4bit.dtype_out", kEmbedding4BitDtype},
+    {"quantized_decomposed::embedding_byte.out", kEmbedding<1, false>},
+    {"quantized_decomposed::embedding_byte.dtype_out", kEmbedding<1, true>},
+    {"quantized_decomposed::embedding_2bit.out", kEmbedding<4, false>},
+    {"quantized_decomposed::embedding_2bit.dtype_out", kEmbedding<4, true>},
+    {"quantized_decomposed::embedding_4bit.out", kEmbedding<2, false>},
+    {"quantized_decomposed::embedding_4bit.dtype_out", kEmbedding<2, true>},
 };
 
 std::span<const Rule> rules_of(std::string_view name) {
-  for (const auto& [each, rules] : kRules) {
-    if (each == name) return rules;
-  }
-  return {};
+  const auto* const found = std::ranges::find(kRules, name, [](const auto& each) { return each.first; });
+  return found == std::end(kRules) ? std::span<const Rule>() : found->second;
 }
 
 /// Of operators that work on elements alone: their kernels find a dtype for all (promoteTypes).
 bool promotes(std::string_view name, std::string_view signature) {
-  constexpr std::array<std::string_view, 4> kSignatures = {"TT>T*", "TTS>T*", "TS>T*", "TSS>T*"};
+  constexpr std::string_view kSignatures[] = {"TTW*", "TTSW*", "TSW*", "TSSW*"};
   return name.starts_with("aten::") && !name.starts_with("aten::fill") &&
-         std::find(kSignatures.begin(), kSignatures.end(), signature) != kSignatures.end();
+         std::ranges::count(kSignatures, signature) > 0;
 }
 
 /// Integers, floats, complex numbers and booleans up to bfloat16, without those of quantized tensors.
 bool can_be_promoted(ScalarType dtype) {
   return static_cast<int>(dtype) <= static_cast<int>(ScalarType::kBool) || dtype == ScalarType::kBFloat16;
+}
+
+template <class... Words>
+BrokenRule broken(const auto& found, Template<Words...> expected, const Words&... words) {
+  return {text(expected, words...), text("{}", found)};
 }
 
 std::pair<std::int64_t, std::int64_t> range_of(ScalarType dtype) {
@@ -183,20 +183,20 @@ std::optional<BrokenRule> check_channels(const Rule& rule, Arguments arguments) 
   const auto rank = static_cast<std::int64_t>(input->sizes.size());
   std::int64_t axis = *arguments[rule.b].integer;
   if (axis < -rank || axis >= rank) {
-    return BrokenRule{text("a dimension below {} as argument {}", rank, rule.b), text("{}", axis)};
+    return broken(axis, "a dimension below {} as argument {}", rank, rule.b);
   }
   if (axis < 0) axis += rank;
   const std::int32_t channels = input->sizes[static_cast<std::size_t>(axis)];
   if (channels == *elements) return std::nullopt;
-  return BrokenRule{text("{} elements in argument {}", channels, rule.a), text("{}", *elements)};
+  return broken(*elements, "{} elements in argument {}", channels, rule.a);
 }
 
 std::optional<BrokenRule> check_dimension(std::size_t rank, const Rule& rule,
                                           const KernelArgument& dimension) {
-  const auto limit = static_cast<std::int64_t>(rank);
-  if (dimension.integer && *dimension.integer >= 0 && *dimension.integer < limit) return std::nullopt;
-  return BrokenRule{text("a dimension from 0 to below {} as argument {}", limit, rule.b),
-                    dimension.integer ? text("{}", *dimension.integer) : "one that is not known before"};
+  const auto& found = dimension.integer;
+  if (found && *found >= 0 && std::cmp_less(*found, rank)) return std::nullopt;
+  return BrokenRule{text("a dimension from 0 to below {} as argument {}", rank, rule.b),
+                    found ? text("{}", *found) : "one that is not known before"};
 }
 
 std::optional<BrokenRule> check_between(std::span<const std::int64_t> elements, const Rule& rule,
@@ -206,8 +206,7 @@ std::optional<BrokenRule> check_between(std::span<const std::int64_t> elements, 
   if (!least || !most) return std::nullopt;
   for (const std::int64_t element : elements) {
     if (element >= *least && element <= *most) continue;
-    return BrokenRule{text("elements from {} to {} in argument {}", *least, *most, rule.a),
-                      text("{}", element)};
+    return broken(element, "elements from {} to {} in argument {}", *least, *most, rule.a);
   }
   return std::nullopt;
 }
@@ -223,8 +222,7 @@ std::optional<BrokenRule> check_scales(const Rule& rule, const KernelArgument::T
   }
   const std::int64_t columns = std::int64_t{table->sizes[1]} * static_cast<std::int64_t>(rule.per_byte);
   if (rank == 1 || (scales.sizes[1] > 0 && columns % scales.sizes[1] == 0)) return std::nullopt;
-  return BrokenRule{text("equal groups of {} elements in argument {}", columns, rule.a),
-                    text("{}", scales.sizes[1])};
+  return broken(scales.sizes[1], "equal groups of {} elements in argument {}", columns, rule.a);
 }
 
 /// At most: a tensor may have fewer elements when it is run.
@@ -234,8 +232,8 @@ std::optional<BrokenRule> check_rows(const Rule& rule, const KernelArgument::Ten
   const auto& out = arguments[rule.b].tensor;
   if (!table || !out || !table->is_static || table->sizes.size() != 2) return std::nullopt;
   if (out->sizes.size() != indices.sizes.size() + 1) {
-    return BrokenRule{text("a tensor of {} dimensions as argument {}", indices.sizes.size() + 1, rule.b),
-                      text("{}", out->sizes.size())};
+    return broken(out->sizes.size(), "a tensor of {} dimensions as argument {}", indices.sizes.size() + 1,
+                  rule.b);
   }
   const auto rows = elements_of(indices);
   const auto there = elements_of(*out);
@@ -244,34 +242,31 @@ std::optional<BrokenRule> check_rows(const Rule& rule, const KernelArgument::Ten
       __builtin_mul_overflow(needed, static_cast<std::int64_t>(rule.per_byte), &needed))
     return std::nullopt;
   if (needed <= *there) return std::nullopt;
-  return BrokenRule{text("room for {} elements in argument {}", needed, rule.b), text("{}", *there)};
+  return broken(*there, "room for {} elements in argument {}", needed, rule.b);
 }
 
 std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument::Tensor& a,
                                        Arguments arguments) {
   const KernelArgument& b = arguments[rule.b];
-  const auto place = text(" as argument {}", rule.a);
   switch (rule.kind) {
     case Kind::kDtype:
       if (static_cast<unsigned>(a.dtype) < 64 && (rule.among >> static_cast<unsigned>(a.dtype) & 1) != 0)
         break;
-      return BrokenRule{text("a tensor of a dtype that the kernel takes{}", place),
-                        std::string(name_of(a.dtype))};
+      return broken(name_of(a.dtype), "a tensor of a dtype that the kernel takes as argument {}", rule.a);
     case Kind::kDtypeIs:
       if (!b.integer || *b.integer == static_cast<std::int64_t>(a.dtype)) break;
-      return BrokenRule{text("a tensor of the dtype that argument {} says, {},{}", rule.b, *b.integer, place),
-                        text("{}", static_cast<int>(a.dtype))};
+      return broken(static_cast<int>(a.dtype),
+                    "a tensor of the dtype that argument {} says, {}, as argument {}", rule.b, *b.integer,
+                    rule.a);
     case Kind::kSameSizes:
       if (!b.tensor || !a.is_static || !b.tensor->is_static || a.sizes == b.tensor->sizes) break;
-      return BrokenRule{text("a tensor of the same sizes as argument {}{}", rule.b, place), "another"};
+      return broken("another", "a tensor of the same sizes as argument {} as argument {}", rule.b, rule.a);
     case Kind::kLeast:
       if (!b.integer || *b.integer >= range_of(a.dtype).first) break;
-      return BrokenRule{text("at least {} as argument {}", range_of(a.dtype).first, rule.b),
-                        text("{}", *b.integer)};
+      return broken(*b.integer, "at least {} as argument {}", range_of(a.dtype).first, rule.b);
     case Kind::kMost:
       if (!b.integer || *b.integer <= range_of(a.dtype).second) break;
-      return BrokenRule{text("at most {} as argument {}", range_of(a.dtype).second, rule.b),
-                        text("{}", *b.integer)};
+      return broken(*b.integer, "at most {} as argument {}", range_of(a.dtype).second, rule.b);
     case Kind::kChannels:
       return check_channels(rule, arguments);
     case Kind::kDimension:
@@ -280,12 +275,11 @@ std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument::T
       return check_between(a.constants, rule, arguments);
     case Kind::kRank:
       if (a.sizes.size() == rule.b) break;
-      return BrokenRule{text("a tensor of {} dimensions{}", rule.b, place), text("{}", a.sizes.size())};
+      return broken(a.sizes.size(), "a tensor of {} dimensions as argument {}", rule.b, rule.a);
     case Kind::kSameDtype:
       if (!b.tensor || b.tensor->dtype == a.dtype) break;
-      return BrokenRule{
-          text("a tensor of the dtype of argument {}, {},{}", rule.b, name_of(b.tensor->dtype), place),
-          std::string(name_of(a.dtype))};
+      return broken(name_of(a.dtype), "a tensor of the dtype of argument {}, {}, as argument {}", rule.b,
+                    name_of(b.tensor->dtype), rule.a);
     case Kind::kScales:
       return check_scales(rule, a, arguments);
     case Kind::kRows:
@@ -301,12 +295,11 @@ std::optional<BrokenRule> check_rule(const Rule& rule, Arguments arguments) {
   const KernelArgument& a = arguments[rule.a];
   if (a.tensor) return check_tensor(rule, *a.tensor, arguments);
   if (rule.kind == Kind::kPositive && a.integer && *a.integer <= 0) {
-    return BrokenRule{text("more than 0 as argument {}", rule.a), text("{}", *a.integer)};
+    return broken(*a.integer, "more than 0 as argument {}", rule.a);
   }
   const KernelArgument& b = arguments[rule.b];
   if (rule.kind != Kind::kAtMost || !a.integer || !b.integer || *a.integer <= *b.integer) return std::nullopt;
-  return BrokenRule{text("at most argument {}, {}, as argument {}", rule.b, *b.integer, rule.a),
-                    text("{}", *a.integer)};
+  return broken(*a.integer, "at most argument {}, {}, as argument {}", rule.b, *b.integer, rule.a);
 }
 
 }  // namespace
@@ -322,8 +315,7 @@ bool reads_indices(std::string_view name) {
       "aten::index_put_",       "aten::index_select.out",
       "aten::scatter.src_out",  "aten::scatter.value_out",
       "aten::scatter_add.out",  "aten::max_pool2d_with_indices_backward.grad_input"};
-  return argument_of_indices(name) ||
-         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  return argument_of_indices(name) || std::ranges::count(kNames, name) > 0;
 }
 
 std::optional<std::size_t> argument_of_indices(std::string_view name) {
@@ -341,8 +333,7 @@ std::optional<BrokenRule> find_broken_rule(std::string_view name, std::string_vi
   if (!promotes(name, signature)) return std::nullopt;
   for (const KernelArgument& argument : arguments) {
     if (!argument.tensor || can_be_promoted(argument.tensor->dtype)) continue;
-    return BrokenRule{"tensors of dtypes that the kernel takes",
-                      std::string(name_of(argument.tensor->dtype))};
+    return broken(name_of(argument.tensor->dtype), "tensors of dtypes that the kernel takes");
   }
   return std::nullopt;
 }

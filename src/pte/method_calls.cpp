@@ -5,42 +5,58 @@
 #include "pte/method_calls.h"
 
 #include <cctype>
+#include <map>
 #include <utility>
 
 #include "base/text.h"
 #include "container/findings.h"
-#include "pte/operator_signatures.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint32_t kMostOfName = 99;
 
-/// That an argument of a signature is taken for.
+/// The kind of value that an argument with this letter in a signature is.
 char kind_of(char letter) {
   const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return upper == 'M' || upper == 'V' ? 'T' : upper;
+  if (upper == 'M' || upper == 'V' || upper == 'W') return 'T';
+  return upper == 'U' ? 'L' : upper;
 }
 
 Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
   ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
+  ETSTREAM_ASSIGN(const TensorInfo info, tensor.info());
+  ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(info.scalar_type, {}));
+  slot.width = static_cast<std::uint8_t>(width);
   slot.is_constant = storage.kind == TensorStorage::kConstant;
   slot.is_planned = storage.kind != TensorStorage::kProvided;
-  ETSTREAM_ASSIGN(const TensorLayout layout, tensor.layout());
-  ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(layout.scalar_type, {}));
-  slot.width = static_cast<std::uint8_t>(width);
-  if (storage.kind == TensorStorage::kPlanned) {
-    ETSTREAM_ASSIGN(const TensorInfo info, tensor.info());
-    slot.is_empty = info.dynamism != ShapeDynamism::kStatic;
-  }
-  if (storage.kind != TensorStorage::kProvided) return {};
-  slot.has_no_data = true;
-  for (const std::int32_t size : layout.sizes) slot.has_no_data &= size != 0;
-  slot.is_empty = slot.has_no_data;
+  slot.has_no_data = !slot.is_planned && std::ranges::count(info.sizes, 0) == 0;
+  slot.is_empty = slot.has_no_data ||
+                  (storage.kind == TensorStorage::kPlanned && info.dynamism != ShapeDynamism::kStatic);
   return {};
 }
 
+/// kOperatorSignatures by the operators' names.
+std::map<std::string_view, std::string_view> signatures_by_name() {
+  std::map<std::string_view, std::string_view> out;
+  std::string_view letters;
+  for (std::size_t begin = 0, end = 0; begin < kOperatorSignatures.size(); begin = end + 1) {
+    end = kOperatorSignatures.find_first_of(" \n", begin);
+    const std::string_view word = kOperatorSignatures.substr(begin, end - begin);
+    const bool is_name = word.find(':') != std::string_view::npos;
+    if (is_name) out.emplace(word, letters);
+    if (!is_name && !word.empty()) letters = word;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::optional<std::string_view> find_signature(std::string_view name) {
+  static const auto kSignatures = signatures_by_name();
+  const auto found = kSignatures.find(name);
+  return found == kSignatures.end() ? std::nullopt : std::optional(found->second);
+}
 
 std::string_view name_of_kind(char letter) {
   constexpr std::pair<char, std::string_view> kNames[] = {
@@ -69,58 +85,31 @@ Result<void> MethodCalls::read_values() {
   ETSTREAM_ASSIGN(operators_, method_.operators());
   callees_.resize(operators_->size());
   slots_.resize(values_->size());
-  for (std::uint32_t i = 0; i < values_->size(); ++i) {
-    ETSTREAM_ASSIGN(const pte::Value value, values_->at(i));
+  ETSTREAM_TRY(for_each(*values_, [&](const pte::Value& value, std::uint32_t i) -> Result<void> {
     ETSTREAM_ASSIGN(const auto held, value.held());
-    if (!held) continue;
-    slots_[i].letter = letter_of(*held);
-    if (slots_[i].letter == 'T') ETSTREAM_TRY(read_tensor(held->tensor(), slots_[i]));
-    if (slots_[i].letter == 'L' || slots_[i].letter == 'O') ETSTREAM_TRY(check_tensors(*held, i));
-  }
-  for (const BoundField* given : {&known_.method.inputs, &known_.method.outputs}) {
-    ETSTREAM_ASSIGN(const auto indices, items_of<std::int32_t>(method_, *given));
-    for (std::uint64_t i = 0; i < indices.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, indices.at(i));
-      slot(value).has_no_data = false;
-      if (given == &known_.method.inputs) slot(value).is_empty = false;
-    }
-  }
-  return {};
+    if (!held) return {};
+    slots_[i].letter = static_cast<char>(held->kind());
+    if (slots_[i].letter == 'T') return read_tensor(held->tensor(), slots_[i]);
+    return is_list_of_tensors(i) ? check_tensors(*held, i) : Result<void>();
+  }));
+  ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.method.inputs),
+                        [&](std::int32_t input) { slot(input).has_no_data = slot(input).is_empty = false; }));
+  return for_each(items_of<std::int32_t>(method_, known_.method.outputs),
+                  [&](std::int32_t output) { slot(output).has_no_data = false; });
 }
 
-char MethodCalls::letter_of(const pte::Held& held) const {
-  const std::pair<std::size_t, char> letters[] = {{known_.null.index(), kNull},
-                                                  {known_.tensor.index(), 'T'},
-                                                  {known_.integer.index(), 'I'},
-                                                  {known_.boolean.index(), 'B'},
-                                                  {known_.number.index(), 'D'},
-                                                  {known_.string.index(), 'N'},
-                                                  {known_.int_list.index(), 'A'},
-                                                  {known_.double_list.index(), 'F'},
-                                                  {known_.bool_list.index(), 'G'},
-                                                  {known_.tensor_list.index(), 'L'},
-                                                  {known_.optional_tensor_list.index(), 'O'}};
-  for (const auto& [table, letter] : letters) {
-    if (table == held.type()) return letter;
-  }
-  return kUnknownKind;
-}
-
-/// Those of the list that is value `own`.
+/// Of the list that is value `own`.
 Result<void> MethodCalls::check_tensors(const pte::Held& list, std::uint32_t own) {
-  ETSTREAM_ASSIGN(const auto items, items_of<std::int32_t>(list, list.items()));
-  const bool are_optional = slots_[own].letter == 'O';
-  for (std::uint64_t i = 0; i < items.size(); ++i) {
-    ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-    if (item == -1) continue;  // which only a list of optional tensors has
+  const char letter = slots_[own].letter == 'O' ? 't' : 'T';
+  return for_each(items_of<std::int32_t>(list, *list.items()), [&](std::int32_t item) {
+    if (item == -1) return;  // which only a list of optional tensors has
     if (std::cmp_greater_equal(item, own)) {
-      error(list, text("{} of values before {}, the list's own", list.items().full_name(), own),
+      error(list, text("{} of values before {}, the list's own", list.items()->full_name(), own),
             text("{}", item));
-    } else if (const char held = slot(item).letter; !takes(are_optional ? 't' : 'T', held)) {
-      error(list, text("{} of tensors", list.items().full_name()), name_of_kind(held));
+    } else if (const char held = slot(item).letter; !takes(letter, held)) {
+      error(list, text("{} of tensors", list.items()->full_name()), name_of_kind(held));
     }
-  }
-  return {};
+  });
 }
 
 Result<pte::Held> MethodCalls::held_by(std::int32_t value) const {
@@ -130,10 +119,12 @@ Result<pte::Held> MethodCalls::held_by(std::int32_t value) const {
 }
 
 Result<std::optional<PlannedPlace>> MethodCalls::place_of(std::int32_t value) const {
+  PlannedPlace out;
+  const Slot& own = slots_[static_cast<std::size_t>(value)];
+  if (own.letter != 'T' || own.is_replaced) return std::optional<PlannedPlace>();
   ETSTREAM_ASSIGN(const pte::Held held, held_by(value));
   ETSTREAM_ASSIGN(const auto allocation, held.tensor().allocation());
   if (!allocation) return std::optional<PlannedPlace>();
-  PlannedPlace out;
   ETSTREAM_ASSIGN(out.memory, allocation->memory_id());
   ETSTREAM_ASSIGN(out.begin, allocation->memory_offset());
   ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
@@ -144,7 +135,7 @@ Result<std::optional<PlannedPlace>> MethodCalls::place_of(std::int32_t value) co
 }
 
 Result<NumberList<std::int32_t>> MethodCalls::arguments_of(const pte::Call& call) {
-  return items_of<std::int32_t>(call, call.args());
+  return items_of<std::int32_t>(call, *call.args());
 }
 
 Result<const Callee*> MethodCalls::callee_of(const pte::Call& call) {

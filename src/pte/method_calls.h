@@ -4,6 +4,7 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,20 +12,22 @@
 #include <vector>
 
 #include "base/try.h"
+#include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 #include "io/file_budget.h"
+#include "pte/operator_signatures.h"
 #include "pte/program_model.h"
 
 namespace etstream {
 
-constexpr char kUnknownKind = '?';
-constexpr char kNull = '0';
+constexpr char kUnknownKind = static_cast<char>(pte::ValueKind::kUnknown);
+constexpr char kNull = static_cast<char>(pte::ValueKind::kNull);
 
 /// What a value holds.
 struct Slot {
-  char letter = kUnknownKind;  // of operator_signatures.h, kNull, or kUnknownKind
+  char letter = kUnknownKind;  // that of a ValueKind
   bool is_constant = false;    // in the program's memory
   bool has_no_data = false;    // before something gives it some
   bool is_empty = false;       // a tensor that a call gives its memory or its shape, in each run
@@ -45,7 +48,7 @@ struct Callee {
 
   /// Whether it gives a number, and writes to none of its arguments.
   [[nodiscard]] bool gives_number() const {
-    return signature && signature->ends_with('*') && signature->find('>') == std::string_view::npos;
+    return signature && signature->ends_with('*') && std::ranges::none_of(*signature, is_written);
   }
 };
 
@@ -59,16 +62,21 @@ struct PlannedPlace {
   [[nodiscard]] bool overlaps(const PlannedPlace& other) const {
     return memory == other.memory && begin < other.end && other.begin < end;
   }
+  [[nodiscard]] bool may_hold_indices() const {
+    return dtype == ScalarType::kInt32 || dtype == ScalarType::kInt64;
+  }
 };
 
+/// The letters of an operator's arguments; none of an operator that kOperatorSignatures does not have.
+[[nodiscard]] std::optional<std::string_view> find_signature(std::string_view name);
 /// What messages call a kind.
 [[nodiscard]] std::string_view name_of_kind(char letter);
 /// Whether an argument with this letter in a signature may be what a letter of a Slot says.
 [[nodiscard]] bool takes(char letter, char held);
 
-/// All indices of the method are in range. Memory: 11 bytes a value and 56 an operator. Errors: those of
-/// Program, and kCorrupt where more is shared than FileBudget allows.
-class MethodCalls {
+/// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 11 bytes a value
+/// and 56 an operator. Errors: those of Program, and kCorrupt where more is shared than FileBudget allows.
+class ETSTREAM_HIDDEN MethodCalls {
  public:
   /// All three outlive it. `findings` gets what is wrong with lists of tensors and operators' names.
   MethodCalls(const pte::Program& program, const pte::Method& method, Findings& findings)
@@ -92,10 +100,13 @@ class MethodCalls {
   [[nodiscard]] Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
   /// Of a value that holds something.
   [[nodiscard]] Result<pte::Held> held_by(std::int32_t value) const;
-  /// Of a value that holds a tensor; none of one that is not in planned memory.
+  /// None of a value that is no tensor in planned memory, or that another value replaces.
   [[nodiscard]] Result<std::optional<PlannedPlace>> place_of(std::int32_t value) const;
   [[nodiscard]] Result<const Callee*> callee_of(const pte::Call& call);
   [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
+  [[nodiscard]] bool is_list_of_tensors(std::int64_t value) {
+    return slot(value).letter == 'L' || slot(value).letter == 'O';
+  }
   /// The items of a list, or of a method's inputs and outputs.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(const pte::View& table, const BoundField& field) {
@@ -104,27 +115,28 @@ class MethodCalls {
     return items;
   }
 
-  /// Calls `visit` with each instruction's call, if it has one, and number, and `begin` with the number of
-  /// each chain's first.
-  [[nodiscard]] Result<void> for_each_call(const auto& visit, const auto& begin) {
-    ETSTREAM_ASSIGN(const auto chains, method_.chains());
+  /// The items of the list that is value `value`.
+  template <class T>
+  [[nodiscard]] Result<NumberList<T>> items_of(std::int32_t value) {
+    ETSTREAM_ASSIGN(const pte::Held list, held_by(value));
+    return items_of<T>(list, *list.items());
+  }
+
+  /// Calls `visit` with each instruction's call, its number, and that of the first instruction of its chain.
+  [[nodiscard]] Result<void> for_each_call(const auto& visit) {
     std::uint32_t number = 0;
-    for (std::uint32_t i = 0; i < chains.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
+    return for_each(method_.chains(), [&](const pte::Chain& chain) -> Result<void> {
       ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
       ETSTREAM_TRY(budget_.reach(chain.position(), std::uint64_t{instructions.size()} * 4));
-      begin(number);
-      for (std::uint32_t j = 0; j < instructions.size(); ++j, ++number) {
-        ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(j));
+      const std::uint32_t first = number;
+      return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
         ETSTREAM_ASSIGN(const auto call, instruction.call());
-        ETSTREAM_TRY(visit(call, number));
-      }
-    }
-    return {};
+        return call ? visit(*call, number++, first) : instruction.corrupt("an instruction", "none");
+      });
+    });
   }
 
  private:
-  [[nodiscard]] char letter_of(const pte::Held& held) const;
   Result<void> check_tensors(const pte::Held& list, std::uint32_t own);
   Result<void> read_callee(std::uint32_t index, Callee& callee);
 

@@ -5,6 +5,7 @@
 #include "pte/method_flow.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -19,52 +20,45 @@ constexpr std::size_t kMostIndices = 16;
 constexpr Kinds kFresh = 1;
 constexpr Kinds kStale = 2;
 
-/// The kind of number that an operator of the runtime's own gives, whatever it takes.
-constexpr std::pair<std::string_view, char> kGiven[] = {
-    {"aten::sym_size.int", 'I'},
-    {"aten::sym_numel", 'I'},
-    {"executorch_prim::floordiv.int", 'I'},
-    {"executorch_prim::mod.int", 'I'},
-    {"executorch_prim::mod.Scalar", 'I'},
-    {"executorch_prim::sym_int.Scalar", 'I'},
-    {"executorch_prim::sym_max.Scalar", 'I'},
-    {"executorch_prim::sym_min.Scalar", 'I'},
-    {"executorch_prim::ceil.Scalar", 'I'},
-    {"executorch_prim::round.Scalar", 'I'},
-    {"executorch_prim::trunc.Scalar", 'I'},
-    {"executorch_prim::sym_float.Scalar", 'D'},
-    {"executorch_prim::truediv.Scalar", 'D'},
-    {"executorch_prim::eq.Scalar", 'B'},
-    {"executorch_prim::ge.Scalar", 'B'},
-    {"executorch_prim::gt.Scalar", 'B'},
-    {"executorch_prim::le.Scalar", 'B'},
-    {"executorch_prim::lt.Scalar", 'B'},
-    {"executorch_prim::sym_not.Scalar", 'B'},
-};
-constexpr std::string_view kCalculating[] = {
-    "executorch_prim::add.Scalar", "executorch_prim::sub.Scalar", "executorch_prim::mul.Scalar",
-    "executorch_prim::floordiv.Scalar", "executorch_prim::neg.Scalar"};
+/// Operators of the runtime's own that give an integer, a double or a boolean, whatever they take.
+constexpr std::string_view kGiveInteger[] = {"aten::sym_size.int",
+                                             "aten::sym_numel",
+                                             "executorch_prim::floordiv.int",
+                                             "executorch_prim::mod.int",
+                                             "executorch_prim::mod.Scalar",
+                                             "executorch_prim::sym_int.Scalar",
+                                             "executorch_prim::sym_max.Scalar",
+                                             "executorch_prim::sym_min.Scalar",
+                                             "executorch_prim::ceil.Scalar",
+                                             "executorch_prim::round.Scalar",
+                                             "executorch_prim::trunc.Scalar"};
+constexpr std::string_view kGiveDouble[] = {"executorch_prim::sym_float.Scalar",
+                                            "executorch_prim::truediv.Scalar"};
+constexpr std::string_view kGiveBoolean[] = {"executorch_prim::eq.Scalar", "executorch_prim::ge.Scalar",
+                                             "executorch_prim::gt.Scalar", "executorch_prim::le.Scalar",
+                                             "executorch_prim::lt.Scalar", "executorch_prim::sym_not.Scalar"};
+/// Those that give an integer of two integers, and a double of a double and either.
+constexpr std::string_view kCalculate[] = {"executorch_prim::add.Scalar", "executorch_prim::sub.Scalar",
+                                           "executorch_prim::mul.Scalar", "executorch_prim::floordiv.Scalar",
+                                           "executorch_prim::neg.Scalar"};
 
-/// The arguments of a signature.
-std::uint64_t count_of(std::string_view signature) {
-  return signature.size() - static_cast<std::uint64_t>(std::count(signature.begin(), signature.end(), '>'));
+bool is_among(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
 }
+
+std::uint32_t index_of(std::int32_t value) { return static_cast<std::uint32_t>(value); }
 
 }  // namespace
 
 Result<MethodFlow> MethodFlow::follow(MethodCalls& calls) {
   MethodFlow out(calls);
-  ETSTREAM_TRY(calls.for_each_call([&](const std::optional<pte::Call>& call,
-                                       std::uint32_t) { return call ? out.note(*call) : Result<void>(); },
-                                   [](std::uint32_t) {}));
-  ETSTREAM_TRY(out.begin());
-  std::uint32_t first = 0;  // of the chain's instructions
   ETSTREAM_TRY(calls.for_each_call(
-      [&](const std::optional<pte::Call>& call, std::uint32_t) {
-        out.flow_->begin_instruction();
-        return call ? out.describe(*call, first) : Result<void>();
-      },
-      [&](std::uint32_t number) { first = number; }));
+      [&](const pte::Call& call, std::uint32_t, std::uint32_t) { return out.note(call); }));
+  ETSTREAM_TRY(out.begin());
+  ETSTREAM_TRY(calls.for_each_call([&](const pte::Call& call, std::uint32_t, std::uint32_t first_of_chain) {
+    out.flow_->begin_instruction();
+    return out.describe(call, first_of_chain);
+  }));
   out.flow_->follow();
   return out;
 }
@@ -90,23 +84,18 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   ETSTREAM_ASSIGN(const Callee* callee, calls_->callee_of(call));
   ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
   if (!callee->signature) {
-    for (std::uint64_t i = 0; i < args.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
-      calls_->slot(value).is_replaced = true;
-    }
-    return {};
+    return for_each(args, [&](std::int32_t value) { calls_->slot(value).is_replaced = true; });
   }
   if (args.size() == 0) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
-  if (callee->signature->ends_with('V')) calls_->slot(last).has_no_data = false;
-  if (callee->gives_number()) calls_->slot(last).is_result = true;
   const std::string_view signature = *callee->signature;
-  std::uint64_t next = 0;
-  for (std::size_t i = 0; i < signature.size() && next < args.size(); ++i) {
-    if (signature[i] == '>') continue;
-    ETSTREAM_ASSIGN(const std::int32_t value, args.at(next++));
-    if (i == 0 || signature[i - 1] != '>') continue;
-    (signature.front() == '>' ? calls_->slot(value).is_buffer : calls_->slot(value).is_written) = true;
+  if (signature.ends_with('V')) calls_->slot(last).has_no_data = false;
+  if (callee->gives_number()) calls_->slot(last).is_result = true;
+  const bool is_in_place = is_written(signature.front());
+  for (std::size_t i = 0; i < std::min<std::size_t>(signature.size(), args.size()); ++i) {
+    if (!is_written(signature[i])) continue;
+    ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
+    (is_in_place ? calls_->slot(value).is_buffer : calls_->slot(value).is_written) = true;
   }
   const auto number = argument_of_indices(callee->name);
   if (!number || *number >= args.size()) return {};
@@ -115,12 +104,9 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
 }
 
 Result<void> MethodFlow::note_indices(std::int32_t value) {
-  const auto is_it = [&](const Indices& each) { return each.value == value; };
-  if (calls_->slot(value).letter != 'T' || indices_.size() == kMostIndices ||
-      std::any_of(indices_.begin(), indices_.end(), is_it))
-    return {};
+  if (indices_.size() == kMostIndices || std::ranges::count(indices_, value, &Indices::value) > 0) return {};
   ETSTREAM_ASSIGN(const auto place, calls_->place_of(value));
-  if (!place || (place->dtype != ScalarType::kInt32 && place->dtype != ScalarType::kInt64)) return {};
+  if (!place || !place->may_hold_indices()) return {};
   ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
   ETSTREAM_ASSIGN(const pte::Storage storage, held.tensor().storage());
   indices_.push_back({value, *place, storage.kind == TensorStorage::kMutable});
@@ -136,26 +122,20 @@ Result<void> MethodFlow::begin() {
   }
   ETSTREAM_ASSIGN(const auto inputs,
                   calls_->items_of<std::int32_t>(calls_->method(), calls_->known().method.inputs));
+  ETSTREAM_TRY(for_each(inputs, [&](std::int32_t input) {
+    for (Indices& each : indices_) each.is_input |= each.value == input;
+  }));
   for (const Indices& each : indices_) {
-    bool is_input = false;
-    for (std::uint64_t i = 0; i < inputs.size() && !is_input; ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t input, inputs.at(i));
-      is_input = input == each.value;
-    }
     // A buffer keeps what an operator, or another method, has put there.
     const Slot& held = calls_->slot(each.value);
     const bool is_kept = each.is_given || held.is_buffer || !held.is_written;
-    start.push_back(is_input || is_kept ? kFresh : kStale);
+    start.push_back(each.is_input || is_kept ? kFresh : kStale);
   }
   flow_.emplace(std::move(start));
-  for (std::uint64_t i = 0; i < inputs.size(); ++i) {
-    ETSTREAM_ASSIGN(const std::int32_t input, inputs.at(i));
-    flow_->renew(static_cast<std::uint32_t>(input));
-    for (std::size_t j = 0; j < indices_.size(); ++j) {
-      if (indices_[j].value == input) flow_->renew(cell_of(j));
-    }
+  for (std::size_t i = 0; i < indices_.size(); ++i) {
+    if (indices_[i].is_input) flow_->renew(cell_of(i));
   }
-  return {};
+  return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
 }
 
 /// Of a chain whose first instruction has number `first`.
@@ -168,18 +148,15 @@ Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
     case GraphCall::Kind::kMove: {
       ETSTREAM_ASSIGN(const auto from, call.scalar<std::int32_t>(calls_->known().move_call.move_from));
       ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(calls_->known().move_call.move_to));
-      flow_->copy(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+      flow_->copy(index_of(from), index_of(to));
       return {};
     }
     case GraphCall::Kind::kDelegate: {
       // Which of them it writes to is not known.
-      ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
-      for (std::uint64_t i = 0; i < args.size(); ++i) {
-        ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
+      return for_each(calls_->arguments_of(call), [&](std::int32_t value) -> Result<void> {
         ETSTREAM_TRY(fill(value));
-        ETSTREAM_TRY(overwrite_indices(value, false));
-      }
-      return {};
+        return overwrite_indices(value, false);
+      });
     }
     case GraphCall::Kind::kFree:
       break;
@@ -195,9 +172,9 @@ Result<void> MethodFlow::describe_jump(const pte::Call& call, std::uint32_t firs
   if (calls_->slot(condition).letter == 'B') {
     ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(condition));
     ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.boolean.content));
-    if (is_true == 0) only_unless = static_cast<std::uint32_t>(condition);
+    if (is_true == 0) only_unless = index_of(condition);
   }
-  flow_->jump(first + static_cast<std::uint32_t>(to), only_unless);
+  flow_->jump(first + index_of(to), only_unless);
   return {};
 }
 
@@ -205,30 +182,27 @@ Result<void> MethodFlow::describe_kernel(const pte::Call& call) {
   ETSTREAM_ASSIGN(const Callee* callee, calls_->callee_of(call));
   ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
   if (!callee->signature) {
-    for (std::uint64_t i = 0; i < args.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
+    return for_each(args, [&](std::int32_t value) -> Result<void> {
       ETSTREAM_TRY(fill(value));
-      flow_->set(static_cast<std::uint32_t>(value), kAnything);
-    }
-    return {};
+      flow_->set(index_of(value), kAnything);
+      return {};
+    });
   }
-  if (args.size() != count_of(*callee->signature)) return {};
+  if (args.size() != callee->signature->size()) return {};
   return callee->gives_number() ? describe_number(*callee, args) : describe_written(*callee, args);
 }
 
 Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<std::int32_t>& args) {
   std::vector<std::uint32_t> values;
-  for (std::uint64_t i = 0; i < args.size(); ++i) {
-    ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
-    values.push_back(static_cast<std::uint32_t>(value));
-  }
+  ETSTREAM_TRY(for_each(args, [&](std::int32_t value) { values.push_back(index_of(value)); }));
   const std::uint32_t to = values.back();
-  for (const auto& [name, letter] : kGiven) {
-    if (name != callee.name) continue;
-    flow_->set(to, kinds_of_letter(letter));
-    return {};
-  }
-  if (std::find(std::begin(kCalculating), std::end(kCalculating), callee.name) != std::end(kCalculating)) {
+  if (is_among(callee.name, kGiveInteger)) {
+    flow_->set(to, kinds_of_letter('I'));
+  } else if (is_among(callee.name, kGiveDouble)) {
+    flow_->set(to, kinds_of_letter('D'));
+  } else if (is_among(callee.name, kGiveBoolean)) {
+    flow_->set(to, kinds_of_letter('B'));
+  } else if (is_among(callee.name, kCalculate)) {
     flow_->calculate(values[0], values[values.size() - 2], to);
   } else if (callee.name == "executorch_prim::sym_ite.Scalar") {
     flow_->choose(values[1], values[2], to);
@@ -246,80 +220,53 @@ Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
   if (calls_->slot(value).letter != 'T' || calls_->slot(value).is_replaced) return kAnything;
   ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
   ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
-  switch (layout.scalar_type) {
-    case ScalarType::kUInt8:
-    case ScalarType::kInt8:
-    case ScalarType::kInt16:
-    case ScalarType::kInt32:
-    case ScalarType::kInt64:
-      return kinds_of_letter('I');
-    case ScalarType::kFloat32:
-    case ScalarType::kFloat64:
-      return kinds_of_letter('D');
-    case ScalarType::kBool:
-      return kinds_of_letter('B');
-    default:
-      return kAnything;
-  }
+  constexpr ScalarType kIntegerTypes[] = {ScalarType::kUInt8, ScalarType::kInt8, ScalarType::kInt16,
+                                          ScalarType::kInt32, ScalarType::kInt64};
+  const ScalarType dtype = layout.scalar_type;
+  if (std::ranges::count(kIntegerTypes, dtype) > 0) return kinds_of_letter('I');
+  if (dtype == ScalarType::kFloat32 || dtype == ScalarType::kFloat64) return kinds_of_letter('D');
+  return dtype == ScalarType::kBool ? kinds_of_letter('B') : kAnything;
 }
 
 Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList<std::int32_t>& args) {
   const std::string_view signature = *callee.signature;
-  std::uint64_t number = 0;
-  for (std::size_t i = 0; i < signature.size(); ++i) {
-    if (signature[i] == '>') continue;
-    const bool is_written = i > 0 && signature[i - 1] == '>';
-    if (is_written || signature[i] == 'V') {
-      ETSTREAM_ASSIGN(const std::int32_t value, args.at(number));
-      ETSTREAM_TRY(fill(value));
-      if (is_written) ETSTREAM_TRY(overwrite_indices(value, true));
-    }
-    ++number;
-  }
+  const auto describe_argument = [&](std::int32_t value, std::uint32_t number) -> Result<void> {
+    const char letter = signature[number];
+    if (is_written(letter) || letter == 'V') ETSTREAM_TRY(fill(value));
+    return is_written(letter) ? overwrite_indices(value, true) : Result<void>();
+  };
+  ETSTREAM_TRY(for_each(args, describe_argument));
   // An operator that works in place: the others return nothing.
-  if (!signature.starts_with(">T") || !signature.ends_with('*')) return {};
+  if (!signature.starts_with('W') || !signature.ends_with('*')) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
   const Slot& held = calls_->slot(last);
-  if (held.letter != 'T' || held.is_replaced) {
-    flow_->set(static_cast<std::uint32_t>(last), kinds_of_letter('T'));
-  }
+  if (held.letter != 'T' || held.is_replaced) flow_->set(index_of(last), kinds_of_letter('T'));
   return {};
 }
 
-/// By what writes to `value`, or to the tensors of that list.
+/// Follows a write to `value`, or to the tensors of that list.
 Result<void> MethodFlow::fill(std::int32_t value) {
-  const Slot& held = calls_->slot(value);
-  if (held.is_empty) flow_->set(static_cast<std::uint32_t>(value), kinds_of_letter('T'));
-  if (held.letter != 'L' && held.letter != 'O') return {};
-  ETSTREAM_ASSIGN(const pte::Held list, calls_->held_by(value));
-  ETSTREAM_ASSIGN(const auto items, calls_->items_of<std::int32_t>(list, list.items()));
-  for (std::uint64_t i = 0; i < items.size(); ++i) {
-    ETSTREAM_ASSIGN(const std::int32_t item, items.at(i));
-    if (item != -1 && calls_->slot(item).is_empty) {
-      flow_->set(static_cast<std::uint32_t>(item), kinds_of_letter('T'));
-    }
-  }
-  return {};
+  const auto fill_tensor = [&](std::int32_t tensor) {
+    if (calls_->slot(tensor).is_empty) flow_->set(index_of(tensor), kinds_of_letter('T'));
+  };
+  fill_tensor(value);
+  if (!calls_->is_list_of_tensors(value)) return {};
+  return for_each(calls_->items_of<std::int32_t>(value), [&](std::int32_t item) {
+    if (item != -1) fill_tensor(item);
+  });
 }
 
-/// `is_sure`: it is not only read.
+/// Follows what a call does to `value`, which it writes to (`is_sure`), or may only read.
 Result<void> MethodFlow::overwrite_indices(std::int32_t value, bool is_sure) {
   if (indices_.empty()) return {};
-  const Slot& held = calls_->slot(value);
-  std::optional<PlannedPlace> place;
-  if (held.letter == 'T' && !held.is_replaced) {
-    ETSTREAM_ASSIGN(place, calls_->place_of(value));
-  }
+  ETSTREAM_ASSIGN(const auto place, calls_->place_of(value));
   for (std::size_t i = 0; i < indices_.size(); ++i) {
     const PlannedPlace& own = indices_[i].place;
-    if (!place) {  // it may be these
+    if (place && !place->overlaps(own)) continue;
+    if (!place || place->dtype == own.dtype) {  // it may be these
       flow_->set(cell_of(i), kFresh);
-    } else if (place->overlaps(own)) {
-      if (place->dtype == own.dtype) {
-        flow_->set(cell_of(i), kFresh);
-      } else if (is_sure) {
-        flow_->set(cell_of(i), kStale);
-      }
+    } else if (is_sure) {
+      flow_->set(cell_of(i), kStale);
     }
   }
   return {};

@@ -23,7 +23,6 @@ class MethodFlow {
   [[nodiscard]] static Result<MethodFlow> follow(MethodCalls& calls);
 
   [[nodiscard]] ValueFlow& values() noexcept { return *flow_; }
-  [[nodiscard]] const ValueFlow& values() const noexcept { return *flow_; }
   /// Whether another tensor may have been written over `value`, such a tensor, or what is to be written there
   /// may come later only. Of a buffer, which an operator changes in place, or that another method writes to,
   /// that is not known.
@@ -34,6 +33,7 @@ class MethodFlow {
     std::int32_t value = 0;
     PlannedPlace place;
     bool is_given = false;  // before a run
+    bool is_input = false;  // of the method
   };
 
   explicit MethodFlow(MethodCalls& calls) : calls_(&calls) {}

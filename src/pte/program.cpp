@@ -72,17 +72,15 @@ Result<std::uint32_t> ProgramFile::version() const {
 
 Result<std::vector<MethodInfo>> ProgramFile::methods() const {
   return without_exceptions([&]() -> Result<std::vector<MethodInfo>> {
-    ETSTREAM_ASSIGN(const auto listed, model_->methods());
     std::vector<MethodInfo> methods;
     FileBudget budget(model_->view().name(), model_->view().file().size());
-    for (std::uint32_t i = 0; i < listed.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Method table, listed.at(i));
-      MethodInfo method;
+    ETSTREAM_TRY(for_each(model_->methods(), [&](const pte::Method& table) -> Result<void> {
+      MethodInfo& method = methods.emplace_back();
       ETSTREAM_ASSIGN(method.name, table.name());
       ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().method.inputs, budget));
       ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().method.outputs, budget));
-      methods.push_back(std::move(method));
-    }
+      return {};
+    }));
     return methods;
   });
 }

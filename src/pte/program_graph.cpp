@@ -15,9 +15,11 @@ class GraphReader {
       : program_(program), method_(method), most_links_(program.header().program_size) {}
 
   Result<ProgramGraph> read() {
-    const pte::MethodFields& known = program_.fields().method;
+    const auto& known = program_.fields().method;
     ETSTREAM_ASSIGN(graph_.method, method_.name());
-    ETSTREAM_TRY(read_memory_sizes());
+    ETSTREAM_ASSIGN(memory_sizes_, method_.memory_sizes());
+    ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
+    graph_.memory_sizes.assign(sizes.begin(), sizes.end());
     ETSTREAM_TRY(read_values());
     ETSTREAM_ASSIGN(graph_.inputs, indices(method_, known.inputs));
     ETSTREAM_ASSIGN(graph_.outputs, indices(method_, known.outputs));
@@ -25,24 +27,13 @@ class GraphReader {
     for (const std::uint32_t output : graph_.outputs) graph_.values[output].is_output = true;
     ETSTREAM_TRY(read_operators());
     ETSTREAM_TRY(read_delegates());
-    ETSTREAM_ASSIGN(const auto chains, method_.chains());
     contents_.emplace(graph_);
-    for (std::uint32_t i = 0; i < chains.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
-      ETSTREAM_TRY(read_chain(chain));
-    }
+    ETSTREAM_TRY(for_each(method_.chains(), [&](const pte::Chain& chain) { return read_chain(chain); }));
     for (const std::uint32_t output : graph_.outputs) see(output);
     return std::move(graph_);
   }
 
  private:
-  Result<void> read_memory_sizes() {
-    ETSTREAM_ASSIGN(memory_sizes_, method_.memory_sizes());
-    ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
-    graph_.memory_sizes.assign(sizes.begin(), sizes.end());
-    return {};
-  }
-
   /// Indices of values. `T` is how wide they are in the file; `none` may be among them.
   template <class T>
   static Result<std::vector<std::int32_t>> items(const pte::View& table, const BoundField& field,
@@ -63,15 +54,12 @@ class GraphReader {
 
   Result<void> read_values() {
     ETSTREAM_ASSIGN(const auto values, method_.values());
-    for (std::uint32_t i = 0; i < values.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Value table, values.at(i));
+    return for_each(values, [&](const pte::Value& table) -> Result<void> {
+      GraphValue& value = graph_.values.emplace_back();
       ETSTREAM_ASSIGN(const auto held, table.held());
-      GraphValue value;
       ETSTREAM_ASSIGN(value.info, pte::Held::info_of(held));
-      if (held) ETSTREAM_TRY(read_content(*held, values.size(), value));
-      graph_.values.push_back(std::move(value));
-    }
-    return {};
+      return held ? read_content(*held, values.size(), value) : Result<void>();
+    });
   }
 
   /// What is in a value beyond its ValueInfo.
@@ -81,14 +69,14 @@ class GraphReader {
     if (kind == pte::ValueKind::kString) {
       ETSTREAM_ASSIGN(value.string, held.string());
     } else if (kind == pte::ValueKind::kIntList) {
-      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, held.items(), count, false));
+      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, *held.items(), count, false));
     } else if (kind == pte::ValueKind::kTensorList || kind == pte::ValueKind::kOptionalTensorList) {
       const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
-      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, held.items(), count, may_be_none));
+      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, *held.items(), count, may_be_none));
     } else if (kind == pte::ValueKind::kDoubleList) {
-      ETSTREAM_ASSIGN(value.doubles, held.values<double>(held.items()));
+      ETSTREAM_ASSIGN(value.doubles, held.values<double>(*held.items()));
     } else if (kind == pte::ValueKind::kBoolList) {
-      ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(held.items()));
+      ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(*held.items()));
     }
     return {};
   }
@@ -115,49 +103,45 @@ class GraphReader {
   }
 
   Result<void> read_operators() {
-    ETSTREAM_ASSIGN(const auto operators, method_.operators());
-    for (std::uint32_t i = 0; i < operators.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Operator table, operators.at(i));
+    return for_each(method_.operators(), [&](const pte::Operator& table) -> Result<void> {
       GraphOperator& callee = graph_.operators.emplace_back();
       ETSTREAM_ASSIGN(callee.name, table.name());
       ETSTREAM_ASSIGN(callee.overload, table.overload());
-    }
-    return {};
+      return {};
+    });
   }
 
   Result<void> read_delegates() {
-    ETSTREAM_ASSIGN(const auto delegates, method_.delegates());
-    for (std::uint32_t i = 0; i < delegates.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Delegate table, delegates.at(i));
+    return for_each(method_.delegates(), [&](const pte::Delegate& table) -> Result<void> {
       GraphDelegate& delegate = graph_.delegates.emplace_back();
-      ETSTREAM_ASSIGN(auto id, table.id());
-      delegate.backend = std::move(id).value_or("");
-      ETSTREAM_ASSIGN(const auto data, table.data());
-      if (!data) continue;
-      ETSTREAM_ASSIGN(delegate.in_segment, data->is_in_segment());
-      ETSTREAM_ASSIGN(delegate.index, data->index());
-      ETSTREAM_ASSIGN(delegate.data,
-                      program_.delegate_data(data->position(), delegate.in_segment, delegate.index));
-    }
-    return {};
+      ETSTREAM_ASSIGN(delegate.backend, table.backend());
+      ETSTREAM_ASSIGN(const auto place, table.place());
+      if (!place) return {};
+      delegate.in_segment = place->in_segment;
+      delegate.index = place->index;
+      ETSTREAM_ASSIGN(delegate.data, program_.delegate_data(*place));
+      return {};
+    });
   }
 
   Result<void> read_chain(const pte::Chain& chain) {
     const auto first = static_cast<std::uint32_t>(graph_.calls.size());
     ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
-    for (std::uint32_t i = 0; i < instructions.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(i));
+    return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, instruction.call());
       if (!held) return instruction.corrupt("an instruction", "none");
       GraphCall call;
       ETSTREAM_TRY(read_call(*held, first, instructions.size(), call));
+      ETSTREAM_TRY(charge(*held, call.args));
+      if (held->args()) split_arguments(graph_, *contents_, call);
       connect(call);
       graph_.calls.push_back(std::move(call));
-    }
-    return {};
+      return {};
+    });
   }
 
-  /// An instruction of a chain of `count`, whose first is number `first`.
+  /// An instruction of a chain of `count`, whose first is number `first`. Which arguments of a kernel or a
+  /// delegate are inputs is left open.
   Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
     const pte::ProgramFields& known = program_.fields();
     const std::size_t values = graph_.values.size();
@@ -170,10 +154,8 @@ class GraphReader {
         const std::size_t callees =
             *kind == GraphCall::Kind::kKernel ? graph_.operators.size() : graph_.delegates.size();
         ETSTREAM_ASSIGN(call.callee, held.index(held.callee(), callees));
-        ETSTREAM_ASSIGN(call.args, indices(held, held.args()));
-        ETSTREAM_TRY(charge(held, call.args));
-        split_arguments(graph_, *contents_, call);
-        return {};
+        ETSTREAM_ASSIGN(call.args, indices(held, *held.args()));
+        break;
       }
       case GraphCall::Kind::kMove: {
         ETSTREAM_ASSIGN(const auto from, held.index(known.move_call.move_from, values));
@@ -181,22 +163,20 @@ class GraphReader {
         call.args = {from, to};
         call.inputs = {from};
         call.outputs = {to};
-        return charge(held, call.args);
+        break;
       }
       case GraphCall::Kind::kJumpIfFalse: {
-        const pte::JumpFalseCallFields& jump = known.jump_false_call;
+        const auto& jump = known.jump_false_call;
         ETSTREAM_ASSIGN(const auto condition, held.index(jump.cond_value_index, values));
         ETSTREAM_ASSIGN(const auto to, held.index(jump.destination_instruction, std::uint64_t{count} + 1));
-        call.args = {condition};
-        call.inputs = call.args;
+        call.args = call.inputs = {condition};
         call.destination = first + to;
-        return charge(held, call.args);
+        break;
       }
       case GraphCall::Kind::kFree: {
-        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.value_index, values));
-        call.args = {value};
-        call.inputs = call.args;
-        return charge(held, call.args);
+        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.content, values));
+        call.args = call.inputs = {value};
+        break;
       }
     }
     return {};
@@ -214,18 +194,18 @@ class GraphReader {
   /// Makes the next call known to its values, and to those in lists.
   void connect(const GraphCall& call) {
     const auto number = static_cast<std::uint32_t>(graph_.calls.size());
-    for_each(call.inputs, [&](std::uint32_t value) {
+    with_items(call.inputs, [&](std::uint32_t value) {
       see(value);
       note(graph_.values[value].users, number);
       if (const auto shown = graph_.values[value].view_of) note(graph_.values[*shown].users, number);
     });
-    for_each(call.outputs, [&](std::uint32_t value) {
+    with_items(call.outputs, [&](std::uint32_t value) {
       note(graph_.values[value].producers, number);
       contents_->write(value);
     });
   }
-  template <class F>
-  void for_each(const std::vector<std::uint32_t>& values, F act) {
+  /// Calls `act` with the values, and with those in lists.
+  void with_items(const std::vector<std::uint32_t>& values, const auto& act) {
     for (const std::uint32_t value : values) {
       act(value);
       for (const std::int32_t item : graph_.values[value].items) {
@@ -285,39 +265,20 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_
 }
 
 std::string ProgramGraph::name_of(const GraphCall& call) const {
-  switch (call.kind) {
-    case GraphCall::Kind::kKernel: {
-      const GraphOperator& callee = operators[call.callee];
-      return callee.overload.empty() ? callee.name : text("{}.{}", callee.name, callee.overload);
-    }
-    case GraphCall::Kind::kDelegate:
-      return text("delegate {}", delegates[call.callee].backend);
-    case GraphCall::Kind::kMove:
-      return "move";
-    case GraphCall::Kind::kJumpIfFalse:
-      return "jump if false";
-    case GraphCall::Kind::kFree:
-      return "free";
+  if (call.kind == GraphCall::Kind::kKernel) {
+    const GraphOperator& callee = operators[call.callee];
+    return callee.overload.empty() ? callee.name : text("{}.{}", callee.name, callee.overload);
   }
-  return "";
+  if (call.kind == GraphCall::Kind::kDelegate) return text("delegate {}", delegates[call.callee].backend);
+  if (call.kind == GraphCall::Kind::kMove) return "move";
+  return call.kind == GraphCall::Kind::kJumpIfFalse ? "jump if false" : "free";
 }
 
 std::string_view name_of(TensorStorage storage) noexcept {
-  switch (storage) {
-    case TensorStorage::kNone:
-      return "";
-    case TensorStorage::kProvided:
-      return "provided";
-    case TensorStorage::kPlanned:
-      return "planned";
-    case TensorStorage::kConstant:
-      return "constant";
-    case TensorStorage::kMutable:
-      return "mutable";
-    case TensorStorage::kExternal:
-      return "external";
-  }
-  return "";
+  // In the order of TensorStorage.
+  static constexpr std::string_view kNames[] = {"", "provided", "planned", "constant", "mutable", "external"};
+  const auto number = static_cast<std::size_t>(storage);
+  return number < std::size(kNames) ? kNames[number] : "";
 }
 
 std::string_view kind_of(const ValueInfo& info) {

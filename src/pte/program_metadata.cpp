@@ -20,31 +20,31 @@ ByteSource bytes_of(const void* data, std::size_t size) {
   return ByteSource::owned({bytes, bytes + size});
 }
 
-/// What all of `text` spells.
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number out{};
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return out;
-}
-
-bool is_integer(std::string_view text) {
-  if (text.starts_with('-')) text.remove_prefix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return '0' <= c && c <= '9'; });
-}
-
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
 }
 
-Result<std::int64_t> integer_in(std::string_view text) {
-  const auto number = number_in<std::int64_t>(text);
-  if (number) return *number;
+/// None for what is no integer.
+Result<std::optional<std::int64_t>> integer_in(std::string_view text) {
+  std::int64_t out = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (read.ec == std::errc::invalid_argument || read.ptr != text.data() + text.size()) {
+    return std::optional<std::int64_t>();
+  }
+  if (read.ec == std::errc()) return std::optional(out);
   return make_error(ErrorCode::kInvalidArgument, "metadata: expected an integer of 64 bits, found {}",
                     quote(text));
+}
+
+/// None for what is no number. Words such as nan are none.
+std::optional<double> double_in(std::string_view text) {
+  double out = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
+  const bool is_number = text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
+  return is_number && read.ec == std::errc() && read.ptr == text.data() + text.size() ? std::optional(out)
+                                                                                      : std::nullopt;
 }
 
 /// None for what is no list of integers.
@@ -55,8 +55,9 @@ Result<std::optional<std::vector<std::int64_t>>> list_in(std::string_view text) 
   while (!trimmed(rest).empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view element = trimmed(rest.substr(0, comma));
-    if (!is_integer(element)) return std::optional<std::vector<std::int64_t>>();
-    ETSTREAM_ASSIGN(out.emplace_back(), integer_in(element));
+    ETSTREAM_ASSIGN(const auto integer, integer_in(element));
+    if (!integer) return std::optional<std::vector<std::int64_t>>();
+    out.push_back(*integer);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return std::optional(std::move(out));
@@ -75,14 +76,9 @@ ByteSource encode(const MetadataValue& value) {
 
 Result<MetadataValue> parse_metadata_value(std::string_view text) {
   return without_exceptions([&]() -> Result<MetadataValue> {
-    if (is_integer(text)) {
-      ETSTREAM_ASSIGN(const std::int64_t number, integer_in(text));
-      return MetadataValue(number);
-    }
-    // Words such as nan are strings.
-    const bool is_number =
-        !text.empty() && text.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
-    if (const auto number = number_in<double>(text); number && is_number) return MetadataValue(*number);
+    ETSTREAM_ASSIGN(const auto integer, integer_in(text));
+    if (integer) return MetadataValue(*integer);
+    if (const auto number = double_in(text)) return MetadataValue(*number);
     ETSTREAM_ASSIGN(auto list, list_in(text));
     if (list) return MetadataValue(std::move(*list));
     const bool is_quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
@@ -92,16 +88,16 @@ Result<MetadataValue> parse_metadata_value(std::string_view text) {
 
 Result<std::vector<MetadataEntry>> read_metadata(const ProgramFile& program) {
   return without_exceptions([&]() -> Result<std::vector<MetadataEntry>> {
-    ETSTREAM_ASSIGN(const auto named_data, program.model().named_data());
     std::vector<MetadataEntry> out;
-    for (std::uint32_t i = 0; i < named_data.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::NamedData named, named_data.at(i));
+    const pte::Program& model = program.model();
+    ETSTREAM_TRY(for_each(model.named_data(), [&](const pte::NamedData& named) -> Result<void> {
       ETSTREAM_ASSIGN(const auto key, named.key());
-      if (!key || !key->starts_with(kMetadataPrefix)) continue;
+      if (!key || !key->starts_with(kMetadataPrefix)) return {};
       ETSTREAM_ASSIGN(const std::uint32_t segment, named.segment());
-      ETSTREAM_ASSIGN(ByteSource value, program.model().segment_data(named.position(), segment));
+      ETSTREAM_ASSIGN(ByteSource value, model.segment_data(named.position(), segment));
       out.push_back({key->substr(kMetadataPrefix.size()), std::move(value)});
-    }
+      return {};
+    }));
     return out;
   });
 }

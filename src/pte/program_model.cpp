@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "container/data_segments.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "pte/segment_uses.h"
 
 namespace etstream::pte {
 
@@ -33,21 +32,14 @@ Program::Program(std::shared_ptr<const Schema> schema, ByteSource file, const Ex
 
 Result<std::uint32_t> Program::version() const { return root_.scalar<std::uint32_t>(fields_.root.version); }
 
-Result<std::optional<Subsegments>> Program::constants() const {
-  ETSTREAM_ASSIGN(const auto table, root_.child(fields_.root.constant_segment));
-  return table ? std::optional(Subsegments(fields_, *table)) : std::nullopt;
-}
-
 Result<std::span<const std::string>> Program::method_names() const {
   const std::lock_guard lock(mutex_);
   if (!method_names_) {
     std::vector<std::string> names;
-    ETSTREAM_ASSIGN(const auto methods, this->methods());
-    for (std::uint32_t i = 0; i < methods.size(); ++i) {
-      ETSTREAM_ASSIGN(const Method method, methods.at(i));
-      ETSTREAM_ASSIGN(std::string name, method.name());
-      names.push_back(std::move(name));
-    }
+    ETSTREAM_TRY(for_each(methods(), [&](const Method& method) -> Result<void> {
+      ETSTREAM_ASSIGN(names.emplace_back(), method.name());
+      return {};
+    }));
     method_names_ = std::move(names);
   }
   return std::span<const std::string>(*method_names_);
@@ -79,16 +71,19 @@ Result<ByteSource> Program::segment_data(std::uint64_t position, std::uint64_t i
   return file_.slice(segment.offset, segment.size);
 }
 
+template <class T>
+Result<T> Program::entry(const BoundField& field, std::uint64_t position, std::uint64_t index) const {
+  ETSTREAM_ASSIGN(const auto all, root_.list<T>(field));
+  if (index < all.size()) return all.at(index);
+  return view_.corrupt(position, text("an index below {} in {}", all.size(), field.name()),
+                       std::to_string(index));
+}
+
 Result<ByteSource> Program::tensor_data(const Tensor& tensor, const Storage& storage,
                                         std::uint64_t size) const {
   if (storage.kind == TensorStorage::kMutable) {
-    ETSTREAM_ASSIGN(const auto listed, mutable_data());
-    if (storage.mutable_data >= listed.size()) {
-      return tensor.corrupt(
-          text("an index below {} in {}", listed.size(), fields_.root.mutable_data_segments.name()),
-          std::to_string(storage.mutable_data));
-    }
-    ETSTREAM_ASSIGN(const Subsegments pieces, listed.at(storage.mutable_data));
+    ETSTREAM_ASSIGN(const auto pieces, entry<Subsegments>(fields_.root.mutable_data_segments,
+                                                          tensor.position(), storage.mutable_data));
     return piece(tensor, pieces, storage.index, size);
   }
   ETSTREAM_ASSIGN(const auto pieces, constants());
@@ -129,30 +124,83 @@ Result<ByteSource> Program::piece(const Tensor& tensor, const Subsegments& piece
   return whole.slice(offset, size);
 }
 
-Result<ByteSource> Program::delegate_data(std::uint64_t position, bool in_segment,
-                                          std::uint32_t index) const {
-  if (in_segment) return segment_data(position, index);
-  ETSTREAM_ASSIGN(const auto listed, inline_delegates());
-  if (index >= listed.size()) {
-    return view_.corrupt(
-        position, text("an index below {} in {}", listed.size(), fields_.root.backend_delegate_data.name()),
-        std::to_string(index));
-  }
-  ETSTREAM_ASSIGN(const InlineDelegate delegate, listed.at(index));
+Result<ByteSource> Program::delegate_data(const DelegatePlace& place) const {
+  if (place.in_segment) return segment_data(place.position, place.index);
+  ETSTREAM_ASSIGN(const auto delegate,
+                  entry<InlineDelegate>(fields_.root.backend_delegate_data, place.position, place.index));
   return delegate.data();
 }
 
 Result<std::vector<NamedPayload>> read_named_data(const Program& program) {
   std::vector<NamedPayload> out;
-  ETSTREAM_ASSIGN(const auto listed, program.named_data());
-  for (std::uint32_t i = 0; i < listed.size(); ++i) {
-    ETSTREAM_ASSIGN(const NamedData named, listed.at(i));
+  ETSTREAM_TRY(for_each(program.named_data(), [&](const NamedData& named) -> Result<void> {
     ETSTREAM_ASSIGN(auto key, named.key());
     ETSTREAM_ASSIGN(const std::uint32_t segment, named.segment());
     ETSTREAM_ASSIGN(ByteSource data, program.segment_data(named.position(), segment));
     out.push_back({std::move(key).value_or(""), std::move(data)});
-  }
+    return {};
+  }));
   return out;
 }
 
 }  // namespace etstream::pte
+
+namespace etstream {
+
+Result<std::vector<ProgramTensor>> read_tensors(const pte::Program& program) {
+  std::vector<ProgramTensor> out;
+  ETSTREAM_TRY(for_each(program.methods(), [&](const pte::Method& method, std::uint32_t number) {
+    return for_each(method.values(), [&](const pte::Value& value) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto held, value.held());
+      if (!held || held->kind() != pte::ValueKind::kTensor) return {};
+      ETSTREAM_ASSIGN(pte::Storage storage, held->tensor().storage());
+      out.push_back({held->position(), number, storage.index, storage.is_planned,
+                     storage.kind == TensorStorage::kExternal, std::move(storage.name),
+                     storage.extra_position, storage.has_other_info});
+      return {};
+    });
+  }));
+  return out;
+}
+
+Result<std::vector<DelegateReference>> read_delegate_references(const pte::Program& program) {
+  std::vector<DelegateReference> out;
+  ETSTREAM_TRY(for_each(program.methods(), [&](const pte::Method& method, std::uint32_t number) {
+    return for_each(method.delegates(), [&](const pte::Delegate& delegate, std::uint32_t i) -> Result<void> {
+      ETSTREAM_ASSIGN(std::string backend, delegate.backend());
+      ETSTREAM_ASSIGN(const auto place, delegate.place());
+      if (place) out.push_back({*place, number, i, std::move(backend)});
+      return {};
+    });
+  }));
+  return out;
+}
+
+Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& segments) {
+  const auto note = [&](std::uint64_t index, std::string_view use) {
+    if (index < segments.size() && segments[index].use.empty()) segments[index].use = use;
+  };
+  const auto note_listed = [&](const auto& tables, std::string_view use) {
+    return for_each(tables, [&](const auto& table) -> Result<void> {
+      ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
+      note(index, use);
+      return {};
+    });
+  };
+  ETSTREAM_ASSIGN(const auto constants, program.constants());
+  if (constants) {
+    ETSTREAM_ASSIGN(const auto offsets, constants->offsets());
+    ETSTREAM_ASSIGN(const std::uint32_t index, constants->segment());
+    // Without offsets the table is there for form's sake, and what it names is another's.
+    if (offsets.size() > 0) note(index, "constants");
+  }
+  ETSTREAM_TRY(note_listed(program.mutable_data(), "mutable data"));
+  ETSTREAM_TRY(note_listed(program.named_data(), "named data"));
+  ETSTREAM_ASSIGN(const auto delegates, read_delegate_references(program));
+  for (const DelegateReference& reference : delegates) {
+    if (reference.in_segment) note(reference.index, text("delegate {}", reference.backend));
+  }
+  return {};
+}
+
+}  // namespace etstream

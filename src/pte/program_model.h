@@ -44,23 +44,27 @@ class Program {
   [[nodiscard]] const std::string& name() const noexcept { return view_.name(); }
 
   [[nodiscard]] Result<std::uint32_t> version() const;
-  [[nodiscard]] Result<List<Method>> methods() const { return list<Method>(fields_.root.execution_plan); }
+  [[nodiscard]] Result<List<Method>> methods() const {
+    return root_.list<Method>(fields_.root.execution_plan);
+  }
   [[nodiscard]] Result<std::span<const std::string>> method_names() const;
   [[nodiscard]] Result<List<InlineConstant>> inline_constants() const {
-    return list<InlineConstant>(fields_.root.constant_buffer);
+    return root_.list<InlineConstant>(fields_.root.constant_buffer);
   }
   [[nodiscard]] Result<List<InlineDelegate>> inline_delegates() const {
-    return list<InlineDelegate>(fields_.root.backend_delegate_data);
+    return root_.list<InlineDelegate>(fields_.root.backend_delegate_data);
   }
-  [[nodiscard]] Result<std::optional<Subsegments>> constants() const;
+  [[nodiscard]] Result<std::optional<Subsegments>> constants() const {
+    return root_.optional_view<Subsegments>(root_.child(fields_.root.constant_segment));
+  }
   [[nodiscard]] Result<List<Subsegments>> mutable_data() const {
-    return list<Subsegments>(fields_.root.mutable_data_segments);
+    return root_.list<Subsegments>(fields_.root.mutable_data_segments);
   }
   [[nodiscard]] Result<List<NamedData>> named_data() const {
-    return list<NamedData>(fields_.root.named_data);
+    return root_.list<NamedData>(fields_.root.named_data);
   }
   /// Their tables, which may say anything; segments() checks them.
-  [[nodiscard]] Result<List<View>> segment_tables() const { return list<View>(fields_.root.segments); }
+  [[nodiscard]] Result<List<View>> segment_tables() const { return root_.list<View>(fields_.root.segments); }
   /// Inside the file, with their first uses.
   [[nodiscard]] Result<std::span<const SegmentInfo>> segments() const;
   /// The tensor whose table is at `position`.
@@ -71,19 +75,16 @@ class Program {
   /// `size` bytes of a tensor's constant or mutable data.
   [[nodiscard]] Result<ByteSource> tensor_data(const Tensor& tensor, const Storage& storage,
                                                std::uint64_t size) const;
-  /// All data of the delegate that the table at `position` refers to.
-  [[nodiscard]] Result<ByteSource> delegate_data(std::uint64_t position, bool in_segment,
-                                                 std::uint32_t index) const;
+  /// All data of a delegate.
+  [[nodiscard]] Result<ByteSource> delegate_data(const DelegatePlace& place) const;
 
  private:
   Program(std::shared_ptr<const Schema> schema, ByteSource file, const ExtendedHeader& header,
           FlatbufferView view, const TableView& root);
 
+  /// The entry `index` of a list, which the table at `position` asks for.
   template <class T>
-  Result<List<T>> list(const BoundField& field) const {
-    ETSTREAM_ASSIGN(const TableList tables, root_.tables(field));
-    return List<T>(fields_, tables);
-  }
+  Result<T> entry(const BoundField& field, std::uint64_t position, std::uint64_t index) const;
   Result<ByteSource> inline_constant(const Tensor& tensor, std::uint32_t index, std::uint64_t size) const;
   Result<ByteSource> piece(const Tensor& tensor, const Subsegments& pieces, std::uint32_t index,
                            std::uint64_t size) const;
@@ -109,3 +110,39 @@ struct NamedPayload {
 [[nodiscard]] Result<std::vector<NamedPayload>> read_named_data(const Program& program);
 
 }  // namespace etstream::pte
+
+namespace etstream {
+
+struct ProgramTensor {
+  std::uint64_t position = 0;                   // of its table in the file
+  std::uint32_t method = 0;                     // its number
+  std::uint32_t buffer = 0;                     // among the constants or the mutable data; not checked
+  bool is_planned = false;                      // its memory is planned: it has allocation_info
+  bool is_external = false;                     // its data is in another file
+  std::string name;                             // fully qualified, or empty
+  std::optional<std::uint64_t> extra_position;  // of its extra_tensor_info
+  bool has_other_info = false;                  // there, besides where its data is and under what name
+
+  /// Of the constant segment.
+  [[nodiscard]] bool is_constant() const noexcept { return buffer != 0 && !is_planned && !is_external; }
+  /// Of the mutable data's.
+  [[nodiscard]] bool has_initial_state() const noexcept { return buffer != 0 && is_planned && !is_external; }
+};
+
+/// The tensors of all methods in file order. Memory: 80 bytes a tensor. Errors: those of FlatbufferView.
+[[nodiscard]] Result<std::vector<ProgramTensor>> read_tensors(const pte::Program& program);
+
+struct DelegateReference : pte::DelegatePlace {
+  std::uint32_t method = 0;    // its number
+  std::uint32_t delegate = 0;  // an index in the method's delegates
+  std::string backend;
+};
+
+/// Where the delegates of all methods have their data, in file order. Errors: those of FlatbufferView.
+[[nodiscard]] Result<std::vector<DelegateReference>> read_delegate_references(const pte::Program& program);
+
+/// Sets `use` of each of `segments`, which are those of `program`. A segment of several uses gets the first.
+/// Errors: those of FlatbufferView.
+[[nodiscard]] Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& segments);
+
+}  // namespace etstream

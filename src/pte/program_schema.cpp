@@ -12,65 +12,49 @@ namespace {
 
 Result<const Schema*> built_in() { return embedded_schema<program::ProgramBinarySchema>(); }
 
-/// Finds what a schema lacks of another one, whose files and code go by it.
-class SchemaComparison {
- public:
-  SchemaComparison(const Schema& known, const Schema& given, std::string_view path)
-      : known_(known), given_(given), path_(path) {}
-
-  Result<void> run() const {
-    if (given_.identifier() != known_.identifier() || given_.root().name != known_.root().name) {
-      return differs("the root table or the file identifier");
-    }
-    for (const TableType& table : known_.tables()) {
-      if (table.fields.empty()) continue;
-      const auto index = given_.find_table(table.name);
-      if (!index) return differs(text("table {}", table.name));
-      for (const FieldType& field : table.fields) {
-        const auto& fields = given_.tables()[*index].fields;
-        if (field.id >= fields.size() || !is_same(field, fields[field.id])) {
-          return differs(text("field {}.{}", table.name, field.name));
-        }
-      }
-    }
-    return {};
-  }
-
- private:
-  [[nodiscard]] bool is_same(const FieldType& known, const FieldType& given) const {
-    if (known.name != given.name || known.kind != given.kind || known.width != given.width ||
-        known.is_float != given.is_float || known.default_bits != given.default_bits) {
+bool has_same_members(const UnionType& known, const UnionType& given) {
+  for (std::size_t number = 0; number < known.members.size(); ++number) {
+    if (!known.members[number]) continue;
+    const UnionMember* member = given.member(number);
+    if (!member || member->kind != known.members[number]->kind ||
+        member->name != known.members[number]->name) {
       return false;
     }
-    if (known.kind == FieldKind::kTable || known.kind == FieldKind::kTableVector) {
-      return known_.tables()[known.type].name == given_.tables()[given.type].name;
-    }
-    return known.kind != FieldKind::kUnion || has_members(known, given);
   }
+  return true;
+}
 
-  [[nodiscard]] bool has_members(const FieldType& known, const FieldType& given) const {
-    const auto& members = known_.unions()[known.type].members;
-    for (std::size_t number = 0; number < members.size(); ++number) {
-      if (!members[number]) continue;
-      const UnionMember* member = given_.unions()[given.type].member(number);
-      if (!member || member->kind != members[number]->kind || member->name != members[number]->name) {
-        return false;
+bool is_same(const Schema& known_schema, const FieldType& known, const Schema& given_schema,
+             const FieldType& given) {
+  if (known.name != given.name || known.kind != given.kind || known.width != given.width ||
+      known.is_float != given.is_float || known.default_bits != given.default_bits) {
+    return false;
+  }
+  if (known.kind == FieldKind::kTable || known.kind == FieldKind::kTableVector) {
+    return known_schema.tables()[known.type].name == given_schema.tables()[given.type].name;
+  }
+  return known.kind != FieldKind::kUnion ||
+         has_same_members(known_schema.unions()[known.type], given_schema.unions()[given.type]);
+}
+
+/// What `given` lacks of `known`, by which files and code go; empty where it has all.
+std::string find_difference(const Schema& known, const Schema& given) {
+  if (given.identifier() != known.identifier() || given.root().name != known.root().name) {
+    return "the root table or the file identifier";
+  }
+  for (const TableType& table : known.tables()) {
+    if (table.fields.empty()) continue;
+    const auto index = given.find_table(table.name);
+    if (!index) return text("table {}", table.name);
+    const auto& fields = given.tables()[*index].fields;
+    for (const FieldType& field : table.fields) {
+      if (field.id >= fields.size() || !is_same(known, field, given, fields[field.id])) {
+        return text("field {}.{}", table.name, field.name);
       }
     }
-    return true;
   }
-
-  [[nodiscard]] Error differs(std::string_view what) const {
-    return make_error(
-        ErrorCode::kUnsupported,
-        "{}: {} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used",
-        path_, what);
-  }
-
-  const Schema& known_;
-  const Schema& given_;
-  const std::string_view path_;
-};
+  return "";
+}
 
 }  // namespace
 
@@ -80,7 +64,12 @@ Result<ProgramSchema> ProgramSchema::load(const std::string& path,
     ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(path, include_folders));
     Schema& given = loaded.schema;
     ETSTREAM_ASSIGN(const Schema* known, built_in());
-    ETSTREAM_TRY(SchemaComparison(*known, given, path).run());
+    if (const std::string what = find_difference(*known, given); !what.empty()) {
+      return make_error(
+          ErrorCode::kUnsupported,
+          "{}: {} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used",
+          path, what);
+    }
     ProgramSchema out;
     out.schema_ = std::make_shared<const Schema>(std::move(given));
     return out;

@@ -3,6 +3,7 @@
 // What a program must be beyond a well-formed flatbuffer: every index in range, every segment in its place.
 // ExecuTorch 1.5.1 checks some of this when it loads (runtime/executor/program_validation.cpp, method.cpp).
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,7 +18,6 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "pte/call_verify.h"
 #include "pte/program_model.h"
-#include "pte/unmet_alignment.h"
 
 namespace etstream {
 namespace {
@@ -25,6 +25,73 @@ namespace {
 constexpr std::uint32_t kProgramVersion = 0;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
+
+constexpr std::uint64_t kMostHeaderAlignment = 65536;
+
+/// What the header is padded to. Behind it the flatbuffer goes on at once, but for padding to less than that.
+Result<std::uint64_t> header_alignment(const FlatbufferView& flatbuffer) {
+  const std::uint64_t begin = ExtendedHeader::kPosition + ExtendedHeader::kSize;
+  const std::uint64_t end = std::min(flatbuffer.file().size(), begin + 2 * kMostHeaderAlignment);
+  ETSTREAM_ASSIGN(const auto first, flatbuffer.find_nonzero(begin, end));
+  return std::min(kMostHeaderAlignment,
+                  std::bit_floor((first ? first->offset : end) - ExtendedHeader::kPosition));
+}
+
+/// Whether some delegate's data in the flatbuffer lies at a multiple of `alignment`.
+Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t alignment) {
+  bool out = false;
+  ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().inline_delegate.data));
+    out |= data && data->count > 0 && data->elements() % alignment == 0;
+    return {};
+  }));
+  return out;
+}
+
+/// The segment of constants, if some tensor but the first lies at a multiple of `alignment` in it, as all do.
+Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& program, std::uint64_t alignment) {
+  ETSTREAM_ASSIGN(const auto constants, program.constants());
+  if (!constants) return std::optional<std::uint32_t>();
+  ETSTREAM_ASSIGN(const auto offsets, constants->all_offsets());
+  std::uint64_t bits = 0;
+  for (const std::uint64_t offset : offsets) bits |= offset;
+  if (bits == 0 || bits % alignment != 0) return std::optional<std::uint32_t>();
+  ETSTREAM_ASSIGN(const std::uint32_t segment, constants->segment());
+  return std::optional(segment);
+}
+
+/// Adds a warning for each alignment that segments do not have. The extended header's padding shows which was
+/// asked for, and where tensors lie shows whether it was for them or for delegates. Where that is not certain
+/// there is no warning.
+Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& findings) {
+  if (program.header().length != ExtendedHeader::kSize) return {};
+  ETSTREAM_ASSIGN(const std::uint64_t alignment, header_alignment(program.view()));
+  if (alignment <= ExtendedHeader::kSize) return {};
+  ETSTREAM_ASSIGN(const bool is_for_inline_data, has_aligned_inline_data(program, alignment));
+  if (is_for_inline_data) return {};
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  const auto warn = [&](const SegmentInfo& segment, std::string_view what, std::string_view option) {
+    const Error lost = program.view().corrupt(
+        segment.offset, text("{} at a multiple of {}, as the program was exported for", what, alignment),
+        text("it where segments lie; strict_alignment with {} {} moves it", option, alignment));
+    add_warning(findings, lost);
+  };
+  ETSTREAM_ASSIGN(const auto constants, aligned_constants(program, alignment));
+  if (constants) {
+    if (*constants < segments.size() && segments[*constants].offset % alignment != 0) {
+      warn(segments[*constants], "the segment of constants", "constant_tensor_alignment");
+    }
+    return {};
+  }
+  ETSTREAM_ASSIGN(const auto delegates, read_delegate_references(program));
+  for (const DelegateReference& reference : delegates) {
+    if (!reference.in_segment || reference.index >= segments.size()) continue;
+    if (segments[reference.index].offset % alignment == 0) continue;
+    warn(segments[reference.index], "the data of a delegate", "delegate_alignment");
+    return {};
+  }
+  return {};
+}
 
 class ProgramVerifier {
  public:
@@ -42,10 +109,7 @@ class ProgramVerifier {
     ETSTREAM_TRY(verify_data());
     ETSTREAM_ASSIGN(const auto methods, program_.methods());
     if (methods.size() == 0) error(program_.root().position(), "at least one method", "none");
-    for (std::uint32_t i = 0; i < methods.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
-      ETSTREAM_TRY(verify_method(method));
-    }
+    ETSTREAM_TRY(for_each(methods, [&](const pte::Method& method) { return verify_method(method); }));
     return warn_of_unmet_alignment(program_, findings_);
   }
 
@@ -56,13 +120,7 @@ class ProgramVerifier {
   void warning(std::uint64_t position, std::string_view expected, std::string_view found) {
     add_warning(findings_, program_.view().corrupt(position, expected, found));
   }
-  /// Has what is corrupt be a finding, and passes on other errors.
-  Result<void> report(const Result<void>& checked) {
-    if (checked) return {};
-    if (checked.error().code != ErrorCode::kCorrupt) return checked.error();
-    add_error(findings_, checked.error());
-    return {};
-  }
+  Result<void> report(Result<void> checked) { return note_corrupt(std::move(checked), findings_); }
 
   Result<void> verify_segments() {
     const ExtendedHeader& header = program_.header();
@@ -83,23 +141,18 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(const auto constants, program_.constants());
     if (constants) ETSTREAM_TRY(verify_subsegments(*constants));
     ETSTREAM_TRY(verify_inline_constants(constants));
-    ETSTREAM_ASSIGN(const auto mutable_data, program_.mutable_data());
-    for (std::uint32_t i = 0; i < mutable_data.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Subsegments data, mutable_data.at(i));
-      ETSTREAM_TRY(verify_subsegments(data));
-    }
-    ETSTREAM_ASSIGN(const auto named_data, program_.named_data());
+    ETSTREAM_TRY(for_each(program_.mutable_data(),
+                          [&](const pte::Subsegments& data) { return verify_subsegments(data); }));
     std::set<std::string> keys;
-    for (std::uint32_t i = 0; i < named_data.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::NamedData named, named_data.at(i));
+    return for_each(program_.named_data(), [&](const pte::NamedData& named) -> Result<void> {
       ETSTREAM_ASSIGN(const auto key, named.key());
       ETSTREAM_ASSIGN(const std::uint32_t index, named.segment());
       ETSTREAM_TRY(report(named.check_index(known_.named_data.segment_index, index, segments_.size())));
       if (!key) error(named.position(), known_.named_data.key.full_name(), "none");
       // ExecuTorch takes the first, but refuses both where it merges them with those of tensor data files.
       if (key && !keys.insert(*key).second) warning(named.position(), "each key once", quote(*key));
-    }
-    return {};
+      return {};
+    });
   }
 
   /// Runtimes take constants from a segment where one says where they are in it, if only a placeholder.
@@ -148,7 +201,7 @@ class ProgramVerifier {
   }
 
   Result<void> verify_method(const pte::Method& method) {
-    const pte::MethodFields& known = known_.method;
+    const auto& known = known_.method;
     for (const BoundField* field :
          {&known.name, &known.values, &known.inputs, &known.outputs, &known.chains}) {
       ETSTREAM_TRY(check_there(method, *field));
@@ -161,15 +214,10 @@ class ProgramVerifier {
     ETSTREAM_TRY(check_indices<std::int32_t>(method, known.inputs, values.size()));
     ETSTREAM_TRY(check_indices<std::int32_t>(method, known.outputs, values.size()));
     ETSTREAM_TRY(verify_values(values));
-    for (std::uint32_t i = 0; i < delegates.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Delegate delegate, delegates.at(i));
-      ETSTREAM_TRY(verify_delegate(delegate));
-    }
-    for (std::uint32_t i = 0; i < chains.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Chain chain, chains.at(i));
-      ETSTREAM_TRY(verify_chain(chain, values.size(), operators.size(), delegates.size()));
-    }
-    return {};
+    ETSTREAM_TRY(for_each(delegates, [&](const pte::Delegate& each) { return verify_delegate(each); }));
+    return for_each(chains, [&](const pte::Chain& chain) {
+      return verify_chain(chain, values.size(), operators.size(), delegates.size());
+    });
   }
 
   Result<void> check_there(const pte::View& table, const BoundField& field) {
@@ -182,25 +230,19 @@ class ProgramVerifier {
   template <class T>
   Result<void> check_indices(const pte::View& table, const BoundField& field, std::uint64_t limit,
                              std::optional<T> also = {}) {
-    ETSTREAM_ASSIGN(const auto indices, table.numbers<T>(field));
-    for (std::uint64_t i = 0; i < indices.size(); ++i) {
-      ETSTREAM_ASSIGN(const T index, indices.at(i));
-      if (also != index) ETSTREAM_TRY(report(table.check_index(field, index, limit)));
-    }
-    return {};
+    return for_each(table.numbers<T>(field), [&](T index) {
+      return also == index ? Result<void>() : report(table.check_index(field, index, limit));
+    });
   }
 
   Result<void> verify_values(const pte::List<pte::Value>& values) {
     std::optional<std::uint64_t> untyped;  // where the first value of no type is
-    for (std::uint32_t i = 0; i < values.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Value value, values.at(i));
+    ETSTREAM_TRY(for_each(values, [&](const pte::Value& value) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, value.held());
-      if (held) {
-        ETSTREAM_TRY(verify_held(*held, values.size()));
-      } else if (!untyped) {
-        untyped = value.position();
-      }
-    }
+      if (held) return verify_held(*held, values.size());
+      if (!untyped) untyped = value.position();
+      return {};
+    }));
     if (untyped) warning(*untyped, "a value of some type", "NONE, with which ExecuTorch loads no method");
     return {};
   }
@@ -210,14 +252,13 @@ class ProgramVerifier {
     const pte::ValueKind kind = held.kind();
     if (kind == pte::ValueKind::kTensor) return verify_tensor(held.tensor());
     if (kind == pte::ValueKind::kString) return check_there(held, known_.string.content);
-    if (kind == pte::ValueKind::kOther) return {};
-    ETSTREAM_TRY(check_there(held, held.items()));
-    if (kind == pte::ValueKind::kIntList) return check_indices<std::int64_t>(held, held.items(), values);
-    if (kind == pte::ValueKind::kTensorList) return check_indices<std::int32_t>(held, held.items(), values);
-    if (kind == pte::ValueKind::kOptionalTensorList) {
-      return check_indices<std::int32_t>(held, held.items(), values, -1);
-    }
-    return {};
+    const BoundField* const items = held.items();
+    if (!items) return {};
+    ETSTREAM_TRY(check_there(held, *items));
+    if (kind == pte::ValueKind::kIntList) return check_indices<std::int64_t>(held, *items, values);
+    if (kind == pte::ValueKind::kTensorList) return check_indices<std::int32_t>(held, *items, values);
+    return kind == pte::ValueKind::kOptionalTensorList ? check_indices<std::int32_t>(held, *items, values, -1)
+                                                       : Result<void>();
   }
 
   Result<void> verify_tensor(const pte::Tensor& tensor) {
@@ -243,17 +284,17 @@ class ProgramVerifier {
   }
 
   Result<void> verify_delegate(const pte::Delegate& delegate) {
-    ETSTREAM_ASSIGN(const auto id, delegate.id());
-    ETSTREAM_ASSIGN(const auto data, delegate.data());
-    if (!id || !data) {
+    ETSTREAM_ASSIGN(const bool has_id, delegate.has_id());
+    ETSTREAM_ASSIGN(const auto place, delegate.place());
+    ETSTREAM_ASSIGN(const auto table, delegate.child(known_.delegate.processed));
+    if (!has_id || !place || !table) {
       error(delegate.position(), "a delegate's id and processed data", "none");
       return {};
     }
-    ETSTREAM_ASSIGN(const std::int8_t location, data->location());
-    ETSTREAM_ASSIGN(const std::uint32_t index, data->index());
-    ETSTREAM_TRY(report(data->check_index(known_.delegate_reference.location, location, 2)));
-    return report(data->check_index(known_.delegate_reference.index, index,
-                                    location == 0 ? inline_delegates_ : segments_.size()));
+    const pte::View reference(known_, *table);
+    ETSTREAM_TRY(report(reference.check_index(known_.delegate_reference.location, place->location, 2)));
+    return report(reference.check_index(known_.delegate_reference.index, place->index,
+                                        place->location == 0 ? inline_delegates_ : segments_.size()));
   }
 
   Result<void> verify_chain(const pte::Chain& chain, std::uint64_t values, std::uint64_t operators,
@@ -271,22 +312,21 @@ class ProgramVerifier {
         {known_.move_call.move_to, values},
         {known_.jump_false_call.cond_value_index, values},
         {known_.jump_false_call.destination_instruction, std::uint64_t{instructions.size()} + 1},
-        {known_.free_call.value_index, values}};
-    for (std::uint32_t i = 0; i < instructions.size(); ++i) {
-      ETSTREAM_ASSIGN(const pte::Instruction instruction, instructions.at(i));
+        {known_.free_call.content, values}};
+    return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
       ETSTREAM_ASSIGN(const auto call, instruction.call());
       if (!call) {
         error(instruction.position(), "an instruction", "none");
-        continue;
+        return {};
       }
       for (const Index& index : indices) {
         if (call->type() != index.field.table) continue;
         ETSTREAM_ASSIGN(const auto found, call->scalar<std::int32_t>(index.field));
         ETSTREAM_TRY(report(call->check_index(index.field, found, index.limit)));
       }
-      if (call->has_args()) ETSTREAM_TRY(check_indices<std::int32_t>(*call, call->args(), values));
-    }
-    return {};
+      const BoundField* const args = call->args();
+      return args ? check_indices<std::int32_t>(*call, *args, values) : Result<void>();
+    });
   }
 
   const pte::Program& program_;
@@ -299,32 +339,15 @@ class ProgramVerifier {
 
 }  // namespace
 
-namespace {
-
-/// What can't be followed is a finding, and ends the check.
-Result<void> noted(Result<void> done, Findings& findings) {
-  if (done || done.error().code != ErrorCode::kCorrupt) return done;
-  add_error(findings, std::move(done).error());
-  return {};
-}
-
-Result<void> verify_all_calls(const pte::Program& program, Findings& findings) {
-  ETSTREAM_ASSIGN(const auto methods, program.methods());
-  for (std::uint32_t i = 0; i < methods.size(); ++i) {
-    ETSTREAM_ASSIGN(const pte::Method method, methods.at(i));
-    ETSTREAM_TRY(verify_calls(program, method, findings));
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<void> ProgramFile::verify(Findings& findings) const {
-  return without_exceptions([&] { return noted(ProgramVerifier(*model_, findings).run(), findings); });
+  return without_exceptions([&] { return note_corrupt(ProgramVerifier(*model_, findings).run(), findings); });
 }
 
 Result<void> ProgramFile::verify_calls(Findings& findings) const {
-  return without_exceptions([&] { return noted(verify_all_calls(*model_, findings), findings); });
+  const auto verify = [&](const pte::Method& method) {
+    return etstream::verify_calls(*model_, method, findings);
+  };
+  return without_exceptions([&] { return note_corrupt(for_each(model_->methods(), verify), findings); });
 }
 
 }  // namespace etstream

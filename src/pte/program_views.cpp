@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/program_views.h"
 
-#include <cstdlib>
 #include <span>
 #include <utility>
 
@@ -78,7 +77,7 @@ Result<Storage> Tensor::storage() const {
   ETSTREAM_ASSIGN(out.is_planned, has(fields().tensor.allocation_info));
   ETSTREAM_ASSIGN(const auto extra, child(fields().tensor.extra_tensor_info));
   if (extra) {
-    const ExtraTensorFields& known = fields().extra_tensor;
+    const auto& known = fields().extra_tensor;
     ETSTREAM_ASSIGN(location, extra->scalar<std::int8_t>(known.location));
     ETSTREAM_ASSIGN(auto name, extra->string(known.fully_qualified_name));
     out.name = std::move(name).value_or("");
@@ -102,19 +101,23 @@ Result<Storage> Tensor::storage() const {
 
 ValueKind Held::kind() const {
   const ProgramFields& known = fields();
-  const std::pair<std::size_t, ValueKind> kinds[] = {
-      {known.tensor.index(), ValueKind::kTensor},
-      {known.string.index(), ValueKind::kString},
-      {known.int_list.index(), ValueKind::kIntList},
-      {known.double_list.index(), ValueKind::kDoubleList},
-      {known.bool_list.index(), ValueKind::kBoolList},
-      {known.tensor_list.index(), ValueKind::kTensorList},
-      {known.optional_tensor_list.index(), ValueKind::kOptionalTensorList},
+  const std::pair<const BoundTable&, ValueKind> kinds[] = {
+      {known.null, ValueKind::kNull},
+      {known.tensor, ValueKind::kTensor},
+      {known.integer, ValueKind::kInt},
+      {known.boolean, ValueKind::kBool},
+      {known.number, ValueKind::kDouble},
+      {known.string, ValueKind::kString},
+      {known.int_list, ValueKind::kIntList},
+      {known.double_list, ValueKind::kDoubleList},
+      {known.bool_list, ValueKind::kBoolList},
+      {known.tensor_list, ValueKind::kTensorList},
+      {known.optional_tensor_list, ValueKind::kOptionalTensorList},
   };
   for (const auto& [table, kind] : kinds) {
-    if (table == type()) return kind;
+    if (table.index() == type()) return kind;
   }
-  return ValueKind::kOther;
+  return ValueKind::kUnknown;
 }
 
 Result<ValueInfo> Held::info_of(const std::optional<Held>& held) {
@@ -123,41 +126,46 @@ Result<ValueInfo> Held::info_of(const std::optional<Held>& held) {
 
 Result<ValueInfo> Held::info() const {
   const ProgramFields& known = fields();
-  if (type() == known.tensor.index()) {
-    ETSTREAM_ASSIGN(TensorInfo info, tensor().info());
-    return ValueInfo(std::move(info));
+  switch (kind()) {
+    case ValueKind::kTensor: {
+      ETSTREAM_ASSIGN(TensorInfo info, tensor().info());
+      return ValueInfo(std::move(info));
+    }
+    case ValueKind::kInt: {
+      ETSTREAM_ASSIGN(const auto integer, scalar<std::int64_t>(known.integer.content));
+      return ValueInfo(integer);
+    }
+    case ValueKind::kBool: {
+      ETSTREAM_ASSIGN(const auto boolean, scalar<std::uint8_t>(known.boolean.content));
+      return ValueInfo(boolean != 0);
+    }
+    case ValueKind::kDouble: {
+      ETSTREAM_ASSIGN(const auto number, scalar<double>(known.number.content));
+      return ValueInfo(number);
+    }
+    default:
+      return ValueInfo(OtherInfo{type_name()});
   }
-  if (type() == known.integer.index()) {
-    ETSTREAM_ASSIGN(const auto integer, scalar<std::int64_t>(known.integer.content));
-    return ValueInfo(integer);
-  }
-  if (type() == known.boolean.index()) {
-    ETSTREAM_ASSIGN(const auto boolean, scalar<std::uint8_t>(known.boolean.content));
-    return ValueInfo(boolean != 0);
-  }
-  if (type() == known.number.index()) {
-    ETSTREAM_ASSIGN(const auto number, scalar<double>(known.number.content));
-    return ValueInfo(number);
-  }
-  return ValueInfo(OtherInfo{type_name()});
 }
 
-const BoundField& Held::items() const {
+const BoundField* Held::items() const {
   const ProgramFields& known = fields();
   for (const OneField* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
                                &known.optional_tensor_list}) {
-    if (list->index() == type()) return list->content;
+    if (list->index() == type()) return &list->content;
   }
-  std::abort();
+  return nullptr;
 }
 
-Result<std::int8_t> DelegateData::location() const {
-  return scalar<std::int8_t>(fields().delegate_reference.location);
-}
-
-Result<bool> DelegateData::is_in_segment() const {
-  ETSTREAM_ASSIGN(const std::int8_t found, location());
-  return found == kInSegment;
+Result<std::optional<DelegatePlace>> Delegate::place() const {
+  const auto& known = fields().delegate_reference;
+  ETSTREAM_ASSIGN(const auto table, child(fields().delegate.processed));
+  if (!table) return std::optional<DelegatePlace>();
+  DelegatePlace out{.position = table->position()};
+  ETSTREAM_ASSIGN(out.location, table->scalar<std::int8_t>(known.location));
+  ETSTREAM_ASSIGN(out.index, table->scalar<std::uint32_t>(known.index));
+  out.in_segment = out.location == kInSegment;
+  return std::optional(out);
 }
 
 std::optional<GraphCall::Kind> Call::kind() const {
@@ -170,13 +178,10 @@ std::optional<GraphCall::Kind> Call::kind() const {
   return std::nullopt;
 }
 
-bool Call::has_args() const {
+const BoundField* Call::args() const {
   const auto found = kind();
-  return found == GraphCall::Kind::kKernel || found == GraphCall::Kind::kDelegate;
-}
-
-const BoundField& Call::args() const {
-  return kind() == GraphCall::Kind::kKernel ? fields().kernel_call.args : fields().delegate_call.args;
+  if (found == GraphCall::Kind::kKernel) return &fields().kernel_call.args;
+  return found == GraphCall::Kind::kDelegate ? &fields().delegate_call.args : nullptr;
 }
 
 const BoundField& Call::callee() const {

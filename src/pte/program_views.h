@@ -30,7 +30,6 @@ class View : public TableReader {
   /// A 32-bit index. Error also: as of check_index().
   [[nodiscard]] Result<std::uint32_t> index(const BoundField& field, std::uint64_t limit) const;
 
- protected:
   template <class T>
   [[nodiscard]] Result<List<T>> list(const BoundField& field) const {
     ETSTREAM_ASSIGN(const TableList tables, this->tables(field));
@@ -42,6 +41,8 @@ class View : public TableReader {
     if (!table) return table.error();
     return *table ? std::optional<T>(T(*fields_, **table)) : std::nullopt;
   }
+
+ protected:
   /// Empty where they are absent.
   [[nodiscard]] Result<std::string> string_or_empty(const BoundField& field) const;
   [[nodiscard]] Result<ByteSource> bytes_or_empty(const BoundField& field) const;
@@ -106,22 +107,26 @@ class Tensor : public View {
   [[nodiscard]] Result<Storage> storage() const;
 };
 
-enum class ValueKind {
-  kTensor,
-  kString,
-  kIntList,
-  kDoubleList,
-  kBoolList,
-  kTensorList,
-  kOptionalTensorList,
-  kOther
+/// What a value holds, as the letters of operator_signatures.h.
+enum class ValueKind : char {
+  kUnknown = '?',  // to the library
+  kNull = '0',
+  kTensor = 'T',
+  kInt = 'I',
+  kBool = 'B',
+  kDouble = 'D',
+  kString = 'N',
+  kIntList = 'A',
+  kDoubleList = 'F',
+  kBoolList = 'G',
+  kTensorList = 'L',
+  kOptionalTensorList = 'O',
 };
 
 /// What is in a value.
 class Held : public View {
  public:
   using View::View;
-  /// kOther is a scalar, null, or what the library does not know.
   [[nodiscard]] ValueKind kind() const;
   /// Of one that may be none.
   [[nodiscard]] static Result<ValueInfo> info_of(const std::optional<Held>& held);
@@ -129,8 +134,8 @@ class Held : public View {
   [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
   /// Of a kString.
   [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.content); }
-  /// Of a list: its items' field.
-  [[nodiscard]] const BoundField& items() const;
+  /// The field of a list's items; null of what is no list.
+  [[nodiscard]] const BoundField* items() const;
 
  private:
   Result<ValueInfo> info() const;
@@ -141,7 +146,7 @@ class Value : public View {
   using View::View;
   /// None for a value of no type.
   [[nodiscard]] Result<std::optional<Held>> held() const {
-    return optional_view<Held>(member(fields().value.val));
+    return optional_view<Held>(member(fields().value.content));
   }
 };
 
@@ -153,22 +158,20 @@ class Operator : public View {
 };
 
 /// Where a delegate has its data. None of it is checked.
-class DelegateData : public View {
- public:
-  using View::View;
-  [[nodiscard]] Result<std::int8_t> location() const;
-  [[nodiscard]] Result<bool> is_in_segment() const;
-  /// Of the segment, or of the entry in the flatbuffer.
-  [[nodiscard]] Result<std::uint32_t> index() const { return uint32(fields().delegate_reference.index); }
+struct DelegatePlace {
+  std::uint64_t position = 0;  // of the table that says it
+  std::int8_t location = 0;
+  bool in_segment = false;  // or in the flatbuffer
+  std::uint32_t index = 0;  // of the segment, or of the flatbuffer's entry
 };
 
 class Delegate : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::optional<std::string>> id() const { return string(fields().delegate.id); }
-  [[nodiscard]] Result<std::optional<DelegateData>> data() const {
-    return optional_view<DelegateData>(child(fields().delegate.processed));
-  }
+  [[nodiscard]] Result<bool> has_id() const { return has(fields().delegate.id); }
+  [[nodiscard]] Result<std::string> backend() const { return string_or_empty(fields().delegate.id); }
+  /// None where it is not said.
+  [[nodiscard]] Result<std::optional<DelegatePlace>> place() const;
   [[nodiscard]] Result<List<View>> compile_specs() const {
     return list<View>(fields().delegate.compile_specs);
   }
@@ -180,10 +183,9 @@ class Call : public View {
   using View::View;
   /// None for one that the library does not know.
   [[nodiscard]] std::optional<GraphCall::Kind> kind() const;
-  /// Of a kernel or a delegate, which alone have arguments.
-  [[nodiscard]] bool has_args() const;
-  /// The fields of its arguments and of what it calls.
-  [[nodiscard]] const BoundField& args() const;
+  /// The field of its arguments; null unless it is of a kernel or a delegate.
+  [[nodiscard]] const BoundField* args() const;
+  /// Of a kernel or a delegate: the field of what it calls.
   [[nodiscard]] const BoundField& callee() const;
 };
 
@@ -191,7 +193,7 @@ class Instruction : public View {
  public:
   using View::View;
   [[nodiscard]] Result<std::optional<Call>> call() const {
-    return optional_view<Call>(member(fields().instruction.instr_args));
+    return optional_view<Call>(member(fields().instruction.content));
   }
 };
 

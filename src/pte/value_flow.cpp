@@ -15,12 +15,16 @@ constexpr std::uint64_t kMostStates = 16;
 }  // namespace
 
 Kinds kinds_of_letter(char letter) {
-  constexpr std::string_view kLetters = "TLOIDBNAFG0";
-  const std::size_t at = kLetters.find(letter);
+  const std::size_t at = kKindLetters.find(letter);
   return at == std::string_view::npos ? kAnything : static_cast<Kinds>(1U << at);
 }
 
 ValueFlow::ValueFlow(std::vector<Kinds> start) : start_(std::move(start)), cells_(start_.size(), kNoCell) {}
+
+std::span<const ValueFlow::Step> ValueFlow::steps_of(std::uint32_t instruction) const {
+  const std::size_t end = instruction + 1 < instructions() ? first_steps_[instruction + 1] : steps_.size();
+  return std::span(steps_).subspan(first_steps_[instruction], end - first_steps_[instruction]);
+}
 
 void ValueFlow::begin_instruction() { first_steps_.push_back(static_cast<std::uint32_t>(steps_.size())); }
 
@@ -92,9 +96,8 @@ bool ValueFlow::follow_once() {
   const std::uint32_t count = instructions();
   for (std::uint32_t i = 0; i < count; ++i) {
     enter(i);
-    const std::size_t end = i + 1 < count ? first_steps_[i + 1] : steps_.size();
-    for (std::size_t s = first_steps_[i]; s < end && is_reached_; ++s) {
-      const Step& step = steps_[s];
+    for (const Step& step : steps_of(i)) {
+      if (!is_reached_) break;
       if (step.action >= Action::kJump) is_again |= join(place_of(step.target)) && step.target <= i;
       carry_out(step);
     }
@@ -168,8 +171,9 @@ void ValueFlow::give_up() {
 
 bool ValueFlow::go_to(std::uint32_t instruction) {
   for (; at_ < instruction; ++at_) {
-    const std::size_t end = at_ + 1 < instructions() ? first_steps_[at_ + 1] : steps_.size();
-    for (std::size_t s = first_steps_[at_]; s < end && is_reached_; ++s) carry_out(steps_[s]);
+    for (const Step& step : steps_of(at_)) {
+      if (is_reached_) carry_out(step);
+    }
     enter(at_ + 1);
   }
   return is_reached_;

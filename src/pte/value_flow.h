@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "etstream/result.h"
@@ -15,7 +17,9 @@ namespace etstream {
 using Kinds = std::uint16_t;
 constexpr Kinds kAnything = 0x8000;
 
-/// That of a letter of operator_signatures.h, '0' for null; kAnything for another.
+/// The letters of what values hold, see pte::ValueKind; kUnknown is not among them.
+constexpr std::string_view kKindLetters = "TLOIDBNAFG0";
+/// The kind with this letter; kAnything for another.
 [[nodiscard]] Kinds kinds_of_letter(char letter);
 
 /// First says what each instruction does, then follows them all, then goes through them in order. Memory: 6
@@ -73,6 +77,7 @@ class ValueFlow {
   void enter(std::uint32_t instruction);
   void carry_out(const Step& step);
   [[nodiscard]] Kinds result_of(const Step& step) const;
+  [[nodiscard]] std::span<const Step> steps_of(std::uint32_t instruction) const;
   Place& place_of(std::uint32_t instruction);
   void give_up();
 

@@ -11,37 +11,6 @@
 
 namespace etstream::xnnpack {
 
-struct GraphFields : BoundTable {
-  explicit GraphFields(const Schema& schema) : BoundTable(schema, "XNNGraph") {}
-  BoundField externals = field("num_externs");
-  BoundField constants = field("constant_data");
-  BoundField values = field("xvalues");
-  BoundField nodes = field("xnodes");
-};
-
-struct ConstantFields : BoundTable {
-  explicit ConstantFields(const Schema& schema) : BoundTable(schema, "ConstantDataOffset") {}
-  BoundField offset = field("offset");
-  BoundField size = field("size");
-  BoundField key = field("named_key");
-};
-
-struct TensorFields : BoundTable {
-  explicit TensorFields(const Schema& schema) : BoundTable(schema, "XNNTensorValue") {}
-  BoundField datatype = field("datatype");
-  BoundField dims = field("dims");
-  BoundField constant = field("constant_buffer_idx");
-  BoundField external_id = field("external_id");
-  BoundField flags = field("flags");
-  BoundField id = field("id_out");
-};
-
-struct QuantizedTensorFields : BoundTable {
-  explicit QuantizedTensorFields(const Schema& schema) : BoundTable(schema, "XNNQuantizedTensorValue") {}
-  BoundField tensor = field("tensor_value");
-  BoundField params = field("quant_params");
-};
-
 /// Of scales by channel, and by groups of a channel's elements.
 struct ScaleFields : BoundTable {
   ScaleFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
@@ -50,24 +19,12 @@ struct ScaleFields : BoundTable {
   BoundField constant = field("scale_buffer_idx");
 };
 
-struct GroupScaleFields : ScaleFields {
-  explicit GroupScaleFields(const Schema& schema) : ScaleFields(schema, "PerChannelGroupQuant") {}
-  BoundField group = field("group_size");
-};
-
 /// Of a node with weights.
 struct WeightedFields : BoundTable {
   WeightedFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
   BoundField filter = field("filter_id");
   BoundField bias = field("bias_id");
   BoundField flags = field("flags");
-};
-
-struct ConvolutionFields : WeightedFields {
-  explicit ConvolutionFields(const Schema& schema) : WeightedFields(schema, "_XNNNodeConv") {}
-  /// What the filter's elements are the product of. The first two give the channels.
-  std::vector<BoundField> factors = {field("groups"), field("group_output_channels"), field("kernel_height"),
-                                     field("kernel_width"), field("group_input_channels")};
 };
 
 /// Of a node of any kind, told by how fields are called.
@@ -95,29 +52,46 @@ struct NodeFields {
 
 /// Bound to `schema`, which outlives it.
 struct Fields {
-  explicit Fields(const Schema& schema)
-      : graph(schema),
-        constant(schema),
-        value(schema, "XValue", "xvalue_union"),
-        node(schema, "XNode", "xnode_union"),
-        tensor(schema),
-        quantized(schema),
-        by_channel(schema, "PerChannelQuant"),
-        by_group(schema),
-        linear(schema, "XNNFullyConnected"),
-        convolution(schema) {
+  explicit Fields(const Schema& given) : schema(given) {
     for (std::size_t i = 0; i < schema.tables().size(); ++i) nodes.emplace_back(schema, i);
   }
-  GraphFields graph;
-  ConstantFields constant;
-  OneField value;
-  OneField node;
-  TensorFields tensor;
-  QuantizedTensorFields quantized;
-  ScaleFields by_channel;
-  GroupScaleFields by_group;
-  WeightedFields linear;
-  ConvolutionFields convolution;
+  const Schema& schema;
+  struct : FieldsOf<"XNNGraph"> {
+    BoundField externals = field("num_externs");
+    BoundField constants = field("constant_data");
+    BoundField values = field("xvalues");
+    BoundField nodes = field("xnodes");
+  } graph{schema};
+  struct : FieldsOf<"ConstantDataOffset"> {
+    BoundField offset = field("offset");
+    BoundField size = field("size");
+    BoundField key = field("named_key");
+  } constant{schema};
+  OneField value{schema, "XValue", "xvalue_union"};
+  OneField node{schema, "XNode", "xnode_union"};
+  struct : FieldsOf<"XNNTensorValue"> {
+    BoundField datatype = field("datatype");
+    BoundField dims = field("dims");
+    BoundField constant = field("constant_buffer_idx");
+    BoundField external_id = field("external_id");
+    BoundField flags = field("flags");
+    BoundField id = field("id_out");
+  } tensor{schema};
+  struct : FieldsOf<"XNNQuantizedTensorValue"> {
+    BoundField tensor = field("tensor_value");
+    BoundField params = field("quant_params");
+  } quantized{schema};
+  ScaleFields by_channel{schema, "PerChannelQuant"};
+  struct : ScaleFields {
+    BoundField group = field("group_size");
+  } by_group{{schema, "PerChannelGroupQuant"}};
+  WeightedFields linear{schema, "XNNFullyConnected"};
+  struct : WeightedFields {
+    /// What the filter's elements are the product of. The first two give the channels.
+    std::vector<BoundField> factors = {field("groups"), field("group_output_channels"),
+                                       field("kernel_height"), field("kernel_width"),
+                                       field("group_input_channels")};
+  } convolution{{schema, "_XNNNodeConv"}};
   std::vector<NodeFields> nodes;  // by their tables
 };
 

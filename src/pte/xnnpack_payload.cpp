@@ -69,11 +69,11 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
                     "the identifier of XNNPACK's graph (XN00, XN01), found {}", quote(found));
 }
 
-Result<std::vector<XnnpackConstant>> constants_in(const XnnpackPayload& payload) {
+Result<std::vector<NamedDataRequest>> constants_in(const XnnpackPayload& payload) {
   const xnnpack::Fields& fields = payload.fields;
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload.graph));
   ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.graph.constants));
-  std::vector<XnnpackConstant> out;
+  std::vector<NamedDataRequest> out;
   for (std::uint32_t i = 1; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader constant, listed.at(i));
     ETSTREAM_ASSIGN(auto key, constant.string(fields.constant.key));
@@ -110,10 +110,10 @@ Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string
   return XnnpackPayload{std::move(view), kFields, has_header, constants_size};
 }
 
-Result<std::vector<XnnpackConstant>> read_xnnpack_constants(const ByteSource& payload,
-                                                            const std::string& name) {
+Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,
+                                                             const std::string& name) {
   ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
-  if (!opened.has_header) return std::vector<XnnpackConstant>();
+  if (!opened.has_header) return std::vector<NamedDataRequest>();
   return constants_in(opened);
 }
 

@@ -2,7 +2,7 @@
 //
 // ExecuTorch 1.5.1: XNNCompiler.cpp hands XNNPACK pointers to constants, scales and lists without asking how
 // long they are, and XNNExecutor.cpp takes the numbers of tensors from outside for those of arguments.
-#include "pte/xnnpack_verify.h"
+#include "pte/xnnpack_payload.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,6 @@
 #include "base/try.h"
 #include "container/findings.h"
 #include "flatbuffer/table_reader.h"
-#include "pte/xnnpack_payload.h"
 
 namespace etstream {
 namespace {
@@ -53,26 +52,18 @@ class GraphVerifier {
       ETSTREAM_ASSIGN(const bool is_there, root.has(*list));
       if (!is_there) error(root, list->name(), "none");
     }
-    ETSTREAM_ASSIGN(const TableList values, root.tables(known_.graph.values));
-    for (std::uint32_t i = 0; i < values.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader value, values.at(i));
+    ETSTREAM_TRY(for_each(root.tables(known_.graph.values), [&](const TableReader& value) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, value.member(known_.value.content));
-      if (held) {
-        ETSTREAM_TRY(verify_value(*held));
-      } else {
-        error(value, "a tensor", "none");
-      }
-    }
-    ETSTREAM_ASSIGN(const TableList nodes, root.tables(known_.graph.nodes));
-    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader node, nodes.at(i));
+      if (held) return verify_value(*held);
+      error(value, "a tensor", "none");
+      return {};
+    }));
+    ETSTREAM_TRY(for_each(root.tables(known_.graph.nodes), [&](const TableReader& node) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
-      if (held) {
-        ETSTREAM_TRY(verify_node(*held));
-      } else {
-        error(node, "a node", "none");
-      }
-    }
+      if (held) return verify_node(*held);
+      error(node, "a node", "none");
+      return {};
+    }));
     for (const auto& [id, value] : values_) {
       if (value.is_output && !value.is_given) {
         error(root, "a node that gives each tensor that is given to a call", text("none for {}", id));
@@ -332,8 +323,8 @@ Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload, c
     ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
     return GraphVerifier(opened, findings).run();
   }();
-  if (verified || verified.error().code != ErrorCode::kCorrupt) return verified;
-  add_error(findings, verified.error());
+  if (verified) return verified;
+  ETSTREAM_TRY(note_corrupt(verified.error(), findings));
   return std::vector<XnnpackArgument>();
 }
 

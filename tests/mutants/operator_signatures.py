@@ -10,6 +10,7 @@ the runtime's own. The schemas are those of torch and of ExecuTorch.
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import executorch
@@ -40,12 +41,14 @@ _LETTERS = {
     "float[]": "F",
     "bool[]": "G",
 }
+# Of arguments that the call writes to.
+_WRITTEN = {"Tensor": "W", "Tensor[]": "U"}
 # Of the runtime itself (kernels/prim_ops of ExecuTorch), without a schema or with one that says less: the last argument
 # becomes what they give.
 _OWN = {
     "aten::sym_size.int": "MI*",
     "aten::sym_numel": "M*",
-    "executorch_prim::et_copy_index.tensor": ">TTI",
+    "executorch_prim::et_copy_index.tensor": "WTI",
     "executorch_prim::et_view.default": "MAV",
     "executorch_prim::floordiv.int": "SS*",
     "executorch_prim::mod.int": "SS*",
@@ -95,18 +98,17 @@ def _schema_of(name: str, listed: dict[str, str]) -> str:
 
 
 def signature(schema: str) -> str:
-    """The arguments' letters, those that are written behind ">", and what the operator returns."""
+    """The arguments' letters, and what the operator returns."""
     letters = ""
     arguments = re.sub(r".*?\((.*)\) -> .*", r"\1", schema)
     for argument in re.split(r", (?![^\[(]*[\])])", arguments):
         if argument in ("", "*"):
             continue
         kind = argument.rpartition(" ")[0]
-        is_written = "!" in kind
+        letters_of_kind = _WRITTEN if "!" in kind else _LETTERS
         kind = re.sub(r"\(\w+!?\)|(?<=\[)\d+(?=\])", "", kind)
-        letters += ">" if is_written else ""
         is_optional = kind.endswith("?")
-        letter = _LETTERS[kind.removesuffix("?")]
+        letter = letters_of_kind[kind.removesuffix("?")]
         letters += letter.lower() if is_optional else letter
     return letters + "*"
 
@@ -119,7 +121,10 @@ def signatures() -> dict[str, str]:
 
 def source() -> str:
     found = signatures()
-    lines = "".join(f"{name} {letters}\n" for name, letters in found.items())
+    lines = ""
+    for letters in sorted(set(found.values())):
+        names = [name for name in found if found[name] == letters]
+        lines += textwrap.fill(" ".join([letters, *names]), 110, subsequent_indent="  ") + "\n"
     version = re.findall(r'__version__ = "([\d.]+)', (_PACKAGE / "version.py").read_text())[0]
     return _HEAD.format(version=version, count=len(found)) + lines + _TAIL
 

@@ -6,7 +6,6 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/struct_reader.h"
 #include "io/file_budget.h"
-#include "pte/segment_uses.h"
 
 namespace etstream {
 namespace {

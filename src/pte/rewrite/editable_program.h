@@ -14,9 +14,7 @@
 #include "etstream/program.h"
 #include "etstream/program_description.h"
 #include "flatbuffer/edited_values.h"
-#include "pte/delegate_references.h"
 #include "pte/program_model.h"
-#include "pte/program_tensors.h"
 
 namespace etstream {
 

@@ -18,7 +18,7 @@ namespace {
 class PayloadExtractor final : public ValueReader {
  public:
   PayloadExtractor(const Schema& schema, ValueReader& values, ProgramDescription& out)
-      : values_(values), out_(out), constant_(schema), delegate_(schema), segment_(schema) {}
+      : values_(values), out_(out), constant_{schema}, delegate_{schema}, segment_{schema} {}
 
   ValueNode root() override { return values_.root(); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {

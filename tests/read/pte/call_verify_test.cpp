@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "pte/kernel_rules.h"
+#include "pte/method_calls.h"
 #include "pte/one_call_program.h"
-#include "pte/operator_signatures.h"
 
 namespace etstream::call_verify_test {
 namespace {
@@ -117,7 +117,7 @@ TEST_CASE("a jump on what is no condition, and memory that is freed of what is n
 }
 
 TEST_CASE("signatures are found by their whole names") {
-  CHECK(find_signature("aten::add.out") == "TTS>T*");
+  CHECK(find_signature("aten::add.out") == "TTSW*");
   CHECK(find_signature("aten::add.ou") == std::nullopt);
   CHECK(find_signature("aten::add.out2") == std::nullopt);
   CHECK(find_signature("") == std::nullopt);
@@ -278,10 +278,10 @@ TEST_CASE("a product of tensors of other ranks, and a dimension that a call give
 TEST_CASE("tensors that no common dtype is found for are found") {
   std::vector<KernelArgument> arguments = {
       tensor_argument(ScalarType::kFloat32, {1}), tensor_argument(ScalarType::kUInt64, {1}), {}};
-  CHECK(find_broken_rule("aten::mul.out", "TT>T*", arguments));
-  CHECK_FALSE(find_broken_rule("aten::fill.Tensor_out", "TT>T*", arguments));
+  CHECK(find_broken_rule("aten::mul.out", "TTW*", arguments));
+  CHECK_FALSE(find_broken_rule("aten::fill.Tensor_out", "TTW*", arguments));
   arguments[1].tensor->dtype = ScalarType::kBFloat16;
-  CHECK_FALSE(find_broken_rule("aten::mul.out", "TT>T*", arguments));
+  CHECK_FALSE(find_broken_rule("aten::mul.out", "TTW*", arguments));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST_CASE("an instruction that the library does not know is an error, not the en
   const pte::Chain chain = method.chains().value().at(0).value();
   const pte::Instruction instruction = chain.instructions().value().at(0).value();
   // The union's type lies in the field before it.
-  FieldType type = real.model().fields().instruction.instr_args.type();
+  FieldType type = real.model().fields().instruction.content.type();
   type.id = 0;
   type.kind = FieldKind::kScalar;
   type.width = type.natural_alignment = 1;

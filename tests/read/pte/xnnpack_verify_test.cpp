@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "file_bytes.h"
-#include "pte/xnnpack_verify.h"
+#include "pte/xnnpack_payload.h"
 #include "test_errors.h"
 #include "test_sources.h"
 #include "xnnpack_graph_generated.h"
