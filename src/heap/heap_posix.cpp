@@ -29,17 +29,10 @@ std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
 }
 
-void* reserve_addresses(std::uint64_t size) {
-  void* const at = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
-}
-
-/// Zeros, none of which takes memory until it is written to.
-template <class Entry>
-Entry* reserve_entries(std::uint64_t count) {
-  void* const at = ::mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<Entry*>(at);
+/// Zeros, none of which takes memory until it is written to; null with errno set where there is no room.
+std::byte* reserve_addresses(std::uint64_t size, int protection) {
+  void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
 std::uint32_t granules_per_group() {
@@ -64,33 +57,32 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   options_ = options;
   limit_.store(options.limit);
   std::uint64_t span = kLargestSpan;
-  void* reserved = reserve_addresses(span + kLargestAlignment);
+  std::byte* reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
   while (reserved == nullptr && span > kSmallestSpan) {
     span /= 2;
-    reserved = reserve_addresses(span + kLargestAlignment);
+    reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
   }
   if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
   const auto granules = static_cast<std::uint32_t>(span / kGranule);
-  const std::uint32_t groups = granules / granules_per_group();
-  auto* const entries = reserve_entries<BlockTable::Entry>(granules);
-  auto* const counts = reserve_entries<std::uint16_t>(groups);
-  mark_ = make_mark();
-  const bool is_reserved = entries != nullptr && counts != nullptr && mark_ != nullptr;
-  SpillError failed = is_reserved ? SpillError{} : SpillError{errno, nullptr};
+  // The page of the mark, the entries of the table, and the counts of the groups.
+  const std::uint64_t entries_at = page_size();
+  const std::uint64_t counts_at = entries_at + granules * sizeof(BlockTable::Entry);
+  const std::uint64_t size = counts_at + granules / granules_per_group() * sizeof(std::uint16_t);
+  std::byte* const records = reserve_addresses(size, PROT_READ | PROT_WRITE);
+  SpillError failed{records == nullptr ? errno : wipe_in_children(records), nullptr};
   if (!failed) failed = file_.open(options.folder, span);
   if (failed) {
-    if (entries != nullptr) ::munmap(entries, granules * sizeof(BlockTable::Entry));
-    if (counts != nullptr) ::munmap(counts, groups * sizeof(std::uint16_t));
-    if (mark_ != nullptr) free_mark(mark_);
+    if (records != nullptr) ::munmap(records, size);
     ::munmap(reserved, span + kLargestAlignment);
     return failed;
   }
-  table_ = BlockTable(entries, granules);
-  room_ = GroupUse(counts, granules_per_group());
+  table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(records + entries_at), granules);
+  room_ = GroupUse(reinterpret_cast<std::uint16_t*>(records + counts_at), granules_per_group());
+  mark_ = reinterpret_cast<volatile char*>(records);
   *mark_ = 1;
   const auto address = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
-  base_ = static_cast<std::byte*>(reserved) + (aligned - address);
+  base_ = reserved + (aligned - address);
   span_ = span;
   return {};
 }
@@ -114,6 +106,11 @@ SpillError Heap::reopen(const HeapOptions& options) noexcept {
 
 std::byte* Heap::address_of(std::uint32_t granule) const noexcept { return base_ + granule * kGranule; }
 
+FilePart Heap::part_of(Range range) const noexcept {
+  return {address_of(range.first), static_cast<std::int64_t>(range.first * kGranule),
+          range.granules * kGranule};
+}
+
 std::uint32_t Heap::granule_of(const void* block) const noexcept {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - base_) /
                                     kGranule);
@@ -121,7 +118,7 @@ std::uint32_t Heap::granule_of(const void* block) const noexcept {
 
 Range Heap::find_block(const void* address) noexcept {
   const std::uint32_t first = granule_of(address);
-  const Locked locked(*this);
+  const Locked locked(lock_);
   return address_of(first) == address ? table_.block(first) : Range{};
 }
 
@@ -150,15 +147,14 @@ void Heap::refuse(int reason, std::size_t size) noexcept {
 
 /// Has nothing behind a range.
 void Heap::unmap(Range range) const noexcept {
-  static_cast<void>(::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+  const FilePart part = part_of(range);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  static_cast<void>(::mmap(part.address, part.size, PROT_NONE, flags, -1, 0));
 }
 
 int Heap::back(Range& range, Range& fresh) noexcept {
   if (range.mapping != mapping_) {
-    const int failed =
-        file_.map(address_of(range.first), range.first * kGranule, range.granules * kGranule, true);
-    if (failed != 0) return failed;
+    if (const int failed = file_.map(part_of(range), true)) return failed;
     range.mapping = mapping_;
   }
   int failed = 0;
@@ -172,10 +168,10 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   const Locked locked(room_lock_);
   fresh = room_.take(range);
   if (fresh.granules == 0) return 0;
-  const int failed = file_.reserve(fresh.first * kGranule, fresh.granules * kGranule);
+  const int failed = file_.reserve(part_of(fresh));
   if (failed != 0) {
     static_cast<void>(room_.give_back(range));
-    file_.empty(fresh.first * kGranule, fresh.granules * kGranule);  // a part of it may have been reserved
+    file_.empty(part_of(fresh));  // a piece of it may have been reserved
   }
   return failed;
 }
@@ -186,7 +182,7 @@ bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);
   if (gone.granules == 0) return false;
-  file_.empty(gone.first * kGranule, gone.granules * kGranule);
+  file_.empty(part_of(gone));
   return true;
 }
 
@@ -222,14 +218,14 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
   Range range;
   Range fresh;
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     range = table_.take(granules, alignment);
     if (range.is_ready) table_.set_mapping(range.first, mapping_);
   }
   if (!range) return {.failed = ENOMEM};
   if (!range.is_ready) {
     const int failed = back_with_more(range, fresh);
-    const Locked locked(*this);
+    const Locked locked(lock_);
     if (failed != 0) {
       table_.give_back(range.first, range.mapping, false);
       return {.failed = failed};
@@ -244,7 +240,7 @@ Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t ali
 int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     const bool has_room = table_.ready() + kReadyAtOnce <= most_ready();
     const Range more = has_room && range.granules < kReadyAtOnce
                            ? table_.extend(range.first, kReadyAtOnce - range.granules)
@@ -261,7 +257,7 @@ int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   if (whole.granules == range.granules) return failed;
   const bool is_ready = failed == 0;
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
   }
   return is_ready ? 0 : back(range, fresh);
@@ -285,7 +281,7 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   const auto cut_to = [&](std::uint32_t first_ones) {
     Range rest;
     {
-      const Locked locked(*this);
+      const Locked locked(lock_);
       rest = table_.split(range.first, first_ones);
     }
     give_back(rest);
@@ -299,12 +295,12 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
     Range added;
     Range fresh;
     {
-      const Locked locked(*this);
+      const Locked locked(lock_);
       added = table_.extend(range.first, granules - now);
     }
     if (!added || (!added.is_ready && back(added, fresh) != 0)) {
       if (added) {
-        const Locked locked(*this);
+        const Locked locked(lock_);
         static_cast<void>(table_.split(range.first, now));
         table_.give_back(added.first, added.mapping, false);
       }
@@ -328,17 +324,15 @@ std::uint32_t Heap::most_ready() const noexcept {
 }
 
 Range Heap::take_oldest_ready(std::uint32_t most_left) noexcept {
-  const Locked locked(*this);
+  const Locked locked(lock_);
   if (table_.ready() <= most_left) return {};
   Range oldest = table_.take_oldest_ready(table_.ready() - most_left);
   oldest.mapping = mapping_;
   return oldest;
 }
 
-bool Heap::empty_oldest_ready(std::uint32_t most_left) noexcept {
-  const Range oldest = take_oldest_ready(most_left);
-  if (oldest) give_back_empty(oldest);
-  return static_cast<bool>(oldest);
+void Heap::empty_ready(std::uint32_t most_left) noexcept {
+  while (const Range oldest = take_oldest_ready(most_left)) give_back_empty(oldest);
 }
 
 bool Heap::free_room() noexcept {
@@ -359,7 +353,7 @@ bool Heap::give_back_empty(Range range) noexcept {
     unmap(range);
     range.mapping = 0;
   }
-  const Locked locked(*this);
+  const Locked locked(lock_);
   table_.give_back(range.first, range.mapping, false);
   return is_freed;
 }
@@ -372,11 +366,10 @@ void Heap::give_back(Range range) noexcept {
     return;
   }
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     table_.give_back(range.first, 0, true);
   }
-  while (empty_oldest_ready(most)) {
-  }
+  empty_ready(most);
 }
 
 void Heap::release(void* block) noexcept {
@@ -389,8 +382,7 @@ void Heap::release(void* block) noexcept {
 void Heap::keep_freed(bool keeps) noexcept {
   keeps_freed_.store(keeps);
   const InUse use(*this);
-  while (!keeps && empty_oldest_ready()) {
-  }
+  if (!keeps) empty_ready();
 }
 
 void Heap::report_to(ProcessUse& use) noexcept {

@@ -96,10 +96,10 @@ class Heap {
   };
 
   class InUse;
-  class Locked;
 
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
+  [[nodiscard]] FilePart part_of(Range range) const noexcept;
   /// The block that begins at an address, or an empty range.
   [[nodiscard]] Range find_block(const void* address) noexcept;
   /// The same, where none is the end of the process.
@@ -119,9 +119,9 @@ class Heap {
   [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
   bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
-  /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready
-  /// than `most_left`. False if there are not.
-  bool empty_oldest_ready(std::uint32_t most_left = 0) noexcept;
+  /// Takes their room from the ranges that have been ready for longest, until at most so many granules are
+  /// ready.
+  void empty_ready(std::uint32_t most_left = 0) noexcept;
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
   /// Has some room be free on the disk, of what is ready. False if that has none of its own.
   [[nodiscard]] bool free_room() noexcept;

@@ -26,13 +26,32 @@ struct MallocFunctions {
   std::size_t (*malloc_usable_size)(void*) = nullptr;
 };
 
-/// `Blocks` has, as static functions:
+/// The blocks of a process that has a heap. `Place` has, as static functions:
+/// - heap(): the Heap
 /// - next(): a MallocFunctions, which need not be set while is_large() is true of every size
-/// - is_large(size): whether allocate() is asked for a new block
-/// - allocate(size, alignment, zeroed): null, with errno set, where there is no room
-/// - owns(block): whether the following are asked, not next()
-/// - resize(block, size): whether the block is of that size now, where it is
-/// - usable_size(block), release(block)
+/// - is_large(size): whether a new block is to come from the heap
+template <class Place>
+struct HeapBlocks : Place {
+  /// Null, with errno set, where there is no room.
+  static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
+    if (Place::is_large(size) && Place::heap().serves(size, alignment)) {
+      return Place::heap().allocate(size, alignment, zeroed);
+    }
+    if (zeroed) return Place::next().calloc(1, size);
+    return alignment > kUsualAlignment ? Place::next().memalign(alignment, size) : Place::next().malloc(size);
+  }
+
+  /// Whether the functions below, not those of next(), take the block.
+  static bool owns(const void* block) { return Place::heap().owns(block); }
+  /// Makes the block that large where it is, or returns false.
+  static bool resize(void* block, std::size_t size) {
+    return Place::is_large(size) && Place::heap().resize(block, size);
+  }
+  static std::size_t usable_size(void* block) { return Place::heap().usable_size(block); }
+  static void release(void* block) { Place::heap().release(block); }
+};
+
+/// `Blocks` is a HeapBlocks, or has the same functions.
 template <class Blocks>
 struct MallocRules {
   static void* malloc(std::size_t size) noexcept {

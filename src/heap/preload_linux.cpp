@@ -118,32 +118,30 @@ bool begin() {
   return true;
 }
 
-/// All but small blocks, and the first call of all.
-struct Blocks {
+struct Place {
   static Heap& heap() { return the_heap; }
   static const MallocFunctions& next() { return heap::next; }
+  /// Also true of every size before begin() has run.
   static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
+};
 
+/// Those of the heap, and the first blocks.
+struct Blocks : HeapBlocks<Place> {
   static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
     if (from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
-    if (size >= from.load(std::memory_order_relaxed) && the_heap.serves(size, alignment)) {
-      return the_heap.allocate(size, alignment, zeroed);
-    }
-    if (zeroed) return heap::next.calloc(1, size);
-    return alignment > kUsualAlignment ? heap::next.memalign(alignment, size) : heap::next.malloc(size);
+    return HeapBlocks::allocate(size, alignment, zeroed);
   }
-
   static bool owns(const void* block) { return the_heap.owns(block) || first_blocks.owns(block); }
   static bool resize(void* block, std::size_t size) {
-    return the_heap.owns(block) && is_large(size) && the_heap.resize(block, size);
+    return the_heap.owns(block) && HeapBlocks::resize(block, size);
   }
   static std::size_t usable_size(void* block) {
-    if (the_heap.owns(block)) return the_heap.usable_size(block);
+    if (the_heap.owns(block)) return HeapBlocks::usable_size(block);
     return static_cast<std::size_t>(first_blocks.bytes + sizeof(first_blocks.bytes) -
                                     static_cast<std::byte*>(block));
   }
   static void release(void* block) {
-    if (the_heap.owns(block)) the_heap.release(block);
+    if (the_heap.owns(block)) HeapBlocks::release(block);
   }
 };
 

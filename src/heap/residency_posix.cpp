@@ -30,7 +30,7 @@ constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t Heap::shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept {
   const InUse use(*this);
-  const Locked locked(*this);
+  const Locked locked(lock_);
   std::size_t count = table_.blocks_from(first, found);
   for (Range& block : found.first(count)) {
     // What is not shared has no pages to let go of: those that were written to are the process's own.
@@ -46,7 +46,7 @@ std::uint64_t Heap::resident_bytes() noexcept {
   std::uint32_t first = 1;
   while (const std::size_t count = shared_blocks_from(first, blocks)) {
     for (const Range& block : std::span(blocks.data(), count)) {
-      resident += page_map.resident_bytes(address_of(block.first), block.granules * kGranule);
+      resident += page_map.resident_bytes(part_of(block));
     }
     first = blocks[count - 1].first + 1;
   }
@@ -56,21 +56,18 @@ std::uint64_t Heap::resident_bytes() noexcept {
 /// A block may be freed and its place taken meanwhile: what is let go of is read again when it is used.
 std::uint64_t Heap::let_go_of(Range block) noexcept {
   const std::uint64_t before = mapped_bytes();
-  const std::uint64_t begin = block.first * kGranule;
-  const std::uint64_t size = block.granules * kGranule;
+  const FilePart whole = part_of(block);
+  const auto window_at = [&](std::uint64_t at) -> FilePart {
+    return {whole.address + at, whole.offset + static_cast<std::int64_t>(at),
+            std::min(kWindow, whole.size - at)};
+  };
   constexpr std::uint64_t kBehind = kWindow * kWindowsOnTheirWay;
-  for (std::uint64_t at = 0; at < size + kBehind; at += kWindow) {
+  for (std::uint64_t at = 0; at < whole.size + kBehind; at += kWindow) {
     const InUse use(*this);
     // Since a fork it may be a copy, whose pages are nowhere else.
     if (block.mapping != mapping_ || !file_.is_intact()) break;
-    if (at < size) {
-      const std::uint64_t length = std::min(kWindow, size - at);
-      file_.begin_writing(base_ + begin + at, begin + at, length);
-    }
-    if (at >= kBehind && at - kBehind < size) {
-      const std::uint64_t behind = begin + at - kBehind;
-      file_.end_writing(base_ + behind, behind, std::min(kWindow, begin + size - behind));
-    }
+    if (at < whole.size) file_.begin_writing(window_at(at));
+    if (at >= kBehind && at - kBehind < whole.size) file_.end_writing(window_at(at - kBehind));
   }
   const std::uint64_t after = mapped_bytes();
   return before > after ? before - after : 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A sentence on standard error, from where nothing may be allocated.
+// Sentences on standard error, from code that must not allocate.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,13 +13,13 @@
 
 namespace etstream::heap {
 
-/// What errno's value means.
+/// The message for a value of errno.
 [[nodiscard]] const char* reason_of(int code) noexcept;
 
-/// Writes "etstream: heap: ", and the line.
-void write_line(std::string_view line) noexcept;
+/// Writes to standard error.
+void write_error(std::string_view text) noexcept;
 
-/// A line of words and numbers. What is too long is cut off.
+/// A line of words and numbers, cut after 512 bytes.
 class Line {
  public:
   void add(std::string_view words) noexcept {
@@ -28,10 +29,8 @@ class Line {
   }
   void add(std::uint64_t number) noexcept {
     std::array<char, 20> digits{};
-    std::size_t first = digits.size();
-    do digits[--first] = static_cast<char>('0' + number % 10);
-    while ((number /= 10) != 0);
-    add(std::string_view(digits.data() + first, digits.size() - first));
+    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+    add(std::string_view(digits.data(), static_cast<std::size_t>(written.ptr - digits.data())));
   }
   [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
 
@@ -40,11 +39,14 @@ class Line {
   std::size_t size_ = 0;
 };
 
+/// Writes a line of the pieces, after "etstream: heap: ".
 template <class... Pieces>
 void say(const Pieces&... pieces) noexcept {
   Line line;
+  line.add("etstream: heap: ");
   (line.add(pieces), ...);
-  write_line(line.view());
+  line.add("\n");
+  write_error(line.view());
 }
 
 }  // namespace etstream::heap

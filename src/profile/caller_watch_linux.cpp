@@ -11,18 +11,19 @@
 
 #include "base/text.h"
 #include "profile/caller_watch.h"
+#include "profile/phase_profiles.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint64_t kStep = std::uint64_t{64} << 20;
 constexpr std::uint64_t kPartOfMost = 50;
-/// For one that was asked and has not told yet, such as a thread that waits for a disk.
+/// How long to wait for a stack: a thread may wait for a disk before it gets the signal.
 constexpr std::uint64_t kPatience = 1'000'000'000;
 constexpr std::size_t kMostMoments = 4096;
 constexpr std::size_t kLongestStack = 65536;
 
-/// The number that `rest` begins with, which goes with the space behind it; -1 for none.
+/// Removes a number and the character behind it from the front of `rest`. Returns the number, -1 for none.
 int take_number(std::string_view& rest) {
   int number = -1;
   const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -31,9 +32,9 @@ int take_number(std::string_view& rest) {
   return parsed.ec == std::errc() ? number : -1;
 }
 
-std::uint64_t size_of(int file) {
+std::uint64_t size_of(const Descriptor& file) {
   struct ::stat found {};
-  return ::fstat(file, &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+  return ::fstat(file.get(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
 int busy_thread_of(int process, const std::map<int, std::uint64_t>& before) {
@@ -73,10 +74,6 @@ std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
   return out;
 }
 
-CallerWatch::~CallerWatch() {
-  for (const Told& told : told_) ::close(told.file);
-}
-
 void CallerWatch::take(std::string_view lines) {
   unfinished_ += lines;
   std::string_view rest = unfinished_;
@@ -93,8 +90,8 @@ void CallerWatch::add(std::string_view line) {
   const int file = take_number(line);
   told.signal = take_number(line);
   if (told.process <= 0 || file < 0 || told.signal < SIGRTMIN || told.signal > SIGRTMAX) return;
-  told.file = ::open(text("/proc/{}/fd/{}", told.process, file).c_str(), O_RDONLY | O_CLOEXEC);
-  if (told.file >= 0) told_.push_back(std::move(told));
+  told.file = Descriptor(::open(text("/proc/{}/fd/{}", told.process, file).c_str(), O_RDONLY | O_CLOEXEC));
+  if (told.file) told_.push_back(std::move(told));
 }
 
 void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64_t now) {
@@ -107,11 +104,11 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
-  // What there was before it could tell is no jump.
+  // Memory from before the process could tell is no jump.
   if (told.most == 0) told.most = anonymous;
   const std::uint64_t step = std::max(kStep, told.most / kPartOfMost);
   if (anonymous < told.most + step) {
-    // Who runs from here on is who grows.
+    // The threads that run from here on are the ones that grow.
     if (!told.is_halfway && anonymous >= told.most + step / 2) {
       told.before = thread_times_of(told.process);
       told.is_halfway = true;
@@ -123,7 +120,7 @@ void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
     const Moment& before = told.moments.back();
     if (written == before.begin && now - before.time < kPatience) return;
   }
-  // Another program that the process has become does not know the signal, and would end of it.
+  // After exec the signal would end the new program, which has no handler.
   if (told.moments.size() >= kMostMoments || !catches(told.process, told.signal)) return;
   const int thread = busy_thread_of(told.process, told.before);
   if (::syscall(SYS_tgkill, told.process, thread, told.signal) != 0) return;
@@ -144,11 +141,11 @@ void CallerWatch::add_jumps(std::uint64_t begin, Profile& profile) const {
       const Moment& moment = told.moments[i];
       const std::uint64_t end = i + 1 < told.moments.size() ? told.moments[i + 1].begin : size_of(told.file);
       std::string dump(std::min<std::uint64_t>(end - std::min(end, moment.begin), kLongestStack), '\0');
-      const ssize_t n = ::pread(told.file, dump.data(), dump.size(), static_cast<off_t>(moment.begin));
+      const ssize_t n = ::pread(told.file.get(), dump.data(), dump.size(), static_cast<off_t>(moment.begin));
       dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
       ProfileJump jump;
       jump.process = told.process;
-      jump.time = static_cast<double>(moment.time - std::min(moment.time, begin)) / 1e9;
+      jump.time = seconds_between(begin, moment.time);
       jump.anonymous = moment.anonymous;
       jump.by = moment.by;
       jump.callers = read_stack(dump);

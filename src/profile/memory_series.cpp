@@ -6,10 +6,7 @@
 namespace etstream {
 
 void MemorySample::raise(const MemorySample& other) noexcept {
-  high_water = std::max(high_water, other.high_water);
-  resident = std::max(resident, other.resident);
-  anonymous = std::max(anonymous, other.anonymous);
-  file = std::max(file, other.file);
+  ProcessMemory::raise(other);
   spilled = std::max(spilled, other.spilled);
 }
 
@@ -35,7 +32,7 @@ MemorySample MemorySeries::most(std::uint64_t begin, std::uint64_t end) const no
   MemorySample out;
   const auto later = [](std::uint64_t time, const MemorySample& sample) { return time < sample.time; };
   auto at = std::upper_bound(samples_.begin(), samples_.end(), begin, later);
-  // One of several that were added before may be of the time too.
+  // A sample made of several may reach into the time.
   if (each_ > 1 && at != samples_.begin()) --at;
   for (; at != samples_.end() && at->time <= end; ++at) out.raise(*at);
   return out;

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What was in memory over time, in room that does not grow with the time.
+// Samples of memory over time, in a bounded number.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "process/process_figures.h"
+
 namespace etstream {
 
-/// In bytes; what is not of one process has no high_water.
-struct MemorySample {
-  std::uint64_t time = 0;  // in nanoseconds
-  std::uint64_t high_water = 0;
-  std::uint64_t resident = 0;
-  std::uint64_t anonymous = 0;
-  std::uint64_t file = 0;
-  std::uint64_t spilled = 0;
+/// Several processes together have no high_water.
+struct MemorySample : ProcessMemory {
+  std::uint64_t time = 0;     // in nanoseconds
+  std::uint64_t spilled = 0;  // in blocks of heaps, in bytes
 
-  /// Takes what is more in `other`; the time stays.
+  /// Raises all but the time to that of `other`, where it is larger.
   void raise(const MemorySample& other) noexcept;
 };
 
@@ -26,17 +24,17 @@ class MemorySeries {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  /// Of a time that is not before the one added last. Where there is no more room, each two neighbours become
-  /// one that has the most of both.
+  /// Adds a sample that is not older than the last one. When there are kMost, each two neighbours become one,
+  /// with the larger figures of both.
   void add(const MemorySample& sample);
-  /// The most there was in [begin, end], and in the samples that reach into it.
+  /// The largest figures of the samples in [begin, end], and of those that reach into it.
   [[nodiscard]] MemorySample most(std::uint64_t begin, std::uint64_t end) const noexcept;
   [[nodiscard]] const std::vector<MemorySample>& samples() const noexcept { return samples_; }
 
  private:
   std::vector<MemorySample> samples_;
-  std::size_t each_ = 1;   // how many samples were added to one
-  std::size_t added_ = 0;  // to the last one
+  std::size_t each_ = 1;   // how many added samples make one
+  std::size_t added_ = 0;  // how many the last one is made of
 };
 
 }  // namespace etstream

@@ -42,8 +42,8 @@ std::optional<PhaseEvent> event_of(std::string_view line) {
   PhaseEvent event;
   event.begins = kind == "B";
   int was_reset = 0;
-  words >> event.process >> event.thread >> event.time >> event.high_water >> event.resident >>
-      event.anonymous >> event.file >> event.cpu >> event.read >> event.written >> was_reset;
+  words >> event.process >> event.thread >> event.time >> event.memory.high_water >> event.memory.resident >>
+      event.memory.anonymous >> event.memory.file >> event.cpu >> event.read >> event.written >> was_reset;
   if (!words.good()) return std::nullopt;
   event.was_reset = was_reset != 0;
   event.name = words.rest();
@@ -57,8 +57,9 @@ std::string line_of(const PhaseEvent& event) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return text("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", event.begins ? "B" : "E", event.process,
-              event.thread, event.time, event.high_water, event.resident, event.anonymous, event.file,
-              event.cpu, event.read, event.written, event.was_reset ? 1 : 0, name);
+              event.thread, event.time, event.memory.high_water, event.memory.resident,
+              event.memory.anonymous, event.memory.file, event.cpu, event.read, event.written,
+              event.was_reset ? 1 : 0, name);
 }
 
 std::vector<PhaseEvent> read_phase_log(std::string_view lines) {

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "process/process_figures.h"
+
 namespace etstream {
 
 inline constexpr const char* kPhaseLogVariable = "ETSTREAM_PROFILE";
@@ -25,10 +27,7 @@ struct PhaseEvent {
   std::int32_t process = 0;
   std::int64_t thread = 0;
   std::uint64_t time = 0;
-  std::uint64_t high_water = 0;
-  std::uint64_t resident = 0;
-  std::uint64_t anonymous = 0;
-  std::uint64_t file = 0;
+  ProcessMemory memory;
   std::uint64_t cpu = 0;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -37,7 +36,7 @@ struct PhaseEvent {
 };
 
 [[nodiscard]] std::string line_of(const PhaseEvent& event);
-/// Lines that are none are passed over: the file is another program's.
+/// Passes over other lines: any process may write to the file.
 [[nodiscard]] std::vector<PhaseEvent> read_phase_log(std::string_view lines);
 
 }  // namespace etstream
