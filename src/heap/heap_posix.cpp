@@ -16,13 +16,13 @@
 namespace etstream::heap {
 namespace {
 
-/// Where the address space begins, so that any block may ask to begin at a multiple of less.
+/// The heap begins at a multiple of it.
 constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
 constexpr std::uint64_t kLargestSpan = 1ULL << 40;
-/// Freed blocks keep their room up to this size together; under a limit, up to a part of it.
+/// Freed blocks together keep room up to this size, or up to one part in eight of a limit.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
-/// Of smaller blocks room is asked for ahead, in granules.
+/// For smaller blocks room is reserved ahead, in granules.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
 std::uint32_t granules_for(std::size_t size) {
@@ -39,7 +39,7 @@ std::uint32_t granules_per_group() {
   return static_cast<std::uint32_t>(std::max(largest_group(), kGranule) / kGranule);
 }
 
-/// Has a block that begins with granule `first` be zeros, which it is already in `fresh`.
+/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already.
 void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
   const auto offset_of = [&](std::uint32_t granule) {
     return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);
@@ -56,8 +56,8 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
   options_ = options;
   limit_.store(options.limit);
-  std::uint64_t span = kLargestSpan;
-  std::byte* reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
+  std::uint64_t span = 2 * kLargestSpan;
+  std::byte* reserved = nullptr;
   while (reserved == nullptr && span > kSmallestSpan) {
     span /= 2;
     reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
@@ -98,7 +98,7 @@ SpillError Heap::reopen(const HeapOptions& options) noexcept {
     file_.close();
     ++mapping_;
   }
-  // The next block makes the new file.
+  // The next allocation makes the new file.
   options_ = options;
   limit_.store(options.limit);
   return {};
@@ -145,7 +145,7 @@ void Heap::refuse(int reason, std::size_t size) noexcept {
   }
 }
 
-/// Has nothing behind a range.
+/// Leaves a range of addresses reserved, with nothing behind them.
 void Heap::unmap(Range range) const noexcept {
   const FilePart part = part_of(range);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -176,8 +176,8 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   return failed;
 }
 
-/// Has a range no longer need room: groups of pages that nothing else is in give theirs back. Whether there
-/// are any.
+/// Takes its room from a range: the groups of pages that nothing else is in give theirs back. Returns whether
+/// there are any.
 bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);
@@ -193,15 +193,17 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
     {
       const InUse use(*this);
       if (has_file()) {
-        const Allocated done = allocate_in_file(granules, aligned);
-        if (done.block == nullptr) {
-          refuse(done.failed, size);
+        Range block;
+        Range fresh;
+        if (const int failed = take_block(granules, aligned, block, fresh)) {
+          refuse(failed, size);
           break;
         }
-        if (zeroed) clear(done.block, size, granule_of(done.block), done.fresh);
+        void* const address = address_of(block.first);
+        if (zeroed) clear(address, size, block.first, fresh);
         use_->add(granules * kGranule);
         watch_limit();
-        return done.block;
+        return address;
       }
     }
     if (const SpillError failed = renew_file()) {
@@ -214,29 +216,26 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
   return nullptr;
 }
 
-Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept {
-  Range range;
-  Range fresh;
+int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& block, Range& fresh) noexcept {
   {
     const Locked locked(lock_);
-    range = table_.take(granules, alignment);
-    if (range.is_ready) table_.set_mapping(range.first, mapping_);
+    block = table_.take(granules, alignment);
+    if (block.is_ready) table_.set_mapping(block.first, mapping_);
   }
-  if (!range) return {.failed = ENOMEM};
-  if (!range.is_ready) {
-    const int failed = back_with_more(range, fresh);
-    const Locked locked(lock_);
-    if (failed != 0) {
-      table_.give_back(range.first, range.mapping, false);
-      return {.failed = failed};
-    }
-    table_.set_mapping(range.first, mapping_);
+  if (!block) return ENOMEM;
+  if (block.is_ready) return 0;
+  const int failed = back_with_more(block, fresh);
+  const Locked locked(lock_);
+  if (failed == 0) {
+    table_.set_mapping(block.first, mapping_);
+  } else {
+    table_.give_back(block.first, block.mapping, false);
   }
-  return {.block = address_of(range.first), .fresh = fresh};
+  return failed;
 }
 
-/// Has room behind a small block and behind what is free after it, which is ready then for others: asking for
-/// room takes long.
+/// Gets room for a block. If it is small, also for what is free behind it, which is ready for other blocks
+/// then: asking for room takes long.
 int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {
@@ -342,14 +341,13 @@ bool Heap::free_room() noexcept {
   return false;
 }
 
-/// Has a block be free, and not keep its room. Whether that gave some back.
+/// Frees a block, without its room. Returns whether that gave room back to the disk.
 bool Heap::give_back_empty(Range range) noexcept {
   bool is_freed = false;
   if (is_shared(range) && file_.is_intact()) {
     is_freed = empty(range);
   } else {
-    // A copy of before a fork: pages that were written to are memory of the process, to be dropped. Or the
-    // file can't be reached any more.
+    // It is a copy from before a fork, whose written pages are memory of the process. Or the file is gone.
     unmap(range);
     range.mapping = 0;
   }
@@ -358,7 +356,7 @@ bool Heap::give_back_empty(Range range) noexcept {
   return is_freed;
 }
 
-/// Has a block be free, and keep its room if it may.
+/// Frees a block, with its room if it may keep that.
 void Heap::give_back(Range range) noexcept {
   const std::uint32_t most = most_ready();
   if (range.granules > most || !is_shared(range)) {

@@ -208,51 +208,20 @@ constinit struct {
   std::size_t objects = 0;
 } known_loaded;
 
-struct Pass {
-  std::span<const Import> imports;
-  LeadTo to;
-  bool only_new;
-  unsigned long long loads;  // how many objects the loader had finished loading
-  std::size_t at = 0;
-  bool is_outdated = false;
-  int failed = 0;
-
-  static int look(::dl_phdr_info* info, std::size_t /*size*/, void* pass) {
-    return static_cast<Pass*>(pass)->look_at(*info);
-  }
-
- private:
-  int look_at(const ::dl_phdr_info& info) {
-    if (at == 0) {
-      // The loader may still be changing an object that was counted later.
-      if (info.dlpi_adds != loads) {
-        is_outdated = true;
-        return 1;
-      }
-      only_new = only_new && info.dlpi_subs == known_loaded.unloads;
-      if (only_new && info.dlpi_adds == known_loaded.loads) return 1;
-    }
-    if (!only_new || at >= known_loaded.objects) {
-      const int error = Object(info).point(imports, to);
-      if (failed == 0) failed = error;
-    }
-    // New objects come last.
-    ++at;
-    if (to == LeadTo::kStandIn && (!only_new || at > known_loaded.objects)) {
-      known_loaded = {info.dlpi_adds, info.dlpi_subs, at};
-    }
-    return 0;
-  }
-};
+/// Calls `look` with each loaded object, for as long as it returns true.
+template <class Look>
+void for_each_object(Look look) {
+  ::dl_iterate_phdr([](::dl_phdr_info* info, std::size_t,
+                       void* found) { return (*static_cast<Look*>(found))(*info) ? 0 : 1; },
+                    &look);
+}
 
 unsigned long long loads_so_far() {
   unsigned long long loads = 0;
-  ::dl_iterate_phdr(
-      [](::dl_phdr_info* info, std::size_t, void* found) {
-        *static_cast<unsigned long long*>(found) = info->dlpi_adds;
-        return 1;
-      },
-      &loads);
+  for_each_object([&](const ::dl_phdr_info& info) {
+    loads = info.dlpi_adds;
+    return false;
+  });
   return loads;
 }
 
@@ -283,10 +252,31 @@ bool find(Import& import) noexcept {
 
 int point_imports(std::span<const Import> imports, LeadTo to, bool only_new) noexcept {
   for (;;) {
-    Pass pass{imports, to, only_new, loads_so_far()};
+    const unsigned long long loads = loads_so_far();
     wait_for_loads();
-    ::dl_iterate_phdr(Pass::look, &pass);
-    if (!pass.is_outdated) return pass.failed;
+    bool is_outdated = false;
+    bool skips_known = only_new;
+    std::size_t at = 0;
+    int failed = 0;
+    for_each_object([&](const ::dl_phdr_info& info) {
+      if (at == 0) {
+        // The loader may still be changing an object that was counted later.
+        is_outdated = info.dlpi_adds != loads;
+        skips_known = skips_known && info.dlpi_subs == known_loaded.unloads;
+        if (is_outdated || (skips_known && info.dlpi_adds == known_loaded.loads)) return false;
+      }
+      if (!skips_known || at >= known_loaded.objects) {
+        const int error = Object(info).point(imports, to);
+        if (failed == 0) failed = error;
+      }
+      // New objects come last.
+      ++at;
+      if (to == LeadTo::kStandIn && (!skips_known || at > known_loaded.objects)) {
+        known_loaded = {info.dlpi_adds, info.dlpi_subs, at};
+      }
+      return true;
+    });
+    if (!is_outdated) return failed;
   }
 }
 

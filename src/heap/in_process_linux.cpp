@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "heap/environment.h"
 #include "heap/heap_posix.h"
 #include "heap/import_tables_linux.h"
 #include "heap/in_use_posix.h"
@@ -30,20 +31,14 @@
 #include "io/descriptor_posix.h"
 
 namespace etstream::heap {
-namespace {
 
 constinit Heap the_heap;
-constinit MallocFunctions others;
-/// The smallest size that the heap serves now.
+constinit MallocFunctions next_functions;
 constinit std::atomic<std::size_t> served_from{kNever};
 
-struct Place {
-  static Heap& heap() { return the_heap; }
-  static const MallocFunctions& next() { return others; }
-  static bool is_large(std::size_t size) { return size >= served_from.load(std::memory_order_relaxed); }
-};
+namespace {
 
-struct Blocks : HeapBlocks<Place> {
+struct Blocks : HeapBlocks {
   /// Also when the last use has ended: a large block is not to move into memory then.
   static bool resize(void* block, std::size_t size) {
     return size >= kGranule && the_heap.resize(block, size);
@@ -76,8 +71,8 @@ std::array<Import, kLasting + 5> imports{{
     {"aligned_alloc", address_of(Rules::memalign), true},
     {"posix_memalign", address_of(Rules::posix_memalign), true},
 }};
-constinit void* (*next_dlopen)(const char*, int) = nullptr;
-constinit void* (*next_dlmopen)(Lmid_t, const char*, int) = nullptr;
+void* (*next_dlopen)(const char*, int) = nullptr;
+void* (*next_dlmopen)(Lmid_t, const char*, int) = nullptr;
 
 std::span<const Import> lasting() { return std::span(imports).first<kLasting>(); }
 std::span<const Import> allocating() { return std::span(imports).subspan<kLasting>(); }
@@ -155,20 +150,20 @@ void set(Function& function, std::string_view name) {
 
 /// Finds the functions that have a stand-in, at the first call.
 Result<void> find_functions() {
-  if (others.malloc != nullptr) return {};
+  if (next_functions.malloc != nullptr) return {};
   for (Import& import : imports) {
     if (!find(import)) {
       return make_error(ErrorCode::kUnsupported, "this process has no function {}()", import.name);
     }
   }
-  set(others.calloc, "calloc");
-  set(others.realloc, "realloc");
-  set(others.free, "free");
-  set(others.memalign, "memalign");
-  set(others.malloc_usable_size, "malloc_usable_size");
+  set(next_functions.calloc, "calloc");
+  set(next_functions.realloc, "realloc");
+  set(next_functions.free, "free");
+  set(next_functions.memalign, "memalign");
+  set(next_functions.malloc_usable_size, "malloc_usable_size");
   set(next_dlopen, "dlopen");
   set(next_dlmopen, "dlmopen");
-  set(others.malloc, "malloc");
+  set(next_functions.malloc, "malloc");
   return {};
 }
 
@@ -218,8 +213,8 @@ bool is_served_by_command() {
 
 }  // namespace
 
-Result<Served> start(const std::string& folder, std::uint64_t limit, std::size_t from) {
-  if (is_served_by_command()) return Served::kByCommand;
+Result<bool> start(const std::string& folder, std::uint64_t limit) {
+  if (is_served_by_command()) return false;
   const Locked locked(lock);
   if (uses == 0) {
     ETSTREAM_TRY(find_functions());
@@ -230,13 +225,13 @@ Result<Served> start(const std::string& folder, std::uint64_t limit, std::size_t
     }
     the_heap.keep_freed(true);
     the_heap.forget_peak();
-    served_from.store(std::max<std::size_t>(from, kGranule));
+    served_from.store(kDefaultFrom);
   }
   ++uses;
-  return Served::kHere;
+  return true;
 }
 
-void serve_python_arenas() noexcept { PythonArenas<Blocks>::serve(); }
+void serve_python_arenas() noexcept { serve_arenas(); }
 
 void stop() noexcept {
   const Locked locked(lock);

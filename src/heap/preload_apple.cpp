@@ -23,10 +23,6 @@
 namespace etstream::heap {
 namespace {
 
-constinit Heap the_heap;
-// The smallest size that the heap serves: none until it is there.
-constinit std::atomic<std::size_t> from{kNever};
-
 void* system_memalign(std::size_t alignment, std::size_t size) {
   void* block = nullptr;
   const int failed = ::posix_memalign(&block, std::max(alignment, sizeof(void*)), size);
@@ -37,19 +33,18 @@ void* system_memalign(std::size_t alignment, std::size_t size) {
 
 std::size_t system_size(void* block) { return ::malloc_size(block); }
 
-/// A library's own calls are not interposed.
-constexpr MallocFunctions kSystem{::malloc, ::calloc, ::realloc, ::free, system_memalign, system_size};
+}  // namespace
 
-struct Place {
-  static Heap& heap() { return the_heap; }
-  static const MallocFunctions& next() { return kSystem; }
-  static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
-};
+constinit Heap the_heap;
+/// dyld does not interpose a library's own calls.
+constinit MallocFunctions next_functions{::malloc, ::calloc, ::realloc, ::free, system_memalign, system_size};
+constinit std::atomic<std::size_t> served_from{kNever};
 
-using Blocks = HeapBlocks<Place>;
-using Rules = MallocRules<Blocks>;
+namespace {
 
-/// Of no bytes this system makes the smallest block.
+using Rules = MallocRules<HeapBlocks>;
+
+/// Resizing to 0 bytes gives the smallest block on this system.
 void* resize(void* block, std::size_t size) { return Rules::realloc(block, std::max<std::size_t>(size, 1)); }
 
 void* allocate_pages(std::size_t size) { return Rules::memalign(page_size(), size); }
@@ -91,13 +86,13 @@ void make_zone() {
 
 /// Before any code of the program runs.
 __attribute__((constructor)) void begin() {
-  const std::size_t size = open_heap(the_heap);
+  const std::size_t size = open_heap();
   if (size == kNever) return;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
                    [] { the_heap.after_fork_in_child(); });
   make_zone();
-  from.store(size, std::memory_order_release);
-  PythonArenas<Blocks>::serve();
+  served_from.store(size, std::memory_order_release);
+  serve_arenas();
 }
 
 /// dyld has all other libraries and the program call `ours` for `theirs`.

@@ -71,9 +71,6 @@ namespace spill_system {
 
 /// The lowest number that move_up() chooses.
 extern const int kLowestDescriptor;
-/// Opens a file that never has a name. Returns -1 with errno set: EOPNOTSUPP, EISDIR or EINVAL where the
-/// system or the file system has no such files.
-[[nodiscard]] int open_nameless(const char* folder) noexcept;
 /// Prepares an empty file for the heap, or refuses it because of its file system.
 [[nodiscard]] SpillError prepare_empty(int descriptor) noexcept;
 /// Refuses a file of its final size if its file system can't reserve room for parts of it.

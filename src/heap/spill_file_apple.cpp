@@ -14,11 +14,6 @@ namespace spill_system {
 
 const int kLowestDescriptor = 200;  // of 256, which is the usual limit
 
-int open_nameless(const char* /*folder*/) noexcept {
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
 SpillError prepare_empty(int descriptor) noexcept {
   struct statfs found {};
   if (::fstatfs(descriptor, &found) != 0) return {errno, nullptr};

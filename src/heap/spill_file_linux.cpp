@@ -42,10 +42,6 @@ namespace spill_system {
 
 const int kLowestDescriptor = 500;
 
-int open_nameless(const char* folder) noexcept {
-  return ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
 SpillError prepare_empty(int descriptor) noexcept {
   if (is_in_memory(descriptor)) return {EINVAL, "it is in memory itself (tmpfs)"};
   write_in_place(descriptor);

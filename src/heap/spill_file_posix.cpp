@@ -16,9 +16,13 @@
 namespace etstream::heap {
 namespace {
 
+/// Opens a file without a name. One with a name loses it at once, where the system or the file system has no
+/// other.
 int make_unnamed(const char* folder) {
-  const int made = spill_system::open_nameless(folder);
+#ifdef O_TMPFILE
+  const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
+#endif
   std::array<char, 4096> path{};
   const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
   if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <memory>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/text.h"
 #include "io/descriptor_posix.h"
@@ -54,11 +54,9 @@ std::uint64_t bytes_of(std::string_view content, std::string_view name) {
 /// The entries of a folder that are numbers, such as threads.
 std::vector<int> numbered_in(const std::string& path) {
   std::vector<int> found;
-  const auto close = [](DIR* folder) { ::closedir(folder); };
-  const std::unique_ptr<DIR, decltype(close)> folder(::opendir(path.c_str()), close);
-  if (!folder) return found;
-  while (const dirent* const entry = ::readdir(folder.get())) {
-    if (const auto number = number_at<int>(entry->d_name)) found.push_back(*number);
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(path, failed), end; entry != end; entry.increment(failed)) {
+    if (const auto number = number_at<int>(entry->path().filename().native())) found.push_back(*number);
   }
   return found;
 }

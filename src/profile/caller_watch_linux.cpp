@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <utility>
 
 #include "base/text.h"
 #include "profile/caller_watch.h"
+#include "profile/phase_log.h"
 #include "profile/phase_profiles.h"
 
 namespace etstream {
@@ -22,15 +22,6 @@ constexpr std::uint64_t kPartOfMost = 50;
 constexpr std::uint64_t kPatience = 1'000'000'000;
 constexpr std::size_t kMostMoments = 4096;
 constexpr std::size_t kLongestStack = 65536;
-
-/// Removes a number and the character behind it from the front of `rest`. Returns the number, -1 for none.
-int take_number(std::string_view& rest) {
-  int number = -1;
-  const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  rest.remove_prefix(static_cast<std::size_t>(parsed.ptr - rest.data()));
-  rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
-  return parsed.ec == std::errc() ? number : -1;
-}
 
 std::uint64_t size_of(const Descriptor& file) {
   struct ::stat found {};
@@ -67,7 +58,7 @@ std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
     ProfileJump::Caller caller;
     caller.file = line.substr(kFile.size(), number - kFile.size());
     line.remove_prefix(number + kLine.size());
-    caller.line = std::max(take_number(line), 0);
+    if (!take_numbers(line, caller.line) || caller.line < 0) caller.line = 0;
     if (line.starts_with(kIn)) caller.function = line.substr(kIn.size());
     out.push_back(std::move(caller));
   }
@@ -86,10 +77,11 @@ void CallerWatch::take(std::string_view lines) {
 
 void CallerWatch::add(std::string_view line) {
   Told told;
-  told.process = take_number(line);
-  const int file = take_number(line);
-  told.signal = take_number(line);
-  if (told.process <= 0 || file < 0 || told.signal < SIGRTMIN || told.signal > SIGRTMAX) return;
+  int file = -1;
+  if (!take_numbers(line, told.process, file, told.signal) || told.process <= 0 || file < 0 ||
+      told.signal < SIGRTMIN || told.signal > SIGRTMAX) {
+    return;
+  }
   told.file = Descriptor(::open(text("/proc/{}/fd/{}", told.process, file).c_str(), O_RDONLY | O_CLOEXEC));
   if (told.file) told_.push_back(std::move(told));
 }
@@ -143,13 +135,8 @@ void CallerWatch::add_jumps(std::uint64_t begin, Profile& profile) const {
       std::string dump(std::min<std::uint64_t>(end - std::min(end, moment.begin), kLongestStack), '\0');
       const ssize_t n = ::pread(told.file.get(), dump.data(), dump.size(), static_cast<off_t>(moment.begin));
       dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      ProfileJump jump;
-      jump.process = told.process;
-      jump.time = seconds_between(begin, moment.time);
-      jump.anonymous = moment.anonymous;
-      jump.by = moment.by;
-      jump.callers = read_stack(dump);
-      profile.jumps.push_back(std::move(jump));
+      profile.jumps.push_back(
+          {told.process, seconds_between(begin, moment.time), moment.anonymous, moment.by, read_stack(dump)});
     }
   }
   std::stable_sort(profile.jumps.begin(), profile.jumps.end(),

@@ -3,6 +3,7 @@
 // Samples of memory over time, in a bounded number.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,7 +18,10 @@ struct MemorySample : ProcessMemory {
   std::uint64_t spilled = 0;  // in blocks of heaps, in bytes
 
   /// Raises all but the time to that of `other`, where it is larger.
-  void raise(const MemorySample& other) noexcept;
+  void raise(const MemorySample& other) noexcept {
+    ProcessMemory::raise(other);
+    spilled = std::max(spilled, other.spilled);
+  }
 };
 
 class MemorySeries {
@@ -26,9 +30,33 @@ class MemorySeries {
 
   /// Adds a sample that is not older than the last one. When there are kMost, each two neighbours become one,
   /// with the larger figures of both.
-  void add(const MemorySample& sample);
+  void add(const MemorySample& sample) {
+    if (!samples_.empty() && added_ < each_) {
+      samples_.back().raise(sample);
+      ++added_;
+      return;
+    }
+    if (samples_.size() == kMost) {
+      for (std::size_t i = 0; i < kMost / 2; ++i) {
+        samples_[i] = samples_[2 * i];
+        samples_[i].raise(samples_[2 * i + 1]);
+      }
+      samples_.resize(kMost / 2);
+      each_ *= 2;
+    }
+    samples_.push_back(sample);
+    added_ = 1;
+  }
   /// The largest figures of the samples in [begin, end], and of those that reach into it.
-  [[nodiscard]] MemorySample most(std::uint64_t begin, std::uint64_t end) const noexcept;
+  [[nodiscard]] MemorySample most(std::uint64_t begin, std::uint64_t end) const noexcept {
+    MemorySample out;
+    const auto later = [](std::uint64_t time, const MemorySample& sample) { return time < sample.time; };
+    auto at = std::upper_bound(samples_.begin(), samples_.end(), begin, later);
+    // A sample made of several may reach into the time.
+    if (each_ > 1 && at != samples_.begin()) --at;
+    for (; at != samples_.end() && at->time <= end; ++at) out.raise(*at);
+    return out;
+  }
   [[nodiscard]] const std::vector<MemorySample>& samples() const noexcept { return samples_; }
 
  private:

@@ -11,6 +11,8 @@
 // lines.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -34,6 +36,20 @@ struct PhaseEvent {
   bool was_reset = false;
   std::string name;
 };
+
+/// Takes a number for each of `numbers` from the front of a line, with the space behind it. Returns false,
+/// and leaves the rest, where there is none.
+template <class... Numbers>
+[[nodiscard]] bool take_numbers(std::string_view& line, Numbers&... numbers) {
+  const auto take = [&](auto& number) {
+    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), number);
+    const auto length = static_cast<std::size_t>(parsed.ptr - line.data());
+    if (parsed.ec != std::errc() || (length < line.size() && line[length] != ' ')) return false;
+    line.remove_prefix(std::min(length + 1, line.size()));
+    return true;
+  };
+  return (take(numbers) && ...);
+}
 
 [[nodiscard]] std::string line_of(const PhaseEvent& event);
 /// Passes over other lines: any process may write to the file.

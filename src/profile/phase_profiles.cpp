@@ -97,18 +97,16 @@ class ProcessTimeline {
   }
 
   void add_process(std::uint64_t end) {
-    ProcessProfile out;
-    out.process = process_.process;
-    out.parent = process_.parent;
-    out.command = process_.command;
-    out.start = seconds_between(begin_, process_.begin);
-    out.seconds = seconds_between(process_.begin, end);
-    out.cpu_seconds = process_.work.cpu_seconds;
-    out.read = process_.work.read;
-    out.written = process_.work.written;
-    out.peak = process_peak_;
-    raise(profile_.peak, out.peak);
-    profile_.processes.push_back(std::move(out));
+    raise(profile_.peak, process_peak_);
+    profile_.processes.push_back({.process = process_.process,
+                                  .parent = process_.parent,
+                                  .command = process_.command,
+                                  .start = seconds_between(begin_, process_.begin),
+                                  .seconds = seconds_between(process_.begin, end),
+                                  .cpu_seconds = process_.work.cpu_seconds,
+                                  .peak = process_peak_,
+                                  .read = process_.work.read,
+                                  .written = process_.work.written});
   }
 
   const WatchedProcess& process_;

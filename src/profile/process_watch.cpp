@@ -16,15 +16,11 @@ constexpr std::uint64_t kYoung = 250'000'000;  // until then a process may call 
 
 void ProcessWatch::find_children(int parent, std::uint64_t now) {
   for (const int child : children_of(parent)) {
-    const auto known = std::find_if(processes_.begin(), processes_.end(), [&](const WatchedProcess& each) {
-      return each.runs && each.process == child;
-    });
-    if (known == processes_.end()) {
-      WatchedProcess found;
+    if (!runs(child)) {
+      WatchedProcess& found = processes_.emplace_back();
       found.process = child;
       found.parent = parent;
       found.begin = found.end = now;
-      processes_.push_back(std::move(found));
     }
     find_children(child, now);
   }
