@@ -17,8 +17,8 @@ namespace etstream::heap {
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t granules = 0;
-  /// The caller's number for what is mapped there. 0 if that differs within the range, if nothing is mapped,
-  /// or if the range is ready.
+  /// The caller's number for what is mapped there. 0 if it differs within the range, if there is none, or if
+  /// the range is ready.
   std::uint32_t mapping = 0;
   /// Whether it is free and was given back as ready.
   bool is_ready = false;
@@ -42,29 +42,28 @@ class BlockTable {
   /// `entries` are as many as there are granules, all zero.
   constexpr BlockTable(Entry* entries, std::uint32_t granules) : entries_(entries), end_(granules) {}
 
-  /// Takes free granules as a block that begins at a multiple of `alignment`, a power of two. Returns an
-  /// empty range if there is no room.
+  /// Takes a block that begins at a multiple of `alignment`, a power of two; an empty range if there is no
+  /// room.
   [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
 
   /// Frees the block that begins there. `mapping` is what is mapped in it by now, 0 if it is ready.
   void give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept;
 
-  /// Makes a block longer by as many granules, or by those that are free in the range behind it. Returns the
-  /// added part, or an empty range.
+  /// Makes a block longer by that many granules, or by those free behind it. Returns the part that was added.
   [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
   /// Splits a block into two; the first has so many granules. Returns the second.
   [[nodiscard]] Range split(std::uint32_t first, std::uint32_t granules) noexcept;
 
   /// How many of the free granules are ready.
   [[nodiscard]] std::uint32_t ready() const noexcept { return ready_; }
-  /// Takes the range that has been ready for longest as a block, or `most` granules of it. Returns an empty
-  /// range if none is ready.
+  /// Takes the range that was ready first, or `most` granules of it, as a block; an empty range if there is
+  /// none.
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most) noexcept;
 
   /// Returns the block that begins there, or an empty range.
   [[nodiscard]] Range block(std::uint32_t first) const noexcept;
-  /// Finds blocks that begin there or later, as many as `found` has room for. Returns how many. It walks over
-  /// all blocks before them.
+  /// Finds up to found.size() blocks that begin there or later. Returns how many. Walks over all blocks
+  /// before.
   [[nodiscard]] std::size_t blocks_from(std::uint32_t first, std::span<Range> found) const noexcept;
 
   /// Calls `look(Range)` for each block, in order.

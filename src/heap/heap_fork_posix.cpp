@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What becomes of the heap's blocks and its file when the process forks, or finds that the file is not its
-// own.
-#include <unistd.h>
-
+// What becomes of the heap's blocks and file when the process forks, or finds that it has lost its file.
 #include "heap/heap_posix.h"
 #include "heap/in_use_posix.h"
 
 namespace etstream::heap {
 
-/// Without the file blocks can't become private copies: a child that touches them is to crash, not to share
+/// Without the file blocks can't become private copies. A child that touches them crashes; it must not share
 /// them.
 void Heap::abandon_file() noexcept {
   empty_ready();

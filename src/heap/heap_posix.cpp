@@ -2,7 +2,6 @@
 #include "heap/heap_posix.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -176,8 +175,7 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   return failed;
 }
 
-/// Takes its room from a range: the groups of pages that nothing else is in give theirs back. Returns whether
-/// there are any.
+/// Takes its room from a range: groups of pages that nothing else is in lose theirs. Returns whether any did.
 bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);
@@ -234,8 +232,8 @@ int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& blo
   return failed;
 }
 
-/// Gets room for a block. If it is small, also for what is free behind it, which is ready for other blocks
-/// then: asking for room takes long.
+/// Gets room for a block and, as that takes long, if it is small also for granules behind it, which are ready
+/// then.
 int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {

@@ -17,7 +17,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "heap/block_table.h"
 #include "heap/group_use.h"
@@ -66,8 +65,7 @@ class Heap {
   /// Ends the process with a word if it is none.
   void release(void* block) noexcept;
 
-  /// Whether freed blocks keep their room for the next ones, as they do at first; otherwise those that did
-  /// lose it.
+  /// Whether freed blocks keep their room for the next ones. They do at first; with false, all lose it.
   void keep_freed(bool keeps) noexcept;
 
   /// The three handlers of a fork.
@@ -109,15 +107,13 @@ class Heap {
   [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
                                Range& fresh) noexcept;
   /// Gets room for all of a range. Returns 0, or errno's value; the range's mapping may have changed even
-  /// then. `fresh` becomes the groups of pages that had no room before, and so are zeros; they may reach
-  /// beyond the range.
+  /// then. `fresh` becomes the groups of pages that had no room before, which are zeros; they may be larger.
   [[nodiscard]] int back(Range& range, Range& fresh) noexcept;
   [[nodiscard]] int back_with_more(Range& range, Range& fresh) noexcept;
   [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
   bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
-  /// Takes their room from the ranges that have been ready for longest, until at most so many granules are
-  /// ready.
+  /// Takes their room from the ranges that were ready first, until at most so many granules are ready.
   void empty_ready(std::uint32_t most_left = 0) noexcept;
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
   /// Frees room on the disk that ready ranges keep. Returns false if they keep none.
@@ -129,9 +125,8 @@ class Heap {
   void unmap_free_ranges() noexcept;
   void freeze_blocks() noexcept;
   void refuse(int reason, std::size_t size) noexcept;
-  /// Calls `look` with the blocks that begin at `first` or later, for as long as it returns true. The heap is
-  /// not locked then. A block that is not shared is told as empty: pages of it that were written to are the
-  /// process's own.
+  /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
+  /// locked then. Blocks that are not shared come with no granules.
   template <class Look>
   void for_each_shared_block(std::uint32_t first, Look look) noexcept;
   std::uint64_t let_go_of(Range block) noexcept;

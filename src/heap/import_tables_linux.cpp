@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 
 namespace etstream::heap {
 namespace {

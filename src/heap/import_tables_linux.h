@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The import tables of loaded objects (the program and its libraries): the entries through which an object
-// calls functions of others, or takes their addresses. They are found by the object's relocations, and can be
-// changed to point elsewhere.
+// calls functions of others, or takes their addresses. Its relocations tell where they are.
 //
 // An address that an object has copied out of an entry before stays as it was.
 #pragma once

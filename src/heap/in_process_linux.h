@@ -4,8 +4,8 @@
 // and its kin are pointed to functions of this library; large blocks of all threads come from the heap then.
 //
 // Blocks outlive that time. So once the heap has been in use, the entries for free, realloc and
-// malloc_usable_size stay so until the process ends, and so do those for dlopen and dlmopen, which change the
-// entries of what they load.
+// malloc_usable_size stay so until the process ends. So do those for dlopen and dlmopen, which change what
+// they load.
 //
 // Some calls are not caught: by an address of free that was copied before, or that dlsym() returned, and from
 // the initialisers of an object that is being loaded. None of these may free or resize a block of the heap.
@@ -27,8 +27,8 @@ namespace etstream::heap {
 /// until all have stopped. Thread-safe. kNotFound, kIo, kInvalidArgument: the folder can't hold the heap.
 [[nodiscard]] Result<bool> start(const std::string& folder, std::uint64_t limit);
 
-/// Has new memory of Python's small objects lie there too, while there is a use. Call it with the GIL held,
-/// after start(); once is enough.
+/// Has new memory of Python's small objects lie there too, during uses. Call it once after start(), with the
+/// GIL.
 void serve_python_arenas() noexcept;
 
 /// Ends a use for which start() returned true.

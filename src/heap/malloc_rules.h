@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What malloc and its kin do where large blocks come from the heap of the process, and all others from the
-// functions that were there before.
+// malloc and its kin, with large blocks from the heap and all others from the functions that were there
+// before.
 #pragma once
 
 #include <algorithm>

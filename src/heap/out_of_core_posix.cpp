@@ -43,8 +43,7 @@ Result<std::string> usable_folder(const OutOfCoreOptions& options) {
   return folder;
 }
 
-/// Sets the environment so that commands load the library, and what the library reads there. Error:
-/// kInvalidArgument.
+/// Sets what has commands load the library, and what the library reads. Error: kInvalidArgument.
 Result<void> set_environment(const OutOfCoreOptions& options) {
   Result<std::string> folder = usable_folder(options);
   if (!folder) {

@@ -11,12 +11,10 @@ namespace etstream::heap {
 
 /// In bytes.
 [[nodiscard]] std::uint64_t page_size() noexcept;
-/// The size of the largest group of pages (folio) that the system reads of a file at once; a group begins at
-/// a multiple of its size.
+/// The size of the largest group of pages (folio) of a file; it begins at a multiple of that.
 [[nodiscard]] std::uint64_t largest_group() noexcept;
 
-/// Has a page of anonymous memory be zeros in any process that this one forks, with fork() or otherwise.
-/// Returns 0, or errno's value.
+/// Has an anonymous page be zeros in children, however they are forked. Returns 0, or errno's value.
 [[nodiscard]] int wipe_in_children(void* page) noexcept;
 
 /// Has a forked child have nothing at all there.

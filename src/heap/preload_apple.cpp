@@ -11,9 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "heap/heap_posix.h"
 #include "heap/malloc_rules.h"

@@ -13,9 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "heap/environment.h"
 #include "heap/heap_posix.h"
@@ -72,8 +70,8 @@ void begin_child() {
 }
 
 /// glibc trims its own heap when over 128 KiB are free at its end. It raises that threshold, up to 64 MiB,
-/// when mapped blocks are freed. If all such blocks are served here it never does, and would trim and grow
-/// its heap all the time.
+/// when mapped blocks are freed. If all such blocks are served here, it would trim and grow its heap all the
+/// time.
 void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
 #ifdef __GLIBC__
   constexpr int kMostKept = 8 << 20;
@@ -97,8 +95,7 @@ std::size_t begin_heap() {
 constinit std::atomic<bool> is_begun{false};
 constinit std::atomic<pthread_t> beginner{};
 
-/// Sets all up, once. Other threads wait. Returns false to the thread that is in it: its blocks are
-/// `first_blocks`.
+/// Sets all up, once; other threads wait. Returns false where it is in progress in this thread.
 bool begin() {
   if (is_begun.exchange(true)) {
     while (served_from.load(std::memory_order_acquire) == 0) {
@@ -177,8 +174,7 @@ void* pvalloc(std::size_t size) noexcept {
 }
 std::size_t malloc_usable_size(void* block) noexcept { return Rules::malloc_usable_size(block); }
 
-/// Whether this heap serves blocks, for libraries that would otherwise open a heap of their own in the
-/// process.
+/// Whether this heap serves blocks. The Python module asks that before it opens a heap of its own.
 bool etstream_heap_serves() noexcept { return served_from.load(std::memory_order_acquire) != kNever; }
 
 #pragma GCC visibility pop

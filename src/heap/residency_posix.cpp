@@ -21,8 +21,7 @@ constexpr long kLookEveryNanoseconds = 20'000'000;
 /// After so many looks at the process, the heap's own pages are counted in any case.
 constexpr int kLooksUntilCounted = 50;
 constexpr std::size_t kBatch = 64;
-/// Blocks up to this size, arenas of Python's among them, hold objects that are in use together: their pages
-/// are the last to go. In granules.
+/// In granules. Smaller blocks, such as Python's arenas, hold objects that are in use together: they go last.
 constexpr std::uint32_t kSmallBlock = (1 << 20) / kGranule;
 constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
@@ -59,8 +58,7 @@ std::uint64_t Heap::resident_bytes() noexcept {
   return resident;
 }
 
-/// The block may be freed and its place taken meanwhile. That does no harm: pages are read again when they
-/// are used.
+/// The block may be freed and its place taken meanwhile: pages are read again when they are used.
 std::uint64_t Heap::let_go_of(Range block) noexcept {
   const std::uint64_t before = mapped_bytes();
   const FilePart whole = part_of(block);

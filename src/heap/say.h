@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,8 +28,10 @@ class Line {
   }
   void add(std::uint64_t number) noexcept {
     std::array<char, 20> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-    add(std::string_view(digits.data(), static_cast<std::size_t>(written.ptr - digits.data())));
+    std::size_t first = digits.size();
+    do digits[--first] = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+    add(std::string_view(digits.data() + first, digits.size() - first));
   }
   [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
 

@@ -16,8 +16,7 @@ struct SpillError {
   explicit operator bool() const noexcept { return code != 0; }
 };
 
-/// Moves a descriptor to a number above those that shells and programs choose themselves, if one is free.
-/// Returns the descriptor's number.
+/// Moves a descriptor above the numbers that programs choose themselves, if one is free. Returns its number.
 [[nodiscard]] int move_up(int descriptor) noexcept;
 
 /// A part of the file, in bytes, and where it is mapped.
@@ -42,15 +41,13 @@ class SpillFile {
   /// Whether the descriptor is still this file's: programs close descriptors that they did not open.
   [[nodiscard]] bool is_intact() const noexcept;
 
-  /// Reserves disk space for a part that is zeros. Returns 0, or errno's value; then a piece of the part may
-  /// have space.
+  /// Reserves disk space for a part that is zeros. Returns 0, or errno's value; a piece may have space then.
   [[nodiscard]] int reserve(FilePart part) const noexcept;
   /// Maps a part at its address, shared with the file or as a private copy. Returns 0, or errno's value.
   [[nodiscard]] int map(FilePart part, bool shared) const noexcept;
   /// Gives back the disk space and the memory of a part, which reads as zeros then.
   void empty(FilePart part) const noexcept;
-  /// Begins to write a part that is mapped shared to the disk, and unmaps its pages until they are used
-  /// again.
+  /// Begins to write a part that is mapped shared, and unmaps its pages until they are used again.
   void begin_writing(FilePart part) const noexcept;
   /// Waits for that, and drops the part from the page cache where nobody has used it meanwhile.
   void end_writing(FilePart part) const noexcept;

@@ -16,8 +16,7 @@
 namespace etstream::heap {
 namespace {
 
-/// Opens a file without a name. One with a name loses it at once, where the system or the file system has no
-/// other.
+/// Opens a file without a name. Where there is no such thing, it has one for a moment.
 int make_unnamed(const char* folder) {
 #ifdef O_TMPFILE
   const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -22,8 +22,7 @@ namespace etstream::heap {
                text("large blocks can't lie in {}: {}", quote(folder), failed.reason), failed.code};
 }
 
-/// The absolute path of a folder. If `folder` is empty, that of $TMPDIR, or of /var/tmp, as /tmp is often in
-/// memory.
+/// The absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.
 [[nodiscard]] inline Result<std::string> spill_folder(const std::string& folder) {
   const char* chosen = folder.c_str();
   if (folder.empty()) {

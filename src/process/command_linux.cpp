@@ -74,8 +74,7 @@ class SignalsHeld {
   ::sigset_t before_{};
 };
 
-/// How the child has ended, if it has. When the child is stopped, this process stops too; both go on
-/// together.
+/// How the child has ended, if it has. While the child is stopped, this process is too.
 std::optional<CommandEnd> end_of(::pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, WNOHANG | WUNTRACED) == child) {

@@ -29,11 +29,10 @@ class CallerWatch {
  public:
   /// Takes the new content of the log. An unfinished line is kept for the next call.
   void take(std::string_view lines);
-  /// Signals those of `processes` that can tell and have grown by 64 MiB, or by 2 % where that is more, over
-  /// the most that they had before.
+  /// Signals the processes that can tell and have grown by 64 MiB, or by 2 % if that is more, over their
+  /// largest size.
   void look(const std::vector<WatchedProcess>& processes, std::uint64_t now);
-  /// Adds the stacks to the profile of a command that began at `begin`, or a note where no process could
-  /// tell.
+  /// Adds the stacks to the profile of a command that began at `begin`, or a note if no process could tell.
   void add_jumps(std::uint64_t begin, Profile& profile) const;
 
  private:

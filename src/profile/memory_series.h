@@ -28,8 +28,8 @@ class MemorySeries {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  /// Adds a sample that is not older than the last one. When there are kMost, each two neighbours become one,
-  /// with the larger figures of both.
+  /// Adds a sample, not older than the last. When there are kMost, each two become one, with the larger
+  /// figures.
   void add(const MemorySample& sample) {
     if (!samples_.empty() && added_ < each_) {
       samples_.back().raise(sample);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What processes tell of their phases: a line for each beginning and end, in a file that the environment
-// names.
+// The log of phases: a line for each beginning and end, in a file that the environment names.
 //
 //   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN RESET NAME
 //

@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <string_view>
 
 #include "base/text.h"
 
 namespace etstream {
 namespace {
 
-/// One process. Its time is cut where its phases begin and end; each piece counts for all phases that it lies
-/// in.
+/// One process. Phases cut its time into pieces, each of which counts for all phases that it lies in.
 class ProcessTimeline {
  public:
   ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
@@ -54,8 +52,7 @@ class ProcessTimeline {
     const PhaseEvent* begin = nullptr;
   };
 
-  /// Ends a piece, which began with the event `before`, or with the process if that is null. It ends with
-  /// `event`, or with the process.
+  /// Ends a piece that lasted from `before` to `event`; null stands for the begin or end of the process.
   void end_piece(const PhaseEvent* before, std::uint64_t end, const PhaseEvent* event) {
     const std::uint64_t begin = before != nullptr ? before->time : process_.begin;
     ProcessMemory seen = process_.memory.most(begin, end);
@@ -143,10 +140,9 @@ void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<Phas
   for (PhaseEvent& event : events) of_process[event.process].push_back(std::move(event));
   for (const WatchedProcess& process : processes) {
     // A later process may have the same number.
-    std::vector<PhaseEvent> own;
-    for (const PhaseEvent& event : of_process[process.process]) {
-      if (event.time <= process.end + 1'000'000'000U || process.runs) own.push_back(event);
-    }
+    std::vector<PhaseEvent>& own = of_process[process.process];
+    const std::uint64_t last = process.end + 1'000'000'000U;
+    std::erase_if(own, [&](const PhaseEvent& event) { return event.time > last && !process.runs; });
     ProcessTimeline(process, begin, profile).run(own);
     of_process.erase(process.process);
   }

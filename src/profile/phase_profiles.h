@@ -17,12 +17,10 @@ namespace etstream {
 
 /// Raises each figure of `peak` to that of `other`, if it is larger.
 void raise(PeakMemory& peak, const PeakMemory& other);
-/// Raises `peak.resident` to a high-water mark. Memory that the mark shows over the samples counts as
-/// anonymous.
+/// Raises `peak.resident` to a high-water mark. What that adds counts as anonymous.
 void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
 
-/// Adds processes, phases, and the notes on them to the profile of a command that began at `begin`, in
-/// nanoseconds.
+/// Adds processes, phases and notes to the profile of a command that began at `begin` (nanoseconds).
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile);
 
