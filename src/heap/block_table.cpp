@@ -6,7 +6,7 @@
 namespace etstream::heap {
 namespace {
 
-/// How many ranges of about the right size are looked at before one is taken that is surely large enough.
+/// How many ranges of a bin are tried before one is taken from a bin in which all are large enough.
 constexpr int kMostTries = 32;
 
 constexpr std::size_t bin_of(std::uint32_t granules) {
@@ -26,39 +26,26 @@ void BlockTable::untag(std::uint32_t first) noexcept {
   entries_[first].tag = 0;
 }
 
-void BlockTable::link(Range free) noexcept {
+void BlockTable::link(Range free, bool as_oldest) noexcept {
   tag(free.first, free.granules, free.is_ready ? kReady : 0);
   Bin& bin = (free.is_ready ? ready_bins_ : bins_)[bin_of(free.granules)];
-  entries_[free.first].mapping = free.is_ready ? ++times_readied_ : free.mapping;
-  entries_[free.first].next = bin.newest;
-  entries_[free.first].previous = 0;
-  (bin.newest != 0 ? entries_[bin.newest].previous : bin.oldest) = free.first;
-  bin.newest = free.first;
+  Entry& entry = entries_[free.first];
+  entry.mapping = free.is_ready && !as_oldest ? ++times_readied_ : free.mapping;
+  entry.next = as_oldest ? 0 : bin.newest;
+  entry.previous = as_oldest ? bin.oldest : 0;
+  (entry.next != 0 ? entries_[entry.next].previous : bin.oldest) = free.first;
+  (entry.previous != 0 ? entries_[entry.previous].next : bin.newest) = free.first;
   if (free.is_ready) ready_ += free.granules;
-}
-
-/// As it was before a part was cut off.
-void BlockTable::link_oldest_ready(Range ready, std::uint32_t since) noexcept {
-  tag(ready.first, ready.granules, kReady);
-  Bin& bin = ready_bins_[bin_of(ready.granules)];
-  entries_[ready.first].mapping = since;
-  entries_[ready.first].next = 0;
-  entries_[ready.first].previous = bin.oldest;
-  (bin.oldest != 0 ? entries_[bin.oldest].next : bin.newest) = ready.first;
-  bin.oldest = ready.first;
-  ready_ += ready.granules;
 }
 
 Range BlockTable::unlink(std::uint32_t first) noexcept {
   const Entry entry = entries_[first];
-  Range range{first, granules_at(first), entry.mapping, (entry.tag & kReady) != 0};
-  Bin& bin = (range.is_ready ? ready_bins_ : bins_)[bin_of(range.granules)];
+  const bool is_ready = (entry.tag & kReady) != 0;
+  const Range range{first, granules_at(first), is_ready ? 0 : entry.mapping, is_ready};
+  Bin& bin = (is_ready ? ready_bins_ : bins_)[bin_of(range.granules)];
   (entry.next != 0 ? entries_[entry.next].previous : bin.oldest) = entry.previous;
   (entry.previous != 0 ? entries_[entry.previous].next : bin.newest) = entry.next;
-  if (range.is_ready) {
-    ready_ -= range.granules;
-    range.mapping = 0;
-  }
+  if (is_ready) ready_ -= range.granules;
   untag(first);
   return range;
 }
@@ -74,7 +61,7 @@ Range BlockTable::find_free(const Bins& bins, std::uint32_t granules) noexcept {
   return best == 0 ? Range{} : unlink(best);
 }
 
-/// A range that is neither free nor a block.
+/// Takes a range of free granules, which is neither free nor a block then.
 Range BlockTable::take_any(std::uint32_t granules) noexcept {
   Range found = find_free(ready_bins_, granules);
   if (!found) found = find_free(bins_, granules);
@@ -121,7 +108,7 @@ void BlockTable::free_range(Range range) noexcept {
     range.first = before.first;
   }
   if (range.first + range.granules == top_ && !range.is_ready) {
-    // What is mapped there stays mapped; the next user maps it again.
+    // The mapping stays. The next block here is mapped anew.
     top_ = range.first;
   } else {
     link(range);
@@ -166,7 +153,7 @@ Range BlockTable::split(std::uint32_t first, std::uint32_t granules) noexcept {
 Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
   std::uint32_t oldest = 0;
   for (const Bin& bin : ready_bins_) {
-    // The numbers may have started again.
+    // Differences, as times_readied_ may have wrapped around.
     const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].mapping; };
     if (bin.oldest != 0 && (oldest == 0 || age(bin.oldest) > age(oldest))) oldest = bin.oldest;
   }
@@ -174,7 +161,7 @@ Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
   const std::uint32_t since = entries_[oldest].mapping;
   Range range = unlink(oldest);
   if (range.granules > most) {
-    link_oldest_ready({range.first + most, range.granules - most, 0, true}, since);
+    link({range.first + most, range.granules - most, since, true}, true);
     range.granules = most;
   }
   tag(range.first, range.granules, kBlock);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which parts of the heap's address space are blocks and which are free: best fit by powers of two,
-// neighbours joined by tags at both ends of each range. Free ranges are ready or not: ready ones have kept
-// their room on the disk since they were freed, and are taken first. It knows numbers of granules alone,
-// calls nothing and allocates nothing, so that it can serve malloc.
+// Which parts of the heap's address space are blocks and which are free. It takes the best fit of bins by
+// powers of two, and joins free neighbours by tags at both ends of each range. A free range that is ready has
+// kept its room on the disk since it was freed, and is taken first. The table knows numbers of granules
+// alone, and neither allocates nor calls anything, so that it can serve malloc.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace etstream::heap {
 
-/// A part of the address space, in granules. Granule 0 is none of it, and stands for nothing.
+/// A part of the address space, in granules. No range begins at granule 0: 0 stands for no range.
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t granules = 0;
-  /// What is mapped there: a number of the caller's; 0 where that differs within the range, where nothing
-  /// is, or where the range is ready.
+  /// The caller's number for what is mapped there. 0 if it differs within the range, if there is none, or if
+  /// the range is ready.
   std::uint32_t mapping = 0;
-  /// Whether it was given back so.
+  /// Whether it is free and was given back as ready.
   bool is_ready = false;
 
   explicit operator bool() const noexcept { return first != 0; }
@@ -29,41 +29,41 @@ struct Range {
 /// One thread at a time.
 class BlockTable {
  public:
-  /// What is known of a granule; zeros at first.
+  /// The record of a granule; zeros at first.
   struct Entry {
-    std::uint32_t tag = 0;      // of a range's first and last granule: see tag()
-    std::uint32_t mapping = 0;  // this and the rest: of the first granule alone; if ready: when it became so
-    std::uint32_t next = 0;     // free ranges of about the size, the one that came last first
-    std::uint32_t previous = 0;
+    std::uint32_t tag = 0;  // size and flags, in a range's first and last granule
+    // In a range's first granule alone:
+    std::uint32_t mapping = 0;   // as in Range; of a ready range: when it became ready
+    std::uint32_t next = 0;      // the free range of the same bin that is next older
+    std::uint32_t previous = 0;  // and next newer
   };
 
   constexpr BlockTable() = default;
   /// `entries` are as many as there are granules, all zero.
   constexpr BlockTable(Entry* entries, std::uint32_t granules) : entries_(entries), end_(granules) {}
 
-  /// Makes a free range a block that begins at a multiple of `alignment`, a power of two. An empty range
-  /// where there is no room.
+  /// Takes a block that begins at a multiple of `alignment`, a power of two; an empty range if there is no
+  /// room.
   [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
 
-  /// Makes the block that begins there free. `mapping` is what is mapped in it by now, 0 if it is ready.
+  /// Frees the block that begins there. `mapping` is what is mapped in it by now, 0 if it is ready.
   void give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept;
 
-  /// Makes a block longer, by as many granules or as many as are free in the range behind it. The part that
-  /// was added, or an empty range.
+  /// Makes a block longer by that many granules, or by those free behind it. Returns the part that was added.
   [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
-  /// Makes a block two, the first of that many granules, less than it has. The second one.
+  /// Splits a block into two; the first has so many granules. Returns the second.
   [[nodiscard]] Range split(std::uint32_t first, std::uint32_t granules) noexcept;
 
-  /// Of the free granules, how many are ready.
+  /// How many of the free granules are ready.
   [[nodiscard]] std::uint32_t ready() const noexcept { return ready_; }
-  /// Makes the range that has been ready for longest a block, or so many granules of it. An empty range if
-  /// there is none.
+  /// Takes the range that was ready first, or `most` granules of it, as a block; an empty range if there is
+  /// none.
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most) noexcept;
 
-  /// The block that begins there, or an empty range.
+  /// Returns the block that begins there, or an empty range.
   [[nodiscard]] Range block(std::uint32_t first) const noexcept;
-  /// The blocks that begin there or after it, as many as `found` has room for; how many. It looks at all
-  /// before them.
+  /// Finds up to found.size() blocks that begin there or later. Returns how many. Walks over all blocks
+  /// before.
   [[nodiscard]] std::size_t blocks_from(std::uint32_t first, std::span<Range> found) const noexcept;
 
   /// Calls `look(Range)` for each block, in order.
@@ -75,7 +75,7 @@ class BlockTable {
     }
   }
 
-  /// One over the highest granule that was ever in use.
+  /// One above the highest granule that was ever in use.
   [[nodiscard]] std::uint32_t highest() const noexcept { return highest_; }
 
   void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
@@ -107,8 +107,9 @@ class BlockTable {
   }
   void tag(std::uint32_t first, std::uint32_t granules, std::uint32_t flags) noexcept;
   void untag(std::uint32_t first) noexcept;
-  void link(Range free) noexcept;
-  void link_oldest_ready(Range ready, std::uint32_t since) noexcept;
+  /// Puts a free range into its bin, as the newest there. Or as the oldest, for the rest of a ready range
+  /// that was cut: free.mapping is when that became ready.
+  void link(Range free, bool as_oldest = false) noexcept;
   Range unlink(std::uint32_t first) noexcept;
   [[nodiscard]] Range find_free(const Bins& bins, std::uint32_t granules) noexcept;
   [[nodiscard]] Range take_any(std::uint32_t granules) noexcept;
@@ -120,7 +121,7 @@ class BlockTable {
 
   Entry* entries_ = nullptr;
   std::uint32_t end_ = 0;  // the number of entries
-  std::uint32_t top_ = 1;  // nothing from here on was ever in use, or is since it was given back
+  std::uint32_t top_ = 1;  // from here on all granules are free, and in no range
   std::uint32_t highest_ = 1;
   std::uint32_t ready_ = 0;
   std::uint32_t times_readied_ = 0;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How `etstream run` tells the library that it has loaded before others what the heap is to be. Sizes are in
-// bytes, as decimal numbers.
+// The environment variables by which `etstream run` configures the library that it has loaded before others.
+// Sizes are decimal numbers of bytes.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 
 namespace etstream::heap {
 
@@ -17,17 +14,8 @@ inline constexpr const char* kFromVariable = "ETSTREAM_HEAP_FROM";
 /// A file that holds a TreeUse.
 inline constexpr const char* kReportVariable = "ETSTREAM_HEAP_REPORT";
 
-/// Partitioners of ExecuTorch note, for each node of a graph, all that depends on it: sets of tens of KiB,
-/// hundreds of MiB together.
+/// So small because ExecuTorch's partitioners keep, for each node of a graph, the set of all nodes that
+/// depend on it: tens of KiB each, hundreds of MiB together.
 inline constexpr std::uint64_t kDefaultFrom = 16 << 10;
-
-/// What a variable says, or `otherwise` where it is not set or no number.
-[[nodiscard]] inline std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  if (text == nullptr) return otherwise;
-  std::uint64_t number = otherwise;
-  std::from_chars(text, text + std::strlen(text), number);
-  return number;
-}
 
 }  // namespace etstream::heap

@@ -21,37 +21,27 @@ class GroupUse {
   constexpr GroupUse(std::uint16_t* counts, std::uint32_t granules_per_group)
       : counts_(counts), per_group_(granules_per_group) {}
 
-  /// Counts granules that were not in use. The groups, as a range of granules, that had none in use before:
-  /// they follow each other, as all but the first and the last lie within the range.
-  [[nodiscard]] Range take(Range range) noexcept {
-    return count(range, [](std::uint16_t& used, std::uint32_t added) {
-      const bool was_empty = used == 0;
-      used = static_cast<std::uint16_t>(used + added);
-      return was_empty;
-    });
-  }
-  /// No longer counts granules that take() did. The groups that have none in use now.
-  [[nodiscard]] Range give_back(Range range) noexcept {
-    return count(range, [](std::uint16_t& used, std::uint32_t removed) {
-      used = static_cast<std::uint16_t>(used - removed);
-      return used == 0;
-    });
-  }
-  /// None is in use; none from `end` on was.
+  /// Counts granules that come into use. Returns the groups, as a range of granules, that had none in use
+  /// before: they follow each other, as all but the first and the last group lie within the range.
+  [[nodiscard]] Range take(Range range) noexcept { return count(range, 1); }
+  /// No longer counts granules that take() counted. Returns the groups that have none in use now.
+  [[nodiscard]] Range give_back(Range range) noexcept { return count(range, -1); }
+  /// Sets all counts to zero. No granule from `end` on was ever counted.
   void clear(std::uint32_t end) noexcept { std::fill_n(counts_, (end + per_group_ - 1) / per_group_, 0); }
 
  private:
-  template <class Change>
-  Range count(Range range, Change change) noexcept {
+  /// Adds `each` for each granule. Returns the groups whose count was or became 0.
+  Range count(Range range, int each) noexcept {
     const std::uint32_t end = range.first + range.granules;
     std::uint32_t first = 0;
     std::uint32_t groups = 0;
     for (std::uint32_t at = range.first; at < end;) {
       const std::uint32_t group = at / per_group_;
       const std::uint32_t next = std::min(end, (group + 1) * per_group_);
-      if (change(counts_[group], next - at)) {
-        if (groups == 0) first = group;
-        ++groups;
+      const std::uint16_t before = counts_[group];
+      counts_[group] = static_cast<std::uint16_t>(before + each * static_cast<int>(next - at));
+      if (before == 0 || counts_[group] == 0) {
+        if (groups++ == 0) first = group;
       }
       at = next;
     }

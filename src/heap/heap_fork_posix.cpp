@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What becomes of the heap's blocks and its file when the process forks, or finds that the file is not its
-// own.
-#include <unistd.h>
-
+// What becomes of the heap's blocks and file when the process forks, or finds that it has lost its file.
 #include "heap/heap_posix.h"
 #include "heap/in_use_posix.h"
 
 namespace etstream::heap {
 
-/// Without the file blocks can't become private copies: a child that touches them is to crash, not to share
+/// Without the file blocks can't become private copies. A child that touches them crashes; it must not share
 /// them.
 void Heap::abandon_file() noexcept {
-  while (empty_oldest_ready()) {
-  }
+  empty_ready();
   if (file_.is_open()) {
     table_.for_each_block([&](Range block) {
-      if (block.mapping == mapping_) {
-        keep_from_children(address_of(block.first), block.granules * kGranule);
-      }
+      if (block.mapping == mapping_) keep_from_children(part_of(block));
     });
     file_.close();
   }
@@ -50,14 +44,10 @@ void Heap::unmap_free_ranges() noexcept {
 }
 
 void Heap::freeze_blocks() noexcept {
-  while (empty_oldest_ready()) {
-  }
+  empty_ready();
   Range run;
   const auto freeze = [&] {
-    const std::uint64_t size = run.granules * kGranule;
-    if (run && file_.map(address_of(run.first), run.first * kGranule, size, false) != 0) {
-      keep_from_children(address_of(run.first), size);
-    }
+    if (run && file_.map(part_of(run), false) != 0) keep_from_children(part_of(run));
   };
   table_.for_each_block([&](Range block) {
     if (block.mapping != mapping_) return;

@@ -2,7 +2,6 @@
 #include "heap/heap_posix.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,37 +15,30 @@
 namespace etstream::heap {
 namespace {
 
-/// Where the address space begins, so that any block may ask to begin at a multiple of less.
+/// The heap begins at a multiple of it.
 constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
 constexpr std::uint64_t kLargestSpan = 1ULL << 40;
-/// Freed blocks keep their room up to this size together; under a limit, up to a part of it.
+/// Freed blocks together keep room up to this size, or up to one part in eight of a limit.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
-/// Of smaller blocks room is asked for ahead, in granules.
+/// For smaller blocks room is reserved ahead, in granules.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
 std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
 }
 
-void* reserve_addresses(std::uint64_t size) {
-  void* const at = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
-}
-
-/// Zeros, none of which takes memory until it is written to.
-template <class Entry>
-Entry* reserve_entries(std::uint64_t count) {
-  void* const at = ::mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<Entry*>(at);
+/// Zeros, none of which takes memory until it is written to; null with errno set where there is no room.
+std::byte* reserve_addresses(std::uint64_t size, int protection) {
+  void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
 std::uint32_t granules_per_group() {
   return static_cast<std::uint32_t>(std::max(largest_group(), kGranule) / kGranule);
 }
 
-/// Has a block that begins with granule `first` be zeros, which it is already in `fresh`.
+/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already.
 void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
   const auto offset_of = [&](std::uint32_t granule) {
     return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);
@@ -63,34 +55,33 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
   if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
   options_ = options;
   limit_.store(options.limit);
-  std::uint64_t span = kLargestSpan;
-  void* reserved = reserve_addresses(span + kLargestAlignment);
+  std::uint64_t span = 2 * kLargestSpan;
+  std::byte* reserved = nullptr;
   while (reserved == nullptr && span > kSmallestSpan) {
     span /= 2;
-    reserved = reserve_addresses(span + kLargestAlignment);
+    reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
   }
   if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
   const auto granules = static_cast<std::uint32_t>(span / kGranule);
-  const std::uint32_t groups = granules / granules_per_group();
-  auto* const entries = reserve_entries<BlockTable::Entry>(granules);
-  auto* const counts = reserve_entries<std::uint16_t>(groups);
-  mark_ = make_mark();
-  const bool is_reserved = entries != nullptr && counts != nullptr && mark_ != nullptr;
-  SpillError failed = is_reserved ? SpillError{} : SpillError{errno, nullptr};
+  // The page of the mark, the entries of the table, and the counts of the groups.
+  const std::uint64_t entries_at = page_size();
+  const std::uint64_t counts_at = entries_at + granules * sizeof(BlockTable::Entry);
+  const std::uint64_t size = counts_at + granules / granules_per_group() * sizeof(std::uint16_t);
+  std::byte* const records = reserve_addresses(size, PROT_READ | PROT_WRITE);
+  SpillError failed{records == nullptr ? errno : wipe_in_children(records), nullptr};
   if (!failed) failed = file_.open(options.folder, span);
   if (failed) {
-    if (entries != nullptr) ::munmap(entries, granules * sizeof(BlockTable::Entry));
-    if (counts != nullptr) ::munmap(counts, groups * sizeof(std::uint16_t));
-    if (mark_ != nullptr) free_mark(mark_);
+    if (records != nullptr) ::munmap(records, size);
     ::munmap(reserved, span + kLargestAlignment);
     return failed;
   }
-  table_ = BlockTable(entries, granules);
-  room_ = GroupUse(counts, granules_per_group());
+  table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(records + entries_at), granules);
+  room_ = GroupUse(reinterpret_cast<std::uint16_t*>(records + counts_at), granules_per_group());
+  mark_ = reinterpret_cast<volatile char*>(records);
   *mark_ = 1;
   const auto address = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
-  base_ = static_cast<std::byte*>(reserved) + (aligned - address);
+  base_ = reserved + (aligned - address);
   span_ = span;
   return {};
 }
@@ -106,13 +97,18 @@ SpillError Heap::reopen(const HeapOptions& options) noexcept {
     file_.close();
     ++mapping_;
   }
-  // The next block makes the new file.
+  // The next allocation makes the new file.
   options_ = options;
   limit_.store(options.limit);
   return {};
 }
 
 std::byte* Heap::address_of(std::uint32_t granule) const noexcept { return base_ + granule * kGranule; }
+
+FilePart Heap::part_of(Range range) const noexcept {
+  return {address_of(range.first), static_cast<std::int64_t>(range.first * kGranule),
+          range.granules * kGranule};
+}
 
 std::uint32_t Heap::granule_of(const void* block) const noexcept {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - base_) /
@@ -121,7 +117,7 @@ std::uint32_t Heap::granule_of(const void* block) const noexcept {
 
 Range Heap::find_block(const void* address) noexcept {
   const std::uint32_t first = granule_of(address);
-  const Locked locked(*this);
+  const Locked locked(lock_);
   return address_of(first) == address ? table_.block(first) : Range{};
 }
 
@@ -148,17 +144,16 @@ void Heap::refuse(int reason, std::size_t size) noexcept {
   }
 }
 
-/// Has nothing behind a range.
+/// Leaves a range of addresses reserved, with nothing behind them.
 void Heap::unmap(Range range) const noexcept {
-  static_cast<void>(::mmap(address_of(range.first), range.granules * kGranule, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+  const FilePart part = part_of(range);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  static_cast<void>(::mmap(part.address, part.size, PROT_NONE, flags, -1, 0));
 }
 
 int Heap::back(Range& range, Range& fresh) noexcept {
   if (range.mapping != mapping_) {
-    const int failed =
-        file_.map(address_of(range.first), range.first * kGranule, range.granules * kGranule, true);
-    if (failed != 0) return failed;
+    if (const int failed = file_.map(part_of(range), true)) return failed;
     range.mapping = mapping_;
   }
   int failed = 0;
@@ -172,21 +167,20 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   const Locked locked(room_lock_);
   fresh = room_.take(range);
   if (fresh.granules == 0) return 0;
-  const int failed = file_.reserve(fresh.first * kGranule, fresh.granules * kGranule);
+  const int failed = file_.reserve(part_of(fresh));
   if (failed != 0) {
     static_cast<void>(room_.give_back(range));
-    file_.empty(fresh.first * kGranule, fresh.granules * kGranule);  // a part of it may have been reserved
+    file_.empty(part_of(fresh));  // a piece of it may have been reserved
   }
   return failed;
 }
 
-/// Has a range no longer need room: groups of pages that nothing else is in give theirs back. Whether there
-/// are any.
+/// Takes its room from a range: groups of pages that nothing else is in lose theirs. Returns whether any did.
 bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);
   if (gone.granules == 0) return false;
-  file_.empty(gone.first * kGranule, gone.granules * kGranule);
+  file_.empty(part_of(gone));
   return true;
 }
 
@@ -197,15 +191,17 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
     {
       const InUse use(*this);
       if (has_file()) {
-        const Allocated done = allocate_in_file(granules, aligned);
-        if (done.block == nullptr) {
-          refuse(done.failed, size);
+        Range block;
+        Range fresh;
+        if (const int failed = take_block(granules, aligned, block, fresh)) {
+          refuse(failed, size);
           break;
         }
-        if (zeroed) clear(done.block, size, granule_of(done.block), done.fresh);
+        void* const address = address_of(block.first);
+        if (zeroed) clear(address, size, block.first, fresh);
         use_->add(granules * kGranule);
         watch_limit();
-        return done.block;
+        return address;
       }
     }
     if (const SpillError failed = renew_file()) {
@@ -218,33 +214,30 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
   return nullptr;
 }
 
-Heap::Allocated Heap::allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept {
-  Range range;
-  Range fresh;
+int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& block, Range& fresh) noexcept {
   {
-    const Locked locked(*this);
-    range = table_.take(granules, alignment);
-    if (range.is_ready) table_.set_mapping(range.first, mapping_);
+    const Locked locked(lock_);
+    block = table_.take(granules, alignment);
+    if (block.is_ready) table_.set_mapping(block.first, mapping_);
   }
-  if (!range) return {.failed = ENOMEM};
-  if (!range.is_ready) {
-    const int failed = back_with_more(range, fresh);
-    const Locked locked(*this);
-    if (failed != 0) {
-      table_.give_back(range.first, range.mapping, false);
-      return {.failed = failed};
-    }
-    table_.set_mapping(range.first, mapping_);
+  if (!block) return ENOMEM;
+  if (block.is_ready) return 0;
+  const int failed = back_with_more(block, fresh);
+  const Locked locked(lock_);
+  if (failed == 0) {
+    table_.set_mapping(block.first, mapping_);
+  } else {
+    table_.give_back(block.first, block.mapping, false);
   }
-  return {.block = address_of(range.first), .fresh = fresh};
+  return failed;
 }
 
-/// Has room behind a small block and behind what is free after it, which is ready then for others: asking for
-/// room takes long.
+/// Gets room for a block and, as that takes long, if it is small also for granules behind it, which are ready
+/// then.
 int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     const bool has_room = table_.ready() + kReadyAtOnce <= most_ready();
     const Range more = has_room && range.granules < kReadyAtOnce
                            ? table_.extend(range.first, kReadyAtOnce - range.granules)
@@ -261,7 +254,7 @@ int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   if (whole.granules == range.granules) return failed;
   const bool is_ready = failed == 0;
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
   }
   return is_ready ? 0 : back(range, fresh);
@@ -285,7 +278,7 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   const auto cut_to = [&](std::uint32_t first_ones) {
     Range rest;
     {
-      const Locked locked(*this);
+      const Locked locked(lock_);
       rest = table_.split(range.first, first_ones);
     }
     give_back(rest);
@@ -299,12 +292,12 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
     Range added;
     Range fresh;
     {
-      const Locked locked(*this);
+      const Locked locked(lock_);
       added = table_.extend(range.first, granules - now);
     }
     if (!added || (!added.is_ready && back(added, fresh) != 0)) {
       if (added) {
-        const Locked locked(*this);
+        const Locked locked(lock_);
         static_cast<void>(table_.split(range.first, now));
         table_.give_back(added.first, added.mapping, false);
       }
@@ -328,17 +321,15 @@ std::uint32_t Heap::most_ready() const noexcept {
 }
 
 Range Heap::take_oldest_ready(std::uint32_t most_left) noexcept {
-  const Locked locked(*this);
+  const Locked locked(lock_);
   if (table_.ready() <= most_left) return {};
   Range oldest = table_.take_oldest_ready(table_.ready() - most_left);
   oldest.mapping = mapping_;
   return oldest;
 }
 
-bool Heap::empty_oldest_ready(std::uint32_t most_left) noexcept {
-  const Range oldest = take_oldest_ready(most_left);
-  if (oldest) give_back_empty(oldest);
-  return static_cast<bool>(oldest);
+void Heap::empty_ready(std::uint32_t most_left) noexcept {
+  while (const Range oldest = take_oldest_ready(most_left)) give_back_empty(oldest);
 }
 
 bool Heap::free_room() noexcept {
@@ -348,23 +339,22 @@ bool Heap::free_room() noexcept {
   return false;
 }
 
-/// Has a block be free, and not keep its room. Whether that gave some back.
+/// Frees a block, without its room. Returns whether that gave room back to the disk.
 bool Heap::give_back_empty(Range range) noexcept {
   bool is_freed = false;
   if (is_shared(range) && file_.is_intact()) {
     is_freed = empty(range);
   } else {
-    // A copy of before a fork: pages that were written to are memory of the process, to be dropped. Or the
-    // file can't be reached any more.
+    // It is a copy from before a fork, whose written pages are memory of the process. Or the file is gone.
     unmap(range);
     range.mapping = 0;
   }
-  const Locked locked(*this);
+  const Locked locked(lock_);
   table_.give_back(range.first, range.mapping, false);
   return is_freed;
 }
 
-/// Has a block be free, and keep its room if it may.
+/// Frees a block, with its room if it may keep that.
 void Heap::give_back(Range range) noexcept {
   const std::uint32_t most = most_ready();
   if (range.granules > most || !is_shared(range)) {
@@ -372,11 +362,10 @@ void Heap::give_back(Range range) noexcept {
     return;
   }
   {
-    const Locked locked(*this);
+    const Locked locked(lock_);
     table_.give_back(range.first, 0, true);
   }
-  while (empty_oldest_ready(most)) {
-  }
+  empty_ready(most);
 }
 
 void Heap::release(void* block) noexcept {
@@ -389,8 +378,7 @@ void Heap::release(void* block) noexcept {
 void Heap::keep_freed(bool keeps) noexcept {
   keeps_freed_.store(keeps);
   const InUse use(*this);
-  while (!keeps && empty_oldest_ready()) {
-  }
+  if (!keeps) empty_ready();
 }
 
 void Heap::report_to(ProcessUse& use) noexcept {

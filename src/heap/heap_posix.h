@@ -17,7 +17,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "heap/block_table.h"
 #include "heap/group_use.h"
@@ -66,8 +65,7 @@ class Heap {
   /// Ends the process with a word if it is none.
   void release(void* block) noexcept;
 
-  /// Whether freed blocks keep their room for the next ones, as they do at first; otherwise those that did
-  /// lose it.
+  /// Whether freed blocks keep their room for the next ones. They do at first; with false, all lose it.
   void keep_freed(bool keeps) noexcept;
 
   /// The three handlers of a fork.
@@ -88,18 +86,11 @@ class Heap {
   std::uint64_t page_out(std::uint64_t bytes) noexcept;
 
  private:
-  /// A block, or errno's value.
-  struct Allocated {
-    void* block = nullptr;
-    Range fresh{};  // zeros, and maybe more than the block; in the rest of it may be others' bytes
-    int failed = 0;
-  };
-
   class InUse;
-  class Locked;
 
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
+  [[nodiscard]] FilePart part_of(Range range) const noexcept;
   /// The block that begins at an address, or an empty range.
   [[nodiscard]] Range find_block(const void* address) noexcept;
   /// The same, where none is the end of the process.
@@ -111,19 +102,21 @@ class Heap {
   [[nodiscard]] SpillError renew_file() noexcept;
   /// Whether a block is mapped shared, from this process's file.
   [[nodiscard]] bool is_shared(Range block) const noexcept;
-  [[nodiscard]] Allocated allocate_in_file(std::uint32_t granules, std::uint32_t alignment) noexcept;
-  /// Has room behind all of a range; what is mapped there may change if it fails. `fresh` becomes groups of
-  /// pages that had none before: what lies in them is zeros.
+  /// Takes a block with room behind it. Returns 0, or errno's value. `fresh` as of back(); other parts of the
+  /// block may have other blocks' bytes.
+  [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
+                               Range& fresh) noexcept;
+  /// Gets room for all of a range. Returns 0, or errno's value; the range's mapping may have changed even
+  /// then. `fresh` becomes the groups of pages that had no room before, which are zeros; they may be larger.
   [[nodiscard]] int back(Range& range, Range& fresh) noexcept;
   [[nodiscard]] int back_with_more(Range& range, Range& fresh) noexcept;
   [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
   bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
-  /// Makes the range that has been ready for longest lose its room, as far as there are more granules ready
-  /// than `most_left`. False if there are not.
-  bool empty_oldest_ready(std::uint32_t most_left = 0) noexcept;
+  /// Takes their room from the ranges that were ready first, until at most so many granules are ready.
+  void empty_ready(std::uint32_t most_left = 0) noexcept;
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
-  /// Has some room be free on the disk, of what is ready. False if that has none of its own.
+  /// Frees room on the disk that ready ranges keep. Returns false if they keep none.
   [[nodiscard]] bool free_room() noexcept;
   void give_back(Range range) noexcept;
   bool give_back_empty(Range range) noexcept;
@@ -132,9 +125,12 @@ class Heap {
   void unmap_free_ranges() noexcept;
   void freeze_blocks() noexcept;
   void refuse(int reason, std::size_t size) noexcept;
-  [[nodiscard]] std::size_t shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept;
+  /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
+  /// locked then. Blocks that are not shared come with no granules.
+  template <class Look>
+  void for_each_shared_block(std::uint32_t first, Look look) noexcept;
   std::uint64_t let_go_of(Range block) noexcept;
-  /// Of blocks of that many granules.
+  /// page_out() for blocks of so many granules.
   std::uint64_t page_out_blocks(std::uint64_t bytes, std::uint32_t fewest, std::uint32_t most) noexcept;
   void watch_limit() noexcept;
   [[noreturn]] void keep_to_limit() noexcept;

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 
 namespace etstream::heap {
 namespace {
@@ -45,101 +44,54 @@ AddressRange pages_of(AddressRange range) {
   return {range.begin & ~within, (range.end + within) & ~within};
 }
 
-/// What an object's tables are, in memory.
-struct Tables {
-  template <class Entry>
-  struct Table {
-    const Entry* entries = nullptr;
-    std::size_t bytes = 0;
-    std::size_t without_names = 0;  // so many at the beginning
+/// The tables of an object, in memory. The loader takes relocations with addends alone on these processors.
+class Tables {
+ public:
+  Tables(const ElfW(Dyn) * entries, Address base) : entries_(entries), base_(base) {}
 
-    [[nodiscard]] std::span<const Entry> with_names() const {
-      const std::size_t count = entries == nullptr ? 0 : bytes / sizeof(Entry);
-      return {entries + std::min(without_names, count), entries + count};
-    }
-  };
-
-  const ElfW(Sym) * symbols = nullptr;
-  const char* names = nullptr;
-  Table<ElfW(Rela)> with_addends;
-  Table<ElfW(Rel)> others;
-  Address calls = 0;  // a table of one of both kinds
-  std::size_t call_bytes = 0;
-  bool calls_have_addends = true;
-
-  Tables(const ElfW(Dyn) * entry, Address base) {
-    // The loader has made most of them addresses; not those of objects that it did not load.
-    const auto address = [&](Address value) { return value < base ? base + value : value; };
-    const auto set = [&](auto& pointer) {
-      pointer = std::bit_cast<std::remove_reference_t<decltype(pointer)>>(address(entry->d_un.d_ptr));
-    };
-    for (; entry->d_tag != DT_NULL; ++entry) {
-      switch (entry->d_tag) {
-        case DT_SYMTAB:
-          set(symbols);
-          break;
-        case DT_STRTAB:
-          set(names);
-          break;
-        case DT_RELA:
-          set(with_addends.entries);
-          break;
-        case DT_RELASZ:
-          with_addends.bytes = entry->d_un.d_val;
-          break;
-        case DT_RELACOUNT:
-          with_addends.without_names = entry->d_un.d_val;
-          break;
-        case DT_REL:
-          set(others.entries);
-          break;
-        case DT_RELSZ:
-          others.bytes = entry->d_un.d_val;
-          break;
-        case DT_RELCOUNT:
-          others.without_names = entry->d_un.d_val;
-          break;
-        case DT_JMPREL:
-          calls = address(entry->d_un.d_ptr);
-          break;
-        case DT_PLTRELSZ:
-          call_bytes = entry->d_un.d_val;
-          break;
-        case DT_PLTREL:
-          calls_have_addends = entry->d_un.d_val == DT_RELA;
-          break;
-        default:
-          break;
-      }
-    }
-  }
-
-  /// Calls `look(relocation)` for all that may name a symbol.
+  /// Calls `look(relocation, symbol, name)` for each relocation that may name a symbol.
   template <class Look>
   void for_each_relocation(Look look) const {
+    const auto* const symbols = table<ElfW(Sym)>(DT_SYMTAB);
+    const auto* const names = table<char>(DT_STRTAB);
     if (symbols == nullptr || names == nullptr) return;
-    for (const auto& each : with_addends.with_names()) look(each);
-    for (const auto& each : others.with_names()) look(each);
-    if (calls_have_addends) {
-      const Table<ElfW(Rela)> table{std::bit_cast<const ElfW(Rela)*>(calls), call_bytes, 0};
-      for (const auto& each : table.with_names()) look(each);
-    } else {
-      const Table<ElfW(Rel)> table{std::bit_cast<const ElfW(Rel)*>(calls), call_bytes, 0};
-      for (const auto& each : table.with_names()) look(each);
-    }
+    const auto look_at = [&](const ElfW(Rela) * relocations, std::size_t first, std::size_t bytes) {
+      if (relocations == nullptr) return;
+      for (std::size_t at = first; at < bytes / sizeof(ElfW(Rela)); ++at) {
+        const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(relocations[at].r_info)];
+        look(relocations[at], symbol, names + symbol.st_name);
+      }
+    };
+    // DT_RELACOUNT relocations come first and name no symbol.
+    look_at(table<ElfW(Rela)>(DT_RELA), value_of(DT_RELACOUNT), value_of(DT_RELASZ));
+    look_at(table<ElfW(Rela)>(DT_JMPREL), 0, value_of(DT_PLTRELSZ));
   }
+
+ private:
+  /// 0 where there is no such entry.
+  [[nodiscard]] Address value_of(ElfW(Sxword) tag) const {
+    const ElfW(Dyn)* entry = entries_;
+    while (entry->d_tag != DT_NULL && entry->d_tag != tag) ++entry;
+    return entry->d_tag == tag ? entry->d_un.d_val : 0;
+  }
+  /// The loader has replaced most offsets by addresses, but not in objects that it did not load.
+  template <class Entry>
+  [[nodiscard]] const Entry* table(ElfW(Sxword) tag) const {
+    const Address value = value_of(tag);
+    return std::bit_cast<const Entry*>(value != 0 && value < base_ ? base_ + value : value);
+  }
+
+  const ElfW(Dyn) * entries_;
+  Address base_;
 };
 
 const Import* named(std::span<const Import> imports, const char* name) {
   for (const Import& import : imports) {
-    // Hardly any begins with the same letter.
+    // Most names differ in the first letter.
     if (*name == *import.name && std::strcmp(name, import.name) == 0) return &import;
   }
   return nullptr;
 }
-
-bool has_addend(const ElfW(Rela) & relocation) { return relocation.r_addend != 0; }
-bool has_addend(const ElfW(Rel) & /*relocation*/) { return false; }
 
 /// One object, as the loader describes it.
 class Object {
@@ -154,7 +106,7 @@ class Object {
       whole_.begin = std::min(whole_.begin, range.begin);
       whole_.end = std::max(whole_.end, range.end);
     }
-    // As the loader has it: a page at the end that also has what is written to stays writable.
+    // Rounded as the loader does: the last page stays writable if it also holds writable data.
     read_only_ = {pages_of(read_only_).begin, pages_of({read_only_.end, read_only_.end}).begin};
   }
   Object(const Object&) = delete;
@@ -167,12 +119,11 @@ class Object {
     const Tables tables(dynamic_, base_);
     int failed = 0;
     for (const bool last : {false, true}) {
-      tables.for_each_relocation([&](const auto& relocation) {
+      tables.for_each_relocation([&](const auto& relocation, const auto& symbol, const char* name) {
         const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(relocation.r_info));
         if (type != kCall && type != kAddress && type != kAddressInData) return;
-        const ElfW(Sym)& symbol = tables.symbols[ELF64_R_SYM(relocation.r_info)];
-        const Import* const import = named(imports, tables.names + symbol.st_name);
-        if (import == nullptr || import->last != last || has_addend(relocation)) return;
+        const Import* const import = named(imports, name);
+        if (import == nullptr || import->last != last || relocation.r_addend != 0) return;
         const int error = point(base_ + relocation.r_offset, type == kCall, symbol, *import, to);
         if (failed == 0) failed = error;
       });
@@ -196,7 +147,7 @@ class Object {
       if (now != import.stand_in) return 0;
       then = is_call ? import.function : import.address;
     } else {
-      // Before its first call an entry leads back into the object, to where the loader is asked.
+      // Before the first call through it, an entry points into its own object, to code that asks the loader.
       const bool is_unknown =
           is_call && symbol.st_shndx == SHN_UNDEF && whole_.has(reinterpret_cast<Address>(now));
       if (now != import.function && now != import.address && !is_unknown) return 0;
@@ -248,77 +199,35 @@ class Object {
   int opened_was_ = 0;
 };
 
-/// Which objects there are: how often one was loaded or unloaded so far, and how many are left.
-struct Loaded {
+/// The objects whose entries were changed last: how often the process had loaded or unloaded one by then, and
+/// how many objects there were. Only dl_iterate_phdr() uses it, which lets in one thread at a time.
+constinit struct {
   unsigned long long loads = 0;
   unsigned long long unloads = 0;
   std::size_t objects = 0;
-};
+} known_loaded;
 
-// Only to look at objects, which the loader lets one thread do at a time.
-constinit Loaded known_loaded;
-
-struct Pass {
-  std::span<const Import> imports;
-  LeadTo to;
-  bool only_new;
-  unsigned long long loads;  // of objects that are whole by now
-  std::size_t at = 0;
-  bool is_outdated = false;
-  int failed = 0;
-
-  static int look(::dl_phdr_info* info, std::size_t /*size*/, void* pass) {
-    return static_cast<Pass*>(pass)->look_at(*info);
-  }
-
- private:
-  int look_at(const ::dl_phdr_info& info) {
-    if (at == 0) {
-      // One that is being loaded may still be changed by the loader.
-      if (info.dlpi_adds != loads) {
-        is_outdated = true;
-        return 1;
-      }
-      only_new = only_new && info.dlpi_subs == known_loaded.unloads;
-      if (only_new && info.dlpi_adds == known_loaded.loads) return 1;
-    }
-    if (!only_new || at >= known_loaded.objects) {
-      const int error = Object(info).point(imports, to);
-      if (failed == 0) failed = error;
-    }
-    // New ones come last.
-    ++at;
-    if (to == LeadTo::kStandIn && (!only_new || at > known_loaded.objects)) {
-      known_loaded = {info.dlpi_adds, info.dlpi_subs, at};
-    }
-    return 0;
-  }
-};
+/// Calls `look` with each loaded object, for as long as it returns true.
+template <class Look>
+void for_each_object(Look look) {
+  ::dl_iterate_phdr([](::dl_phdr_info* info, std::size_t,
+                       void* found) { return (*static_cast<Look*>(found))(*info) ? 0 : 1; },
+                    &look);
+}
 
 unsigned long long loads_so_far() {
   unsigned long long loads = 0;
-  ::dl_iterate_phdr(
-      [](::dl_phdr_info* info, std::size_t, void* found) {
-        *static_cast<unsigned long long*>(found) = info->dlpi_adds;
-        return 1;
-      },
-      &loads);
+  for_each_object([&](const ::dl_phdr_info& info) {
+    loads = info.dlpi_adds;
+    return false;
+  });
   return loads;
 }
 
 /// Returns when no other thread is loading an object that loads_so_far() had counted before.
 void wait_for_loads() {
-  // The loader looks nothing up while it loads. dlopen() itself may lead here.
+  // A lookup waits until loading has ended. dlopen() is no choice: it may have led here.
   static_cast<void>(::dlsym(RTLD_DEFAULT, "malloc"));
-}
-
-int point_imports_of(std::span<const Import> imports, LeadTo to, bool only_new) noexcept {
-  for (;;) {
-    Pass pass{imports, to, only_new, loads_so_far()};
-    wait_for_loads();
-    ::dl_iterate_phdr(Pass::look, &pass);
-    if (!pass.is_outdated) return pass.failed;
-  }
 }
 
 }  // namespace
@@ -332,7 +241,7 @@ bool find(Import& import) noexcept {
       symbol == nullptr || static_cast<const ElfW(Sym)*>(symbol)->st_shndx != SHN_UNDEF) {
     return import.address != nullptr;
   }
-  // It is the main program's way to the function.
+  // The symbol is the main program's own entry for the function (its PLT), not the function.
   void* const library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   import.function = ::dlsym(library, import.name);
@@ -340,12 +249,34 @@ bool find(Import& import) noexcept {
   return import.function != nullptr;
 }
 
-int point_imports(std::span<const Import> imports, LeadTo to) noexcept {
-  return point_imports_of(imports, to, false);
-}
-
-int point_new_imports(std::span<const Import> imports) noexcept {
-  return point_imports_of(imports, LeadTo::kStandIn, true);
+int point_imports(std::span<const Import> imports, LeadTo to, bool only_new) noexcept {
+  for (;;) {
+    const unsigned long long loads = loads_so_far();
+    wait_for_loads();
+    bool is_outdated = false;
+    bool skips_known = only_new;
+    std::size_t at = 0;
+    int failed = 0;
+    for_each_object([&](const ::dl_phdr_info& info) {
+      if (at == 0) {
+        // The loader may still be changing an object that was counted later.
+        is_outdated = info.dlpi_adds != loads;
+        skips_known = skips_known && info.dlpi_subs == known_loaded.unloads;
+        if (is_outdated || (skips_known && info.dlpi_adds == known_loaded.loads)) return false;
+      }
+      if (!skips_known || at >= known_loaded.objects) {
+        const int error = Object(info).point(imports, to);
+        if (failed == 0) failed = error;
+      }
+      // New objects come last.
+      ++at;
+      if (to == LeadTo::kStandIn && (!skips_known || at > known_loaded.objects)) {
+        known_loaded = {info.dlpi_adds, info.dlpi_subs, at};
+      }
+      return true;
+    });
+    if (!is_outdated) return failed;
+  }
 }
 
 }  // namespace etstream::heap

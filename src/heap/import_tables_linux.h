@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The entries of loaded objects (the program and its libraries) through which they call functions of others,
-// or take their addresses: read as the objects' relocations describe them, and changed to lead elsewhere.
+// The import tables of loaded objects (the program and its libraries): the entries through which an object
+// calls functions of others, or takes their addresses. Its relocations tell where they are.
 //
-// What an object has copied out of such an entry before is not changed with it.
+// An address that an object has copied out of an entry before stays as it was.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,29 @@
 
 namespace etstream::heap {
 
-/// A function that objects import, and what can stand in for it.
+/// A function that objects import, and its stand-in.
 struct Import {
   const char* name = nullptr;
   void* stand_in = nullptr;
-  /// Whether an object's entries for it are changed after those for others.
+  /// Whether an object's entries for it are changed after its entries for other functions.
   bool last = false;
-  /// Where calls lead.
+  /// The function that calls reach.
   void* function = nullptr;
-  /// What its address is taken as: another where the main program, at a fixed place, has one of its own.
+  /// The function's address as objects take it. It differs from `function` where the main program, at a fixed
+  /// address, has an entry of its own for it.
   void* address = nullptr;
 };
 
-/// Finds what `name` leads to in this process; false if to nothing.
+/// Finds `function` and `address` by `name` in this process; false if there is no such function.
 [[nodiscard]] bool find(Import& import) noexcept;
 
 enum class LeadTo : std::uint8_t { kStandIn, kFunction };
 
-/// Has the entries of all loaded objects lead there. Those that lead to a third place, an allocator of the
-/// object's own say, stay. 0, or errno's value of the first that could not be changed; the others are.
+/// Points the entries of all loaded objects there; with `only_new`, those of objects loaded since the last
+/// call. An entry that points to a third place, such as an allocator of the object's own, stays. Returns 0,
+/// or errno's value of the first entry that could not be changed; the others are changed.
 ///
-/// Waits until other threads have loaded what they are loading. Any thread, several at once.
-[[nodiscard]] int point_imports(std::span<const Import> imports, LeadTo to) noexcept;
-
-/// Has the entries of the objects that were loaded since the last call lead to what stands in.
-[[nodiscard]] int point_new_imports(std::span<const Import> imports) noexcept;
+/// Waits until other threads have loaded what they are loading. Thread-safe.
+[[nodiscard]] int point_imports(std::span<const Import> imports, LeadTo to, bool only_new = false) noexcept;
 
 }  // namespace etstream::heap

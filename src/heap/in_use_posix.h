@@ -59,9 +59,9 @@ class Heap::InUse {
   bool in_fork_;
 };
 
-class Heap::Locked {
+/// std::lock_guard would need the C++ library.
+class Locked {
  public:
-  explicit Locked(Heap& heap) noexcept : Locked(heap.lock_) {}
   explicit Locked(::pthread_mutex_t& lock) noexcept : lock_(lock) { ::pthread_mutex_lock(&lock_); }
   ~Locked() { ::pthread_mutex_unlock(&lock_); }
   Locked(const Locked&) = delete;

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What malloc and its kin do where large blocks come from a heap and all others from the functions that were
-// there before.
+// malloc and its kin, with large blocks from the heap and all others from the functions that were there
+// before.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <limits>
 
+#include "heap/heap_posix.h"
+
 namespace etstream::heap {
 
-/// Larger than any block.
+/// Larger than any block: nothing is served.
 inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 inline constexpr std::size_t kUsualAlignment = alignof(std::max_align_t);
 
-/// Those that were there before.
+/// The functions that serve all other blocks.
 struct MallocFunctions {
   void* (*malloc)(std::size_t) = nullptr;
   void* (*calloc)(std::size_t, std::size_t) = nullptr;
@@ -26,31 +29,49 @@ struct MallocFunctions {
   std::size_t (*malloc_usable_size)(void*) = nullptr;
 };
 
-/// `Blocks` has, as static functions:
-/// - next(): a MallocFunctions, which need not be set while is_large() is true of every size
-/// - is_large(size): whether allocate() is asked for a new block
-/// - allocate(size, alignment, zeroed): null, with errno set, where there is no room
-/// - owns(block): whether the following are asked, not next()
-/// - resize(block, size): whether the block is of that size now, where it is
-/// - usable_size(block), release(block)
+// What the library that serves a process's blocks defines:
+extern Heap the_heap;
+extern MallocFunctions next_functions;
+/// The smallest size that comes from the heap now. Where it is 0 every size is asked of Blocks::allocate().
+extern std::atomic<std::size_t> served_from;
+
+/// The blocks of the heap.
+struct HeapBlocks {
+  static bool is_large(std::size_t size) { return size >= served_from.load(std::memory_order_acquire); }
+  /// Null, with errno set, where there is no room.
+  static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
+    if (is_large(size) && the_heap.serves(size, alignment)) return the_heap.allocate(size, alignment, zeroed);
+    if (zeroed) return next_functions.calloc(1, size);
+    return alignment > kUsualAlignment ? next_functions.memalign(alignment, size)
+                                       : next_functions.malloc(size);
+  }
+  /// Whether the block is for the functions below, not for next_functions.
+  static bool owns(const void* block) { return the_heap.owns(block); }
+  /// Makes the block that large where it is, or returns false.
+  static bool resize(void* block, std::size_t size) { return is_large(size) && the_heap.resize(block, size); }
+  static std::size_t usable_size(void* block) { return the_heap.usable_size(block); }
+  static void release(void* block) { the_heap.release(block); }
+};
+
+/// `Blocks` is a HeapBlocks, or has the same functions.
 template <class Blocks>
 struct MallocRules {
   static void* malloc(std::size_t size) noexcept {
     return Blocks::is_large(size) ? Blocks::allocate(size, kUsualAlignment, false)
-                                  : Blocks::next().malloc(size);
+                                  : next_functions.malloc(size);
   }
 
   static void* calloc(std::size_t count, std::size_t size) noexcept {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes)) return refuse();
     return Blocks::is_large(bytes) ? Blocks::allocate(bytes, kUsualAlignment, true)
-                                   : Blocks::next().calloc(1, bytes);
+                                   : next_functions.calloc(1, bytes);
   }
 
   static void* realloc(void* block, std::size_t size) noexcept {
     if (block == nullptr) return malloc(size);
     const bool is_ours = Blocks::owns(block);
-    if (!is_ours && !Blocks::is_large(size)) return Blocks::next().realloc(block, size);
+    if (!is_ours && !Blocks::is_large(size)) return next_functions.realloc(block, size);
     if (size == 0) {
       free(block);
       return nullptr;
@@ -73,13 +94,13 @@ struct MallocRules {
     if (Blocks::owns(block)) {
       Blocks::release(block);
     } else {
-      Blocks::next().free(block);
+      next_functions.free(block);
     }
   }
 
   static void* memalign(std::size_t alignment, std::size_t size) noexcept {
     return Blocks::is_large(size) ? Blocks::allocate(size, std::max(alignment, kUsualAlignment), false)
-                                  : Blocks::next().memalign(alignment, size);
+                                  : next_functions.memalign(alignment, size);
   }
 
   static int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
@@ -95,7 +116,7 @@ struct MallocRules {
 
   static std::size_t malloc_usable_size(void* block) noexcept {
     if (block == nullptr) return 0;
-    return Blocks::owns(block) ? Blocks::usable_size(block) : Blocks::next().malloc_usable_size(block);
+    return Blocks::owns(block) ? Blocks::usable_size(block) : next_functions.malloc_usable_size(block);
   }
 
  private:

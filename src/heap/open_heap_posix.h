@@ -6,29 +6,35 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include "heap/environment.h"
-#include "heap/heap_posix.h"
 #include "heap/malloc_rules.h"
 #include "heap/say.h"
 
 namespace etstream::heap {
 
-/// Opens `heap` as the environment says, or tells why it can't be. The smallest size that it is to serve:
-/// kNever where it is not open.
-[[nodiscard]] inline std::size_t open_heap(Heap& heap) {
+/// Opens the heap as the environment says, or reports why it can't be opened. Returns the smallest size that
+/// it is to serve; kNever where it is not open.
+[[nodiscard]] inline std::size_t open_heap() {
+  const auto number = [](const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    if (text != nullptr) std::from_chars(text, text + std::strlen(text), otherwise);
+    return otherwise;
+  };
   const char* const folder = std::getenv(kFolderVariable);
   if (folder == nullptr) return kNever;
-  const SpillError failed = heap.open({folder, number_in_environment(kLimitVariable, 0)});
+  const SpillError failed = the_heap.open({folder, number(kLimitVariable, 0)});
   if (failed) {
     say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
         folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
     return kNever;
   }
-  return std::max<std::size_t>(number_in_environment(kFromVariable, kDefaultFrom), kGranule);
+  return std::max<std::size_t>(number(kFromVariable, kDefaultFrom), kGranule);
 }
 
 }  // namespace etstream::heap

@@ -5,16 +5,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "heap/environment.h"
 #include "heap/heap_posix.h"
-#include "heap/out_of_core_environment.h"
 #include "heap/spill_file.h"
 #include "heap/spill_folder.h"
 #include "process/command.h"
+
+#if defined(__linux__)
+#include "heap/shared_tree_use_linux.h"
+#include "process/process_figures.h"
+#endif
 
 namespace etstream {
 namespace {
@@ -38,9 +43,8 @@ Result<std::string> usable_folder(const OutOfCoreOptions& options) {
   return folder;
 }
 
-}  // namespace
-
-Result<void> set_out_of_core_environment(const OutOfCoreOptions& options) {
+/// Sets what has commands load the library, and what the library reads. Error: kInvalidArgument.
+Result<void> set_environment(const OutOfCoreOptions& options) {
   Result<std::string> folder = usable_folder(options);
   if (!folder) {
     // Other codes are for what is wrong with the command.
@@ -65,10 +69,68 @@ Result<void> set_out_of_core_environment(const OutOfCoreOptions& options) {
   return {};
 }
 
+}  // namespace
+
 Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  if (auto set = set_out_of_core_environment(options); !set) return std::move(set).error();
+  if (auto set = set_environment(options); !set) return std::move(set).error();
   return become(command);
 }
+
+#if defined(__linux__)
+
+namespace {
+
+/// Looks at the processes as they are now.
+void look(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
+  std::uint64_t anonymous = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t spilled = 0;
+  shared.for_each_process([&](const heap::ProcessUse& process) {
+    const auto memory = memory_of(process.process.load());
+    if (!memory) return;
+    anonymous += memory->anonymous;
+    resident += memory->resident;
+    spilled += process.live.load();
+  });
+  use.anonymous = std::max(use.anonymous, anonymous);
+  use.resident = std::max(use.resident, resident);
+  use.spilled = std::max(use.spilled, spilled);
+}
+
+/// Adds what the processes counted themselves.
+void add_counts(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
+  use.processes = shared.processes();
+  shared.for_each_process([&](const heap::ProcessUse& process) {
+    use.blocks += process.blocks.load();
+    use.paged_out += process.paged_out.load();
+    use.refused += process.refused.load();
+    use.spilled = std::max(use.spilled, process.peak.load());
+  });
+}
+
+}  // namespace
+
+Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
+                                   OutOfCoreUse& use) {
+  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
+  ETSTREAM_TRY(set_environment(options));
+  ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
+  const auto began = std::chrono::steady_clock::now();
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));
+  use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  add_counts(shared, use);
+  return end;
+}
+
+#else
+
+Result<CommandEnd> run_out_of_core(const std::vector<std::string>& /*command*/,
+                                   const OutOfCoreOptions& /*options*/, OutOfCoreUse& /*use*/) {
+  return make_error(ErrorCode::kUnsupported,
+                    "what a command takes of memory is told on Linux alone; run it without the report");
+}
+
+#endif
 
 }  // namespace etstream

@@ -11,9 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "heap/heap_posix.h"
 #include "heap/malloc_rules.h"
@@ -22,10 +20,6 @@
 
 namespace etstream::heap {
 namespace {
-
-constinit Heap the_heap;
-// The smallest size that the heap serves: none until it is there.
-constinit std::atomic<std::size_t> from{kNever};
 
 void* system_memalign(std::size_t alignment, std::size_t size) {
   void* block = nullptr;
@@ -37,107 +31,66 @@ void* system_memalign(std::size_t alignment, std::size_t size) {
 
 std::size_t system_size(void* block) { return ::malloc_size(block); }
 
-/// A library's own calls are not interposed.
-constexpr MallocFunctions kSystem{::malloc, ::calloc, ::realloc, ::free, system_memalign, system_size};
+}  // namespace
 
-struct Blocks {
-  static Heap& heap() { return the_heap; }
-  static const MallocFunctions& next() { return kSystem; }
-  static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
+constinit Heap the_heap;
+/// dyld does not interpose a library's own calls.
+constinit MallocFunctions next_functions{::malloc, ::calloc, ::realloc, ::free, system_memalign, system_size};
+constinit std::atomic<std::size_t> served_from{kNever};
 
-  static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
-    if (the_heap.serves(size, alignment)) return the_heap.allocate(size, alignment, zeroed);
-    if (zeroed) return ::calloc(1, size);
-    return alignment > kUsualAlignment ? system_memalign(alignment, size) : ::malloc(size);
-  }
+namespace {
 
-  static bool owns(const void* block) { return the_heap.owns(block); }
-  static bool resize(void* block, std::size_t size) { return is_large(size) && the_heap.resize(block, size); }
-  static std::size_t usable_size(void* block) { return the_heap.usable_size(block); }
-  static void release(void* block) { the_heap.release(block); }
-};
+using Rules = MallocRules<HeapBlocks>;
 
-using Rules = MallocRules<Blocks>;
-
-/// Of no bytes this system makes the smallest block.
+/// Resizing to 0 bytes gives the smallest block on this system.
 void* resize(void* block, std::size_t size) { return Rules::realloc(block, std::max<std::size_t>(size, 1)); }
 
 void* allocate_pages(std::size_t size) { return Rules::memalign(page_size(), size); }
 
-/// What the system's malloc asks of who has a block, and of the zone itself. Forks have handlers of their
-/// own.
-struct Zone {
-  static std::size_t size(::malloc_zone_t* /*zone*/, const void* block) {
+/// Makes the zone that the system's malloc asks whose a block is. Forks have handlers of their own.
+void make_zone() {
+  static constinit ::malloc_introspection_t introspection{};
+  introspection.enumerator = [](::task_t, void*, unsigned, ::vm_address_t, ::memory_reader_t,
+                                ::vm_range_recorder_t) -> kern_return_t { return KERN_SUCCESS; };
+  introspection.good_size = [](::malloc_zone_t*, std::size_t size) { return size; };
+  introspection.check = [](::malloc_zone_t*) -> boolean_t { return 1; };
+  introspection.print = [](::malloc_zone_t*, boolean_t) {};
+  introspection.log = [](::malloc_zone_t*, void*) {};
+  introspection.force_lock = [](::malloc_zone_t*) {};
+  introspection.force_unlock = [](::malloc_zone_t*) {};
+  introspection.statistics = [](::malloc_zone_t*, ::malloc_statistics_t* out) { *out = {}; };
+  introspection.zone_locked = [](::malloc_zone_t*) -> boolean_t { return 0; };
+  static constinit ::malloc_zone_t zone{};
+  zone.size = [](::malloc_zone_t*, const void* block) {
     return the_heap.owns(block) ? the_heap.size_of_any(block) : 0;
-  }
-  static void* malloc(::malloc_zone_t* /*zone*/, std::size_t size) { return Rules::malloc(size); }
-  static void* calloc(::malloc_zone_t* /*zone*/, std::size_t count, std::size_t size) {
+  };
+  zone.malloc = [](::malloc_zone_t*, std::size_t size) { return Rules::malloc(size); };
+  zone.calloc = [](::malloc_zone_t*, std::size_t count, std::size_t size) {
     return Rules::calloc(count, size);
-  }
-  static void* valloc(::malloc_zone_t* /*zone*/, std::size_t size) { return allocate_pages(size); }
-  static void free(::malloc_zone_t* /*zone*/, void* block) { Rules::free(block); }
-  static void* realloc(::malloc_zone_t* /*zone*/, void* block, std::size_t size) {
-    return resize(block, size);
-  }
-  static void* memalign(::malloc_zone_t* /*zone*/, std::size_t alignment, std::size_t size) {
+  };
+  zone.valloc = [](::malloc_zone_t*, std::size_t size) { return allocate_pages(size); };
+  zone.free = [](::malloc_zone_t*, void* block) { Rules::free(block); };
+  zone.realloc = [](::malloc_zone_t*, void* block, std::size_t size) { return resize(block, size); };
+  zone.destroy = [](::malloc_zone_t*) {};
+  zone.zone_name = "etstream";
+  zone.introspect = &introspection;
+  zone.version = 6;  // the first with free_definite_size
+  zone.memalign = [](::malloc_zone_t*, std::size_t alignment, std::size_t size) {
     return Rules::memalign(alignment, size);
-  }
-  static void free_definite_size(::malloc_zone_t* /*zone*/, void* block, std::size_t /*size*/) {
-    Rules::free(block);
-  }
-  static void destroy(::malloc_zone_t* /*zone*/) {}
-
-  static kern_return_t enumerate(::task_t /*task*/, void* /*context*/, unsigned /*kind*/,
-                                 ::vm_address_t /*zone*/, ::memory_reader_t /*reader*/,
-                                 ::vm_range_recorder_t /*recorder*/) {
-    return KERN_SUCCESS;
-  }
-  static std::size_t good_size(::malloc_zone_t* /*zone*/, std::size_t size) { return size; }
-  static boolean_t check(::malloc_zone_t* /*zone*/) { return 1; }
-  static void print(::malloc_zone_t* /*zone*/, boolean_t /*verbose*/) {}
-  static void log(::malloc_zone_t* /*zone*/, void* /*address*/) {}
-  static void lock(::malloc_zone_t* /*zone*/) {}
-  static void unlock(::malloc_zone_t* /*zone*/) {}
-  static void statistics(::malloc_zone_t* /*zone*/, ::malloc_statistics_t* out) { *out = {}; }
-  static boolean_t is_locked(::malloc_zone_t* /*zone*/) { return 0; }
-
-  static void make() {
-    static constinit ::malloc_introspection_t introspection{};
-    introspection.enumerator = enumerate;
-    introspection.good_size = good_size;
-    introspection.check = check;
-    introspection.print = print;
-    introspection.log = log;
-    introspection.force_lock = lock;
-    introspection.force_unlock = unlock;
-    introspection.statistics = statistics;
-    introspection.zone_locked = is_locked;
-    static constinit ::malloc_zone_t zone{};
-    zone.size = size;
-    zone.malloc = malloc;
-    zone.calloc = calloc;
-    zone.valloc = valloc;
-    zone.free = free;
-    zone.realloc = realloc;
-    zone.destroy = destroy;
-    zone.zone_name = "etstream";
-    zone.introspect = &introspection;
-    zone.version = 6;  // that which has the last of these
-    zone.memalign = memalign;
-    zone.free_definite_size = free_definite_size;
-    ::malloc_zone_register(&zone);
-  }
-};
+  };
+  zone.free_definite_size = [](::malloc_zone_t*, void* block, std::size_t /*size*/) { Rules::free(block); };
+  ::malloc_zone_register(&zone);
+}
 
 /// Before any code of the program runs.
 __attribute__((constructor)) void begin() {
-  const std::size_t size = open_heap(the_heap);
+  const std::size_t size = open_heap();
   if (size == kNever) return;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); },
                    [] { the_heap.after_fork_in_child(); });
-  Zone::make();
-  from.store(size, std::memory_order_release);
-  PythonArenas<Blocks>::serve();
+  make_zone();
+  served_from.store(size, std::memory_order_release);
+  serve_arenas();
 }
 
 /// dyld has all other libraries and the program call `ours` for `theirs`.

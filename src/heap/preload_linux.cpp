@@ -13,9 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 #include "heap/environment.h"
 #include "heap/heap_posix.h"
@@ -25,15 +23,15 @@
 #include "heap/python_arenas_posix.h"
 
 namespace etstream::heap {
-namespace {
 
 constinit Heap the_heap;
-constinit MallocFunctions next;  // that come after this library
-// The smallest size that the heap serves. 0 until all is set up, so that the first call comes here whatever
-// its size.
-constinit std::atomic<std::size_t> from{0};
+constinit MallocFunctions next_functions;
+// Until begin() has set all up, every size is asked of Blocks::allocate(), which calls begin().
+constinit std::atomic<std::size_t> served_from{0};
 
-/// What is asked for while the next functions are looked up; never freed.
+namespace {
+
+/// Blocks for begin(), which looks up the next functions. They are never freed.
 struct FirstBlocks {
   alignas(kUsualAlignment) std::byte bytes[16 << 10] = {};
   std::atomic<std::size_t> used{0};
@@ -54,7 +52,7 @@ void find_next(Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
-/// Tells of this process in the memory that its environment names, if it does.
+/// Has the heap count in the memory that the environment names, if it names some.
 void report_use() {
   const char* const path = std::getenv(kReportVariable);
   if (path == nullptr) return;
@@ -71,9 +69,9 @@ void begin_child() {
   report_use();
 }
 
-/// glibc gives the system back what is free at the end of its own heap when that is over 128 KiB, and raises
-/// this, up to 64 MiB, when mapped blocks are freed. Where all of those are served here, it would shrink and
-/// grow its heap all the time.
+/// glibc trims its own heap when over 128 KiB are free at its end. It raises that threshold, up to 64 MiB,
+/// when mapped blocks are freed. If all such blocks are served here, it would trim and grow its heap all the
+/// time.
 void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
 #ifdef __GLIBC__
   constexpr int kMostKept = 8 << 20;
@@ -84,9 +82,9 @@ void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
 #endif
 }
 
-/// The smallest size that the heap is going to serve.
+/// Returns the smallest size that the heap is going to serve.
 std::size_t begin_heap() {
-  const std::size_t size = open_heap(the_heap);
+  const std::size_t size = open_heap();
   if (size == kNever) return kNever;
   ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
   report_use();
@@ -97,105 +95,76 @@ std::size_t begin_heap() {
 constinit std::atomic<bool> is_begun{false};
 constinit std::atomic<pthread_t> beginner{};
 
-/// Once; what the thread that does it allocates meanwhile comes from `first_blocks`, other threads wait.
+/// Sets all up, once; other threads wait. Returns false where it is in progress in this thread.
 bool begin() {
   if (is_begun.exchange(true)) {
-    while (from.load(std::memory_order_acquire) == 0) {
+    while (served_from.load(std::memory_order_acquire) == 0) {
       if (beginner.load() == ::pthread_self()) return false;
     }
     return true;
   }
   const SignalsBlocked signals;
   beginner.store(::pthread_self());
-  find_next(next.malloc, "malloc");
-  find_next(next.calloc, "calloc");
-  find_next(next.realloc, "realloc");
-  find_next(next.free, "free");
-  find_next(next.memalign, "memalign");
-  find_next(next.malloc_usable_size, "malloc_usable_size");
-  from.store(kNever, std::memory_order_release);  // all that follows may allocate
-  from.store(begin_heap(), std::memory_order_release);
+  find_next(next_functions.malloc, "malloc");
+  find_next(next_functions.calloc, "calloc");
+  find_next(next_functions.realloc, "realloc");
+  find_next(next_functions.free, "free");
+  find_next(next_functions.memalign, "memalign");
+  find_next(next_functions.malloc_usable_size, "malloc_usable_size");
+  served_from.store(kNever, std::memory_order_release);  // all that follows may allocate
+  served_from.store(begin_heap(), std::memory_order_release);
   return true;
 }
 
-/// All but small blocks, and the first call of all.
-struct Blocks {
-  static Heap& heap() { return the_heap; }
-  static const MallocFunctions& next() { return heap::next; }
-  static bool is_large(std::size_t size) { return size >= from.load(std::memory_order_acquire); }
-
+/// The blocks of the heap, and the first blocks.
+struct Blocks : HeapBlocks {
   static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
-    if (from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
-    if (size >= from.load(std::memory_order_relaxed) && the_heap.serves(size, alignment)) {
-      return the_heap.allocate(size, alignment, zeroed);
-    }
-    if (zeroed) return heap::next.calloc(1, size);
-    return alignment > kUsualAlignment ? heap::next.memalign(alignment, size) : heap::next.malloc(size);
+    if (served_from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
+    return HeapBlocks::allocate(size, alignment, zeroed);
   }
-
   static bool owns(const void* block) { return the_heap.owns(block) || first_blocks.owns(block); }
   static bool resize(void* block, std::size_t size) {
-    return the_heap.owns(block) && is_large(size) && the_heap.resize(block, size);
+    return the_heap.owns(block) && HeapBlocks::resize(block, size);
   }
   static std::size_t usable_size(void* block) {
-    if (the_heap.owns(block)) return the_heap.usable_size(block);
+    if (the_heap.owns(block)) return HeapBlocks::usable_size(block);
     return static_cast<std::size_t>(first_blocks.bytes + sizeof(first_blocks.bytes) -
                                     static_cast<std::byte*>(block));
   }
   static void release(void* block) {
-    if (the_heap.owns(block)) the_heap.release(block);
+    if (the_heap.owns(block)) HeapBlocks::release(block);
   }
 };
 
 using Rules = MallocRules<Blocks>;
 
-/// When all objects that the program begins with are loaded, before any of its code runs.
+/// Runs when all objects that the program begins with are loaded, before any code of the program.
 __attribute__((constructor)) void serve_python() {
-  if (from.load(std::memory_order_acquire) == 0) begin();
-  if (from.load(std::memory_order_acquire) != kNever) PythonArenas<Blocks>::serve();
+  if (served_from.load(std::memory_order_acquire) == 0) begin();
+  if (served_from.load(std::memory_order_acquire) != kNever) serve_arenas();
 }
 
 }  // namespace
-}  // namespace etstream::heap
-
-#define ETSTREAM_EXPORTED __attribute__((visibility("default")))
 
 extern "C" {
+#pragma GCC visibility push(default)
 
-ETSTREAM_EXPORTED void* malloc(std::size_t size) noexcept { return etstream::heap::Rules::malloc(size); }
-
-ETSTREAM_EXPORTED void free(void* block) noexcept { etstream::heap::Rules::free(block); }
-
-ETSTREAM_EXPORTED void* calloc(std::size_t count, std::size_t size) noexcept {
-  return etstream::heap::Rules::calloc(count, size);
+void* malloc(std::size_t size) noexcept { return Rules::malloc(size); }
+void free(void* block) noexcept { Rules::free(block); }
+void* calloc(std::size_t count, std::size_t size) noexcept { return Rules::calloc(count, size); }
+void* realloc(void* block, std::size_t size) noexcept { return Rules::realloc(block, size); }
+void* reallocarray(void* block, std::size_t count, std::size_t size) noexcept {
+  return Rules::reallocarray(block, count, size);
 }
-
-ETSTREAM_EXPORTED void* realloc(void* block, std::size_t size) noexcept {
-  return etstream::heap::Rules::realloc(block, size);
+void* memalign(std::size_t alignment, std::size_t size) noexcept { return Rules::memalign(alignment, size); }
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  return Rules::memalign(alignment, size);
 }
-
-ETSTREAM_EXPORTED void* reallocarray(void* block, std::size_t count, std::size_t size) noexcept {
-  return etstream::heap::Rules::reallocarray(block, count, size);
+int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
+  return Rules::posix_memalign(block, alignment, size);
 }
-
-ETSTREAM_EXPORTED void* memalign(std::size_t alignment, std::size_t size) noexcept {
-  return etstream::heap::Rules::memalign(alignment, size);
-}
-
-ETSTREAM_EXPORTED void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  return etstream::heap::Rules::memalign(alignment, size);
-}
-
-ETSTREAM_EXPORTED int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
-  return etstream::heap::Rules::posix_memalign(block, alignment, size);
-}
-
-ETSTREAM_EXPORTED void* valloc(std::size_t size) noexcept {
-  return etstream::heap::Rules::memalign(etstream::heap::page_size(), size);
-}
-
-ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
-  using namespace etstream::heap;
+void* valloc(std::size_t size) noexcept { return Rules::memalign(page_size(), size); }
+void* pvalloc(std::size_t size) noexcept {
   const std::size_t page = page_size();
   if (size > kNever - page) {
     errno = ENOMEM;
@@ -203,14 +172,12 @@ ETSTREAM_EXPORTED void* pvalloc(std::size_t size) noexcept {
   }
   return Rules::memalign(page, (size + page - 1) & ~(page - 1));
 }
+std::size_t malloc_usable_size(void* block) noexcept { return Rules::malloc_usable_size(block); }
 
-ETSTREAM_EXPORTED std::size_t malloc_usable_size(void* block) noexcept {
-  return etstream::heap::Rules::malloc_usable_size(block);
+/// Whether this heap serves blocks. The Python module asks that before it opens a heap of its own.
+bool etstream_heap_serves() noexcept { return served_from.load(std::memory_order_acquire) != kNever; }
+
+#pragma GCC visibility pop
 }
 
-/// For those that would have a heap in a process that has this one: whether it serves blocks.
-ETSTREAM_EXPORTED bool etstream_heap_serves() noexcept {
-  using namespace etstream::heap;
-  return from.load(std::memory_order_acquire) != kNever;
-}
-}
+}  // namespace etstream::heap

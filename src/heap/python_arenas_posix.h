@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "heap/heap_posix.h"
+#include "heap/malloc_rules.h"
 
 namespace etstream::heap {
 
@@ -19,40 +19,33 @@ struct ArenaAllocator {
   void (*release)(void* context, void* arena, std::size_t size) = nullptr;
 };
 
-/// `Blocks` is that of MallocRules, and has the heap as heap().
-template <class Blocks>
-class PythonArenas {
- public:
-  /// Has new arenas be blocks of the heap for as long as they are large, if this process is Python's.
-  /// Those that there are stay. Python must not have begun yet, or else the caller holds the GIL.
-  static void serve() noexcept {
-    if (python.allocate != nullptr) return;
-    using Access = void (*)(ArenaAllocator*);
-    const auto get = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_GetArenaAllocator"));
-    const auto set = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_SetArenaAllocator"));
-    if (get == nullptr || set == nullptr) return;
-    get(&python);
-    ArenaAllocator ours{nullptr, allocate, release};
-    set(&ours);
-  }
+/// Those that Python has without the heap.
+inline constinit ArenaAllocator python_arenas{};
 
- private:
-  static void* allocate(void* /*context*/, std::size_t size) noexcept {
-    if (Blocks::is_large(size) && Blocks::heap().serves(size, kGranule)) {
-      if (void* const arena = Blocks::heap().allocate(size, kGranule, false)) return arena;
+/// Has new arenas be blocks of the heap for as long as they are large, if this is a process of Python's.
+/// Older arenas stay. Call it before Python begins, or with the GIL held. Once is enough.
+inline void serve_arenas() noexcept {
+  if (python_arenas.allocate != nullptr) return;
+  using Access = void (*)(ArenaAllocator*);
+  const auto get = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_GetArenaAllocator"));
+  const auto set = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_SetArenaAllocator"));
+  if (get == nullptr || set == nullptr) return;
+  get(&python_arenas);
+  ArenaAllocator ours;
+  ours.allocate = [](void* /*context*/, std::size_t size) -> void* {
+    if (HeapBlocks::is_large(size) && the_heap.serves(size, kGranule)) {
+      if (void* const arena = the_heap.allocate(size, kGranule, false)) return arena;
     }
-    return python.allocate(python.context, size);
-  }
-
-  static void release(void* /*context*/, void* arena, std::size_t size) noexcept {
-    if (Blocks::heap().owns(arena)) {
-      Blocks::heap().release(arena);
+    return python_arenas.allocate(python_arenas.context, size);
+  };
+  ours.release = [](void* /*context*/, void* arena, std::size_t size) {
+    if (the_heap.owns(arena)) {
+      the_heap.release(arena);
     } else {
-      python.release(python.context, arena, size);
+      python_arenas.release(python_arenas.context, arena, size);
     }
-  }
-
-  static constinit inline ArenaAllocator python{};
-};
+  };
+  set(&ours);
+}
 
 }  // namespace etstream::heap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The heap's limit: a thread that looks at how much of the heap is mapped in, and lets go of pages over it.
-// It begins when the blocks together are larger than the limit.
+// The heap's limit: a thread checks how much of the heap is mapped in, and lets go of the pages over the
+// limit. It is started when the blocks together are larger than the limit.
 #include <time.h>
 
 #include <algorithm>
@@ -14,63 +14,65 @@
 namespace etstream::heap {
 namespace {
 
-/// What is written at once, and how many of these are on their way to the disk.
+/// How many bytes are written at once, and how many such windows are on their way to the disk.
 constexpr std::uint64_t kWindow = 8 << 20;
 constexpr std::uint64_t kWindowsOnTheirWay = 4;
 constexpr long kLookEveryNanoseconds = 20'000'000;
 /// After so many looks at the process, the heap's own pages are counted in any case.
 constexpr int kLooksUntilCounted = 50;
 constexpr std::size_t kBatch = 64;
-/// Blocks up to this size, arenas of Python's among them, hold objects that are in use together: their pages
-/// are the last to go. In granules.
+/// In granules. Smaller blocks, such as Python's arenas, hold objects that are in use together: they go last.
 constexpr std::uint32_t kSmallBlock = (1 << 20) / kGranule;
 constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-std::size_t Heap::shared_blocks_from(std::uint32_t first, std::span<Range> found) noexcept {
-  const InUse use(*this);
-  const Locked locked(*this);
-  std::size_t count = table_.blocks_from(first, found);
-  for (Range& block : found.first(count)) {
-    // What is not shared has no pages to let go of: those that were written to are the process's own.
-    if (!is_shared(block)) block.granules = 0;
+template <class Look>
+void Heap::for_each_shared_block(std::uint32_t first, Look look) noexcept {
+  std::array<Range, kBatch> batch;
+  for (;;) {
+    std::size_t count = 0;
+    {
+      const InUse use(*this);
+      const Locked locked(lock_);
+      count = table_.blocks_from(first, batch);
+      for (Range& block : std::span(batch.data(), count)) {
+        if (!is_shared(block)) block.granules = 0;
+      }
+    }
+    for (const Range& block : std::span(batch.data(), count)) {
+      if (!look(block)) return;
+      first = block.first + 1;
+    }
+    if (count == 0) return;
   }
-  return count;
 }
 
 std::uint64_t Heap::resident_bytes() noexcept {
   const PageMap page_map;
-  std::array<Range, kBatch> blocks;
   std::uint64_t resident = 0;
-  std::uint32_t first = 1;
-  while (const std::size_t count = shared_blocks_from(first, blocks)) {
-    for (const Range& block : std::span(blocks.data(), count)) {
-      resident += page_map.resident_bytes(address_of(block.first), block.granules * kGranule);
-    }
-    first = blocks[count - 1].first + 1;
-  }
+  for_each_shared_block(1, [&](Range block) {
+    resident += page_map.resident_bytes(part_of(block));
+    return true;
+  });
   return resident;
 }
 
-/// A block may be freed and its place taken meanwhile: what is let go of is read again when it is used.
+/// The block may be freed and its place taken meanwhile: pages are read again when they are used.
 std::uint64_t Heap::let_go_of(Range block) noexcept {
   const std::uint64_t before = mapped_bytes();
-  const std::uint64_t begin = block.first * kGranule;
-  const std::uint64_t size = block.granules * kGranule;
+  const FilePart whole = part_of(block);
+  const auto window_at = [&](std::uint64_t at) -> FilePart {
+    return {whole.address + at, whole.offset + static_cast<std::int64_t>(at),
+            std::min(kWindow, whole.size - at)};
+  };
   constexpr std::uint64_t kBehind = kWindow * kWindowsOnTheirWay;
-  for (std::uint64_t at = 0; at < size + kBehind; at += kWindow) {
+  for (std::uint64_t at = 0; at < whole.size + kBehind; at += kWindow) {
     const InUse use(*this);
-    // Since a fork it may be a copy, whose pages are nowhere else.
+    // After a fork the block may be a copy, whose pages are nowhere else.
     if (block.mapping != mapping_ || !file_.is_intact()) break;
-    if (at < size) {
-      const std::uint64_t length = std::min(kWindow, size - at);
-      file_.begin_writing(base_ + begin + at, begin + at, length);
-    }
-    if (at >= kBehind && at - kBehind < size) {
-      const std::uint64_t behind = begin + at - kBehind;
-      file_.end_writing(base_ + behind, behind, std::min(kWindow, begin + size - behind));
-    }
+    if (at < whole.size) file_.begin_writing(window_at(at));
+    if (at >= kBehind && at - kBehind < whole.size) file_.end_writing(window_at(at - kBehind));
   }
   const std::uint64_t after = mapped_bytes();
   return before > after ? before - after : 0;
@@ -84,25 +86,18 @@ std::uint64_t Heap::page_out(std::uint64_t bytes) noexcept {
 }
 
 std::uint64_t Heap::page_out_blocks(std::uint64_t bytes, std::uint32_t fewest, std::uint32_t most) noexcept {
-  std::array<Range, kBatch> blocks;
   std::uint64_t done = 0;
-  const std::uint32_t began_at = hand_;
-  bool is_second_part = false;
-  for (bool is_round = false; done < bytes && !is_round;) {
-    const std::size_t count = shared_blocks_from(hand_, blocks);
-    for (std::size_t at = 0; at < count && done < bytes && !is_round; ++at) {
-      const Range& block = blocks[at];
-      is_round = is_second_part && block.first >= began_at;
-      if (is_round) break;
+  const auto page_out_in = [&](std::uint32_t begin, std::uint32_t end) {
+    for_each_shared_block(begin, [&](Range block) {
+      if (done >= bytes || block.first >= end) return false;
       if (block.granules >= fewest && block.granules <= most) done += let_go_of(block);
       hand_ = block.first + 1;
-    }
-    if (count == 0) {
-      is_round = is_second_part;
-      is_second_part = true;
-      hand_ = 1;
-    }
-  }
+      return true;
+    });
+  };
+  const std::uint32_t began_at = hand_;
+  page_out_in(began_at, kEnd);
+  if (done < bytes) page_out_in(1, began_at);
   return done;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A sentence on standard error, from where nothing may be allocated.
+// Sentences on standard error, from code that must not allocate.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace etstream::heap {
 
-/// What errno's value means.
+/// The message for a value of errno.
 [[nodiscard]] const char* reason_of(int code) noexcept;
 
-/// Writes "etstream: heap: ", and the line.
-void write_line(std::string_view line) noexcept;
+/// Writes to standard error.
+void write_error(std::string_view text) noexcept;
 
-/// A line of words and numbers. What is too long is cut off.
+/// A line of words and numbers, cut after 512 bytes.
 class Line {
  public:
   void add(std::string_view words) noexcept {
@@ -40,11 +40,14 @@ class Line {
   std::size_t size_ = 0;
 };
 
+/// Writes a line of the pieces, after "etstream: heap: ".
 template <class... Pieces>
 void say(const Pieces&... pieces) noexcept {
   Line line;
+  line.add("etstream: heap: ");
   (line.add(pieces), ...);
-  write_line(line.view());
+  line.add("\n");
+  write_error(line.view());
 }
 
 }  // namespace etstream::heap

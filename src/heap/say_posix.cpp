@@ -2,51 +2,36 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "heap/say.h"
 
 namespace etstream::heap {
 
-// strerror() would allocate where it has to translate.
+// strerror() may allocate, to translate the message.
 const char* reason_of(int code) noexcept {
-  switch (code) {
-    case ENOSPC:
-      return "No space left on device";
-    case EDQUOT:
-      return "Disk quota exceeded";
-    case EFBIG:
-      return "File too large";
-    case EIO:
-      return "Input/output error";
-    case ENOMEM:
-      return "Cannot allocate memory";
-    case ENOENT:
-      return "No such file or directory";
-    case ENOTDIR:
-      return "Not a directory";
-    case EACCES:
-      return "Permission denied";
-    case EPERM:
-      return "Operation not permitted";
-    case EROFS:
-      return "Read-only file system";
-    case EMFILE:
-      return "Too many open files";
-    case ENFILE:
-      return "Too many open files in system";
-    case EOPNOTSUPP:
-      return "Operation not supported";
-    default:
-      return "an error of the operating system";
+  static constexpr std::pair<int, const char*> kReasons[] = {
+      {ENOSPC, "No space left on device"},
+      {EDQUOT, "Disk quota exceeded"},
+      {EFBIG, "File too large"},
+      {EIO, "Input/output error"},
+      {ENOMEM, "Cannot allocate memory"},
+      {ENOENT, "No such file or directory"},
+      {ENOTDIR, "Not a directory"},
+      {EACCES, "Permission denied"},
+      {EPERM, "Operation not permitted"},
+      {EROFS, "Read-only file system"},
+      {EMFILE, "Too many open files"},
+      {ENFILE, "Too many open files in system"},
+      {EOPNOTSUPP, "Operation not supported"},
+  };
+  for (const auto& [known, reason] : kReasons) {
+    if (known == code) return reason;
   }
+  return "an error of the operating system";
 }
 
-void write_line(std::string_view line) noexcept {
-  Line whole;
-  whole.add("etstream: heap: ");
-  whole.add(line);
-  whole.add("\n");
-  const std::string_view text = whole.view();
+void write_error(std::string_view text) noexcept {
   static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
 }
 

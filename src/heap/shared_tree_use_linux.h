@@ -3,26 +3,37 @@
 // Memory in which all processes of a command tell of their heaps.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "base/try.h"
 #include "etstream/result.h"
+#include "heap/environment.h"
 #include "heap/statistics.h"
+#include "io/descriptor_posix.h"
+#include "process/command.h"
 
 namespace etstream::heap {
 
 class SharedTreeUse {
  public:
   /// Processes that are started from now on find it by their environment.
-  [[nodiscard]] static Result<SharedTreeUse> make();
-  SharedTreeUse(SharedTreeUse&& other) noexcept;
-  SharedTreeUse& operator=(SharedTreeUse&&) = delete;
-  SharedTreeUse(const SharedTreeUse&) = delete;
-  SharedTreeUse& operator=(const SharedTreeUse&) = delete;
-  ~SharedTreeUse();
+  [[nodiscard]] static Result<SharedTreeUse> make() {
+    SharedTreeUse made;
+    ETSTREAM_ASSIGN(made.file_, share_memory("etstream-heap", sizeof(TreeUse), kReportVariable));
+    void* const mapped =
+        ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, made.file_.get(), 0);
+    if (mapped == MAP_FAILED) return out_of_resources("share memory with the command", errno);
+    made.tree_.reset(static_cast<TreeUse*>(mapped));
+    return made;
+  }
 
-  /// How many have a heap, or had one.
+  /// How many processes have a heap, or had one.
   [[nodiscard]] std::uint32_t processes() const noexcept { return tree_->processes.load(); }
   /// Calls `look` with the ProcessUse of each.
   template <class Look>
@@ -32,10 +43,14 @@ class SharedTreeUse {
   }
 
  private:
+  struct Unmap {
+    void operator()(TreeUse* tree) const noexcept { ::munmap(tree, sizeof(TreeUse)); }
+  };
+
   SharedTreeUse() = default;
 
-  int file_ = -1;
-  TreeUse* tree_ = nullptr;
+  Descriptor file_;
+  std::unique_ptr<TreeUse, Unmap> tree_;
 };
 
 }  // namespace etstream::heap

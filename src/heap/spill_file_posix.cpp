@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,9 +16,12 @@
 namespace etstream::heap {
 namespace {
 
+/// Opens a file without a name. Where there is no such thing, it has one for a moment.
 int make_unnamed(const char* folder) {
-  const int made = spill_system::open_nameless(folder);
+#ifdef O_TMPFILE
+  const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
+#endif
   std::array<char, 4096> path{};
   const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
   if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
@@ -31,7 +35,7 @@ int make_unnamed(const char* folder) {
 
 SpillError prepare(int descriptor, std::uint64_t size) {
   if (const SpillError unfit = spill_system::prepare_empty(descriptor)) return unfit;
-  // Or the process would get a signal.
+  // Otherwise ftruncate() would raise SIGXFSZ.
   ::rlimit largest{};
   if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
     return {EFBIG, "files may not be so large (ulimit -f)"};
@@ -69,20 +73,30 @@ void SpillFile::close() noexcept {
   descriptor_ = -1;
 }
 
-int SpillFile::write_zeros(std::uint64_t offset, std::uint64_t size) const noexcept {
-  static constinit std::array<std::byte, 1 << 20> zeros{};  // const, it would be part of the library's file
-  for (std::uint64_t at = 0; at < size;) {
-    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, zeros.size()));
-    const ::ssize_t written = ::pwrite(descriptor_, zeros.data(), length, static_cast<off_t>(offset + at));
-    if (written > 0) at += static_cast<std::uint64_t>(written);
+int SpillFile::map(FilePart part, bool shared) const noexcept {
+  const int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE);
+  void* const mapped =
+      ::mmap(part.address, part.size, PROT_READ | PROT_WRITE, flags, descriptor_, part.offset);
+  return mapped == MAP_FAILED ? errno : 0;
+}
+
+int SpillFile::write_zeros(FilePart part) const noexcept {
+  static constinit std::array<std::byte, 1 << 20>
+      zeros{};  // if it were const, the library's file would hold it
+  while (part.size != 0) {
+    const std::size_t length = std::min(part.size, zeros.size());
+    const ::ssize_t written = ::pwrite(descriptor_, zeros.data(), length, part.offset);
     if (written == 0) return ENOSPC;
     if (written < 0 && errno != EINTR) return errno;
+    if (written < 0) continue;
+    part.offset += written;
+    part.size -= static_cast<std::size_t>(written);
   }
   return 0;
 }
 
-void SpillFile::empty(std::uint64_t offset, std::uint64_t size) const noexcept {
-  if (!punch(offset, size)) static_cast<void>(write_zeros(offset, size));
+void SpillFile::empty(FilePart part) const noexcept {
+  if (!punch(part)) static_cast<void>(write_zeros(part));
 }
 
 bool SpillFile::is_intact() const noexcept {

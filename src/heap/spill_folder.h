@@ -1,19 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which folder holds the heap's file, and why one can't. For who sets the heap up: this may allocate.
+// The folder that holds the heap's file. For whoever sets the heap up: this may allocate.
 #pragma once
 
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
+#include "base/text.h"
 #include "etstream/result.h"
 #include "heap/spill_file.h"
+#include "io/descriptor_posix.h"
 
 namespace etstream::heap {
 
-/// The absolute path of a folder; of an empty one, that of $TMPDIR, or /var/tmp, as /tmp is often in memory.
-[[nodiscard]] Result<std::string> spill_folder(const std::string& folder);
+/// Why a folder can't hold the heap: kNotFound, kIo, or kInvalidArgument where it is of a kind that can't.
+[[nodiscard]] inline Error cannot_spill_to(const std::string& folder, const SpillError& failed) {
+  if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
+  return Error{ErrorCode::kInvalidArgument,
+               text("large blocks can't lie in {}: {}", quote(folder), failed.reason), failed.code};
+}
 
-/// kNotFound, kIo, or kInvalidArgument where the folder is not of a kind that can hold the heap.
-[[nodiscard]] Error cannot_spill_to(const std::string& folder, const SpillError& failed);
+/// The absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.
+[[nodiscard]] inline Result<std::string> spill_folder(const std::string& folder) {
+  const char* chosen = folder.c_str();
+  if (folder.empty()) {
+    const char* const temporary = std::getenv("TMPDIR");
+    chosen = temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+  }
+  const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(chosen, nullptr), std::free);
+  if (whole == nullptr) return cannot_spill_to(chosen, {errno, nullptr});
+  return std::string(whole.get());
+}
 
 }  // namespace etstream::heap

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,12 +11,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <optional>
 #include <system_error>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "process/process_figures.h"
 
 namespace etstream {
 namespace {
@@ -23,33 +26,26 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kShortestPause = 10'000'000;  // nanoseconds
 constexpr std::int64_t kLongestPause = 100'000'000;
-/// Of this time it takes one part to look, at most: 0.8 % of a processor.
+/// Looking uses at most one part in so many of a processor: 0.8 %.
 constexpr std::int64_t kTimePerLook = 125;
-/// It looks at first as often as it can, whatever that takes.
+/// At first it looks as often as it can, until it is this much ahead.
 constexpr std::int64_t kAhead = kSecond;
-
-std::int64_t nanoseconds_of(::clockid_t clock) {
-  ::timespec time{};
-  ::clock_gettime(clock, &time);
-  return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
 
 /// How long to wait between looks.
 class Pauses {
  public:
   [[nodiscard]] std::int64_t next() const {
-    const std::int64_t taken = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID) - taken_before_;
-    const std::int64_t passed = nanoseconds_of(CLOCK_MONOTONIC) - begin_;
+    const auto taken = static_cast<std::int64_t>(nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID) - taken_before_);
+    const auto passed = static_cast<std::int64_t>(nanoseconds_of(CLOCK_MONOTONIC) - begin_);
     return std::clamp(kTimePerLook * taken - passed - kAhead, kShortestPause, kLongestPause);
   }
 
  private:
-  std::int64_t taken_before_ = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
-  std::int64_t begin_ = nanoseconds_of(CLOCK_MONOTONIC);
+  std::uint64_t taken_before_ = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  std::uint64_t begin_ = nanoseconds_of(CLOCK_MONOTONIC);
 };
 
-/// For as long as it lives, all signals wait to be looked at, also that a child has ended if that was
-/// ignored.
+/// Holds back all signals while it lives, for wait(). SIGCHLD too, even if the process ignored it.
 class SignalsHeld {
  public:
   SignalsHeld() : child_before_(::signal(SIGCHLD, SIG_DFL)) {
@@ -64,7 +60,7 @@ class SignalsHeld {
     ::signal(SIGCHLD, child_before_);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
-  /// The next one, or nothing if none comes for so many nanoseconds.
+  /// The next signal, or nothing if none comes for so many nanoseconds.
   [[nodiscard]] std::optional<::siginfo_t> wait(std::int64_t nanoseconds) const {
     const ::timespec pause{.tv_sec = nanoseconds / kSecond, .tv_nsec = nanoseconds % kSecond};
     ::siginfo_t found{};
@@ -78,13 +74,13 @@ class SignalsHeld {
   ::sigset_t before_{};
 };
 
-/// How the child has ended, if it has. One that stops stops this process, until it goes on.
+/// How the child has ended, if it has. While the child is stopped, this process is too.
 std::optional<CommandEnd> end_of(::pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
     if (WIFEXITED(status)) return CommandEnd{WEXITSTATUS(status), 0};
     if (WIFSIGNALED(status)) return CommandEnd{0, WTERMSIG(status)};
-    // Whoever stops the command alone goes on with it alone.
+    // Whoever sends the command SIGSTOP continues it too.
     if (WSTOPSIG(status) == SIGSTOP) continue;
     ::raise(SIGSTOP);
     ::kill(child, SIGCONT);
@@ -92,34 +88,43 @@ std::optional<CommandEnd> end_of(::pid_t child) {
   return std::nullopt;
 }
 
-/// Starts the command, which has the signals as they were; its process, or why it could not be started.
+/// Starts the command, with signals as they were before. Returns its process.
 Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld& signals) {
-  std::array<int, 2> failure{};
-  if (::pipe2(failure.data(), O_CLOEXEC) != 0) {
-    return Error{ErrorCode::kOutOfMemory,
-                 text("cannot start a process: {}", std::generic_category().message(errno)), errno};
-  }
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return out_of_resources("start a process", errno);
+  const Descriptor failure(ends[0]);
+  Descriptor for_child(ends[1]);
   const ::pid_t child = ::fork();
   if (child == 0) {
     signals.release();
     const int failed = become(command).system_code;
-    static_cast<void>(!::write(failure[1], &failed, sizeof(failed)));
+    static_cast<void>(!::write(for_child.get(), &failed, sizeof(failed)));
     ::_exit(1);
   }
-  const int not_forked = errno;
-  ::close(failure[1]);
-  int failed = child < 0 ? not_forked : 0;
-  if (child > 0 && ::read(failure[0], &failed, sizeof(failed)) > 0) ::waitpid(child, nullptr, 0);
-  ::close(failure[0]);
-  if (failed == 0) return child;
-  if (child < 0) {
-    return Error{ErrorCode::kOutOfMemory,
-                 text("cannot start a process: {}", std::generic_category().message(failed)), failed};
-  }
+  if (child < 0) return out_of_resources("start a process", errno);
+  for_child = Descriptor();
+  int failed = 0;
+  if (::read(failure.get(), &failed, sizeof(failed)) <= 0) return child;
+  ::waitpid(child, nullptr, 0);
   return cannot_run(command, failed);
 }
 
 }  // namespace
+
+Error out_of_resources(std::string_view doing, int error) {
+  return Error{ErrorCode::kOutOfMemory, text("cannot {}: {}", doing, std::generic_category().message(error)),
+               error};
+}
+
+Result<Descriptor> share_memory(const char* name, std::size_t size, const char* variable) {
+  Descriptor file(::memfd_create(name, MFD_CLOEXEC));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
+    return out_of_resources("share memory with the command", errno);
+  }
+  // The path in this process's folder: a command may close descriptors that it does not know.
+  ::setenv(variable, text("/proc/{}/fd/{}", ::getpid(), file.get()).c_str(), 1);
+  return file;
+}
 
 Result<CommandEnd> run_watched(const std::vector<std::string>& command, const std::function<void()>& look) {
   const SignalsHeld signals;
@@ -129,7 +134,7 @@ Result<CommandEnd> run_watched(const std::vector<std::string>& command, const st
   while (!(end = end_of(child))) {
     look();
     const auto signal = signals.wait(pauses.next());
-    // Those of the terminal's reach the command by themselves.
+    // Signals of the terminal reach the command anyway.
     if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) ::kill(child, signal->si_signo);
   }
   return *end;

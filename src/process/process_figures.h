@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a process takes, as /proc tells it. Of a process that is gone, or another user's, there is nothing.
+// What a process uses, from /proc. A process that is gone, or another user's, has no figures.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +19,14 @@ struct ProcessMemory {
   std::uint64_t resident = 0;    // all that follows
   std::uint64_t anonymous = 0;   // what no file backs
   std::uint64_t file = 0;        // pages of files, mapped or shared
+
+  /// Raises each figure to that of `other`, if it is larger.
+  void raise(const ProcessMemory& other) noexcept {
+    high_water = std::max(high_water, other.high_water);
+    resident = std::max(resident, other.resident);
+    anonymous = std::max(anonymous, other.anonymous);
+    file = std::max(file, other.file);
+  }
 };
 
 [[nodiscard]] std::optional<ProcessMemory> memory_of(int process);
@@ -31,16 +41,16 @@ struct ProcessWork {
 /// `read` and `written` are 0 where the system doesn't tell them.
 [[nodiscard]] std::optional<ProcessWork> work_of(int process);
 
-/// Whether it has a function for the signal.
+/// Whether the process has a handler for the signal.
 [[nodiscard]] bool catches(int process, int signal);
 
 /// How long each of its threads has run, by their numbers, in nanoseconds; 0 where the kernel does not tell.
 [[nodiscard]] std::map<int, std::uint64_t> thread_times_of(int process);
 
-/// Its program and arguments, with spaces between; empty for a process that is gone.
+/// The program and its arguments, with spaces between; empty for a process that is gone.
 [[nodiscard]] std::string command_line_of(int process);
 
-/// Those that its threads have started and that run, or wait to be asked how they ended.
+/// The processes that its threads have started and that run, or have ended and are not waited for yet.
 [[nodiscard]] std::vector<int> children_of(int process);
 
 /// Whether children_of() can tell.
@@ -48,5 +58,8 @@ struct ProcessWork {
 
 /// The page cache of the machine, in bytes; 0 where that can't be told.
 [[nodiscard]] std::uint64_t page_cache();
+
+/// What a clock shows, in nanoseconds.
+[[nodiscard]] std::uint64_t nanoseconds_of(clockid_t clock);
 
 }  // namespace etstream

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What Python was at when its process grew. A process that can tell says so with a line in the log of phases:
+// What Python was doing when its process grew. A process that can tell writes a line to the log of phases:
 //
 //   C PID FILE SIGNAL
 //
-// On SIGNAL it writes the stack of the thread that takes it to its descriptor FILE, as faulthandler does.
-// Sent it is to the thread that ran most meanwhile, or to the first, if that ran half as long or more:
-// helpers of a computation run beside the one that asked for it. src/profile/callers.py writes that line.
+// On SIGNAL it writes the stack of the thread that gets the signal to its descriptor FILE, as faulthandler
+// does. The signal goes to the thread that ran most since the last time, or to the main thread if that ran
+// half as long or more: worker threads of a computation run beside the thread that asked for it.
+// src/profile/sitecustomize.py writes the line.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +17,22 @@
 #include <vector>
 
 #include "etstream/profile.h"
+#include "io/descriptor_posix.h"
 #include "profile/process_watch.h"
 
 namespace etstream {
 
-/// The frames in what faulthandler wrote, innermost first; what is none is passed over.
+/// The frames in the output of faulthandler, innermost first. Other lines are passed over.
 [[nodiscard]] std::vector<ProfileJump::Caller> read_stack(std::string_view dump);
 
 class CallerWatch {
  public:
-  CallerWatch() = default;
-  CallerWatch(const CallerWatch&) = delete;
-  CallerWatch& operator=(const CallerWatch&) = delete;
-  ~CallerWatch();
-
-  /// Takes lines of the log that are new; an unfinished one is kept for the next time.
+  /// Takes the new content of the log. An unfinished line is kept for the next call.
   void take(std::string_view lines);
-  /// Asks those of `processes` that can tell and have grown by 64 MiB, or by 2 % where that is more, over the
-  /// most that they had before.
+  /// Signals the processes that can tell and have grown by 64 MiB, or by 2 % if that is more, over their
+  /// largest size.
   void look(const std::vector<WatchedProcess>& processes, std::uint64_t now);
-  /// Adds what they told to the profile of a command that began at `begin`, or a note where none could.
+  /// Adds the stacks to the profile of a command that began at `begin`, or a note if no process could tell.
   void add_jumps(std::uint64_t begin, Profile& profile) const;
 
  private:
@@ -48,10 +45,10 @@ class CallerWatch {
   struct Told {
     int process = 0;
     int signal = 0;
-    int file = -1;
+    Descriptor file;
     std::uint64_t most = 0;
-    bool is_halfway = false;              // to the next moment
-    std::map<int, std::uint64_t> before;  // how long its threads had run then
+    bool is_halfway = false;              // whether it has grown by half a step
+    std::map<int, std::uint64_t> before;  // how long its threads had run by then
     std::vector<Moment> moments;
   };
 

@@ -5,35 +5,27 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <utility>
 
 #include "base/text.h"
 #include "profile/caller_watch.h"
+#include "profile/phase_log.h"
+#include "profile/phase_profiles.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint64_t kStep = std::uint64_t{64} << 20;
 constexpr std::uint64_t kPartOfMost = 50;
-/// For one that was asked and has not told yet, such as a thread that waits for a disk.
+/// How long to wait for a stack: a thread may wait for a disk before it gets the signal.
 constexpr std::uint64_t kPatience = 1'000'000'000;
 constexpr std::size_t kMostMoments = 4096;
 constexpr std::size_t kLongestStack = 65536;
 
-/// The number that `rest` begins with, which goes with the space behind it; -1 for none.
-int take_number(std::string_view& rest) {
-  int number = -1;
-  const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  rest.remove_prefix(static_cast<std::size_t>(parsed.ptr - rest.data()));
-  rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
-  return parsed.ec == std::errc() ? number : -1;
-}
-
-std::uint64_t size_of(int file) {
+std::uint64_t size_of(const Descriptor& file) {
   struct ::stat found {};
-  return ::fstat(file, &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+  return ::fstat(file.get(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
 int busy_thread_of(int process, const std::map<int, std::uint64_t>& before) {
@@ -66,15 +58,11 @@ std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
     ProfileJump::Caller caller;
     caller.file = line.substr(kFile.size(), number - kFile.size());
     line.remove_prefix(number + kLine.size());
-    caller.line = std::max(take_number(line), 0);
+    if (!take_numbers(line, caller.line) || caller.line < 0) caller.line = 0;
     if (line.starts_with(kIn)) caller.function = line.substr(kIn.size());
     out.push_back(std::move(caller));
   }
   return out;
-}
-
-CallerWatch::~CallerWatch() {
-  for (const Told& told : told_) ::close(told.file);
 }
 
 void CallerWatch::take(std::string_view lines) {
@@ -89,12 +77,13 @@ void CallerWatch::take(std::string_view lines) {
 
 void CallerWatch::add(std::string_view line) {
   Told told;
-  told.process = take_number(line);
-  const int file = take_number(line);
-  told.signal = take_number(line);
-  if (told.process <= 0 || file < 0 || told.signal < SIGRTMIN || told.signal > SIGRTMAX) return;
-  told.file = ::open(text("/proc/{}/fd/{}", told.process, file).c_str(), O_RDONLY | O_CLOEXEC);
-  if (told.file >= 0) told_.push_back(std::move(told));
+  int file = -1;
+  if (!take_numbers(line, told.process, file, told.signal) || told.process <= 0 || file < 0 ||
+      told.signal < SIGRTMIN || told.signal > SIGRTMAX) {
+    return;
+  }
+  told.file = Descriptor(::open(text("/proc/{}/fd/{}", told.process, file).c_str(), O_RDONLY | O_CLOEXEC));
+  if (told.file) told_.push_back(std::move(told));
 }
 
 void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64_t now) {
@@ -107,11 +96,11 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
-  // What there was before it could tell is no jump.
+  // Memory from before the process could tell is no jump.
   if (told.most == 0) told.most = anonymous;
   const std::uint64_t step = std::max(kStep, told.most / kPartOfMost);
   if (anonymous < told.most + step) {
-    // Who runs from here on is who grows.
+    // The threads that run from here on are the ones that grow.
     if (!told.is_halfway && anonymous >= told.most + step / 2) {
       told.before = thread_times_of(told.process);
       told.is_halfway = true;
@@ -123,7 +112,7 @@ void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
     const Moment& before = told.moments.back();
     if (written == before.begin && now - before.time < kPatience) return;
   }
-  // Another program that the process has become does not know the signal, and would end of it.
+  // After exec the signal would end the new program, which has no handler.
   if (told.moments.size() >= kMostMoments || !catches(told.process, told.signal)) return;
   const int thread = busy_thread_of(told.process, told.before);
   if (::syscall(SYS_tgkill, told.process, thread, told.signal) != 0) return;
@@ -144,15 +133,10 @@ void CallerWatch::add_jumps(std::uint64_t begin, Profile& profile) const {
       const Moment& moment = told.moments[i];
       const std::uint64_t end = i + 1 < told.moments.size() ? told.moments[i + 1].begin : size_of(told.file);
       std::string dump(std::min<std::uint64_t>(end - std::min(end, moment.begin), kLongestStack), '\0');
-      const ssize_t n = ::pread(told.file, dump.data(), dump.size(), static_cast<off_t>(moment.begin));
+      const ssize_t n = ::pread(told.file.get(), dump.data(), dump.size(), static_cast<off_t>(moment.begin));
       dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      ProfileJump jump;
-      jump.process = told.process;
-      jump.time = static_cast<double>(moment.time - std::min(moment.time, begin)) / 1e9;
-      jump.anonymous = moment.anonymous;
-      jump.by = moment.by;
-      jump.callers = read_stack(dump);
-      profile.jumps.push_back(std::move(jump));
+      profile.jumps.push_back(
+          {told.process, seconds_between(begin, moment.time), moment.anonymous, moment.by, read_stack(dump)});
     }
   }
   std::stable_sort(profile.jumps.begin(), profile.jumps.end(),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What processes tell of their phases: a line for each beginning and end, in a file that the environment
-// names.
+// The log of phases: a line for each beginning and end, in a file that the environment names.
 //
 //   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN RESET NAME
 //
@@ -11,10 +10,14 @@
 // lines.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "process/process_figures.h"
 
 namespace etstream {
 
@@ -25,10 +28,7 @@ struct PhaseEvent {
   std::int32_t process = 0;
   std::int64_t thread = 0;
   std::uint64_t time = 0;
-  std::uint64_t high_water = 0;
-  std::uint64_t resident = 0;
-  std::uint64_t anonymous = 0;
-  std::uint64_t file = 0;
+  ProcessMemory memory;
   std::uint64_t cpu = 0;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -36,8 +36,22 @@ struct PhaseEvent {
   std::string name;
 };
 
+/// Takes a number for each of `numbers` from the front of a line, with the space behind it. Returns false,
+/// and leaves the rest, where there is none.
+template <class... Numbers>
+[[nodiscard]] bool take_numbers(std::string_view& line, Numbers&... numbers) {
+  const auto take = [&](auto& number) {
+    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), number);
+    const auto length = static_cast<std::size_t>(parsed.ptr - line.data());
+    if (parsed.ec != std::errc() || (length < line.size() && line[length] != ' ')) return false;
+    line.remove_prefix(std::min(length + 1, line.size()));
+    return true;
+  };
+  return (take(numbers) && ...);
+}
+
 [[nodiscard]] std::string line_of(const PhaseEvent& event);
-/// Lines that are none are passed over: the file is another program's.
+/// Passes over other lines: any process may write to the file.
 [[nodiscard]] std::vector<PhaseEvent> read_phase_log(std::string_view lines);
 
 }  // namespace etstream

@@ -4,42 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <string_view>
 
 #include "base/text.h"
 
 namespace etstream {
 namespace {
 
-double seconds_between(std::uint64_t begin, std::uint64_t end) {
-  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
-}
-
-void raise(PeakMemory& peak, const PeakMemory& other) {
-  peak.resident = std::max(peak.resident, other.resident);
-  peak.anonymous = std::max(peak.anonymous, other.anonymous);
-  peak.file = std::max(peak.file, other.file);
-}
-
-/// Of a time in which the mark was not reset. What it shows over what was seen is anonymous.
-PeakMemory peak_of(const MemorySample& seen, std::uint64_t high_water) {
-  PeakMemory peak{seen.resident, seen.anonymous, seen.file};
-  if (high_water <= seen.resident) return peak;
-  peak.anonymous += high_water - seen.resident;
-  peak.resident = high_water;
-  return peak;
-}
-
-MemorySample sample_of(const PhaseEvent& event) {
-  MemorySample sample;
-  sample.resident = event.resident;
-  sample.anonymous = event.anonymous;
-  sample.file = event.file;
-  return sample;
-}
-
-/// One process: its time is cut where its phases begin and end, and each piece counts for all phases that it
-/// lies in.
+/// One process. Phases cut its time into pieces, each of which counts for all phases that it lies in.
 class ProcessTimeline {
  public:
   ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
@@ -81,16 +52,17 @@ class ProcessTimeline {
     const PhaseEvent* begin = nullptr;
   };
 
-  /// The piece that ends at `end`, with an event that tells its mark, or with the process.
+  /// Ends a piece that lasted from `before` to `event`; null stands for the begin or end of the process.
   void end_piece(const PhaseEvent* before, std::uint64_t end, const PhaseEvent* event) {
     const std::uint64_t begin = before != nullptr ? before->time : process_.begin;
-    MemorySample seen = process_.memory.most(begin, end);
-    const std::uint64_t looked_mark = seen.high_water;
-    if (before != nullptr) seen.raise(sample_of(*before));
-    if (event != nullptr) seen.raise(sample_of(*event));
+    ProcessMemory seen = process_.memory.most(begin, end);
+    // Without a reset at the beginning of the piece, the mark may be of an earlier one.
     const bool is_marked = before == nullptr || before->was_reset;
-    const std::uint64_t mark = event != nullptr ? event->high_water : looked_mark;
-    const PeakMemory peak = peak_of(seen, is_marked ? mark : 0);
+    const std::uint64_t mark = event != nullptr ? event->memory.high_water : seen.high_water;
+    if (before != nullptr) seen.raise(before->memory);
+    if (event != nullptr) seen.raise(event->memory);
+    PeakMemory peak{seen.resident, seen.anonymous, seen.file};
+    if (is_marked) raise_to_mark(peak, mark);
     raise(process_peak_, peak);
     for (const Open& phase : open_) raise(profile_.phases[phase.index].peak, peak);
   }
@@ -102,12 +74,12 @@ class ProcessTimeline {
     phase.depth = static_cast<std::uint32_t>(std::count_if(
         open_.begin(), open_.end(), [&](const Open& each) { return each.begin->thread == event.thread; }));
     phase.start = seconds_between(begin_, event.time);
-    phase.anonymous_before = event.anonymous;
+    phase.anonymous_before = event.memory.anonymous;
     open_.push_back({profile_.phases.size(), &event});
     profile_.phases.push_back(std::move(phase));
   }
 
-  /// The phase of the thread that began last.
+  /// Closes the phase that the thread began last.
   void close(const PhaseEvent& event) {
     const auto last = std::find_if(open_.rbegin(), open_.rend(),
                                    [&](const Open& each) { return each.begin->thread == event.thread; });
@@ -122,18 +94,16 @@ class ProcessTimeline {
   }
 
   void add_process(std::uint64_t end) {
-    ProcessProfile out;
-    out.process = process_.process;
-    out.parent = process_.parent;
-    out.command = process_.command;
-    out.start = seconds_between(begin_, process_.begin);
-    out.seconds = seconds_between(process_.begin, end);
-    out.cpu_seconds = process_.work.cpu_seconds;
-    out.read = process_.work.read;
-    out.written = process_.work.written;
-    out.peak = process_peak_;
-    raise(profile_.peak, out.peak);
-    profile_.processes.push_back(std::move(out));
+    raise(profile_.peak, process_peak_);
+    profile_.processes.push_back({.process = process_.process,
+                                  .parent = process_.parent,
+                                  .command = process_.command,
+                                  .start = seconds_between(begin_, process_.begin),
+                                  .seconds = seconds_between(process_.begin, end),
+                                  .cpu_seconds = process_.work.cpu_seconds,
+                                  .peak = process_peak_,
+                                  .read = process_.work.read,
+                                  .written = process_.work.written});
   }
 
   const WatchedProcess& process_;
@@ -146,6 +116,22 @@ class ProcessTimeline {
 
 }  // namespace
 
+double seconds_between(std::uint64_t begin, std::uint64_t end) {
+  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+}
+
+void raise(PeakMemory& peak, const PeakMemory& other) {
+  peak.resident = std::max(peak.resident, other.resident);
+  peak.anonymous = std::max(peak.anonymous, other.anonymous);
+  peak.file = std::max(peak.file, other.file);
+}
+
+void raise_to_mark(PeakMemory& peak, std::uint64_t high_water) {
+  if (high_water <= peak.resident) return;
+  peak.anonymous += high_water - peak.resident;
+  peak.resident = high_water;
+}
+
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile) {
   std::stable_sort(events.begin(), events.end(),
@@ -153,11 +139,10 @@ void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<Phas
   std::map<std::int32_t, std::vector<PhaseEvent>> of_process;
   for (PhaseEvent& event : events) of_process[event.process].push_back(std::move(event));
   for (const WatchedProcess& process : processes) {
-    // A number may come again, for another process.
-    std::vector<PhaseEvent> own;
-    for (const PhaseEvent& event : of_process[process.process]) {
-      if (event.time <= process.end + 1'000'000'000U || process.runs) own.push_back(event);
-    }
+    // A later process may have the same number.
+    std::vector<PhaseEvent>& own = of_process[process.process];
+    const std::uint64_t last = process.end + 1'000'000'000U;
+    std::erase_if(own, [&](const PhaseEvent& event) { return event.time > last && !process.runs; });
     ProcessTimeline(process, begin, profile).run(own);
     of_process.erase(process.process);
   }
@@ -177,7 +162,7 @@ Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t 
   for (const PhaseProfile& phase : profile.phases) {
     if (!name.empty() && phase.name != name) continue;
     is_known = true;
-    // The innermost of those that share a peak says most.
+    // Of phases with the same peak, the innermost says most.
     const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
     if (phase.peak.anonymous > most.anonymous || (phase.peak.anonymous == most.anonymous && is_inner)) {
       most = {&phase, phase.peak.anonymous};

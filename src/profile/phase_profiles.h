@@ -12,8 +12,15 @@
 
 namespace etstream {
 
-/// Adds processes, phases, and the notes on them to the profile of a command that began at `begin`, in
-/// nanoseconds.
+/// Of times in nanoseconds; 0 if `end` is before `begin`.
+[[nodiscard]] double seconds_between(std::uint64_t begin, std::uint64_t end);
+
+/// Raises each figure of `peak` to that of `other`, if it is larger.
+void raise(PeakMemory& peak, const PeakMemory& other);
+/// Raises `peak.resident` to a high-water mark. What that adds counts as anonymous.
+void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
+
+/// Adds processes, phases and notes to the profile of a command that began at `begin` (nanoseconds).
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile);
 

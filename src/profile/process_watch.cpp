@@ -10,21 +10,17 @@ namespace {
 constexpr unsigned kFirstLooks = 50;
 constexpr unsigned kLookForNewEvery = 5;
 constexpr unsigned kReadCommandEvery = 25;
-constexpr std::uint64_t kYoung = 250'000'000;  // one that may become another program yet
+constexpr std::uint64_t kYoung = 250'000'000;  // until then a process may call exec, in nanoseconds
 
 }  // namespace
 
 void ProcessWatch::find_children(int parent, std::uint64_t now) {
   for (const int child : children_of(parent)) {
-    const auto known = std::find_if(processes_.begin(), processes_.end(), [&](const WatchedProcess& each) {
-      return each.runs && each.process == child;
-    });
-    if (known == processes_.end()) {
-      WatchedProcess found;
+    if (!runs(child)) {
+      WatchedProcess& found = processes_.emplace_back();
       found.process = child;
       found.parent = parent;
       found.begin = found.end = now;
-      processes_.push_back(std::move(found));
     }
     find_children(child, now);
   }
@@ -46,8 +42,7 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
   const bool reads_commands = looks_ % kReadCommandEvery == 0;
   ++looks_;
   if (is_thorough) find_children(root, now);
-  MemorySample total;
-  total.time = now;
+  MemorySample total{{}, now};
   for (WatchedProcess& each : processes_) {
     if (!each.runs) continue;
     const auto memory = memory_of(each.process);
@@ -64,15 +59,9 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
       }
       if (const auto work = work_of(each.process)) each.work = *work;
     }
-    MemorySample sample;
-    sample.time = now;
-    sample.high_water = memory->high_water;
-    sample.resident = memory->resident;
-    sample.anonymous = memory->anonymous;
-    sample.file = memory->file;
     // Between fork and exec its memory is its parent's.
     if (now - each.begin < kYoung && is_copy_of_parent(each)) continue;
-    each.memory.add(sample);
+    each.memory.add({*memory, now});
     total.resident += memory->resident;
     total.anonymous += memory->anonymous;
     total.file += memory->file;

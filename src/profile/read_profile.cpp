@@ -9,8 +9,7 @@
 namespace etstream {
 namespace {
 
-/// Takes the members of an object: a number or a text goes where its name says, what has no place is passed
-/// over.
+/// Reads objects into structs by their members' names. Other members are passed over.
 class ProfileReader {
  public:
   explicit ProfileReader(JsonReader& json) : json_(json) {}

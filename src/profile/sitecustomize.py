@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `etstream profile` has Python do: it puts this folder in front of PYTHONPATH, and Python imports this module
-before any other. --callers and --memray have modules of their own; --executorch has ExecuTorch's steps as phases.
+before any other. --executorch makes ExecuTorch's steps phases, --callers has Python tell what it does when its memory
+grows, and --memray has memray record.
 
-A step is a function of ExecuTorch's or torch's. It is wrapped as soon as the module that has it is imported, before
-others take it from there. What a release does not have is passed over.
+A step is a function of ExecuTorch's or torch's. It is wrapped as soon as its module is imported, before other modules
+take it from there. Steps that a release does not have are passed over.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import faulthandler
 import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import signal
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
-# By module: what of it, and the phase's name.
+# By module: the steps in it, and the names of their phases.
 _STEPS: dict[str, dict[str, str]] = {
     "torch.export": {"export": "export"},
     "torchao.quantization.quant_api": {"quantize_": "quantize"},
@@ -41,28 +45,7 @@ _STEPS: dict[str, dict[str, str]] = {
     "executorch.devtools.etrecord._etrecord": {"generate_etrecord": "ETRecord", "ETRecord.save": "save the ETRecord"},
 }
 _BACKENDS = "executorch.exir.backend.backend_details"
-
-
-def _module(name: str) -> ModuleType:
-    """One of this folder, under a name that no other module has."""
-    spec = importlib.util.spec_from_file_location(f"_etstream_{name}", os.path.join(_HERE, f"etstream_{name}.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _phase(name: str) -> Any:
-    return _profile.phase(name)
-
-
-def _in_phase(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def run(*arguments: Any, **named: Any) -> Any:
-        with _phase(name):
-            return function(*arguments, **named)
-
-    return run
+_stacks = -1  # the file in memory to which this process writes its stacks
 
 
 def _wrap(module: ModuleType, steps: dict[str, str]) -> None:
@@ -71,11 +54,11 @@ def _wrap(module: ModuleType, steps: dict[str, str]) -> None:
         owner = functools.reduce(lambda found, each: getattr(found, each, None), owners, module)
         function = getattr(owner, attribute, None)
         if callable(function):
-            setattr(owner, attribute, _in_phase(name, function))
+            setattr(owner, attribute, _profile.phase(name)(function))
 
 
 def _wrap_backends(module: ModuleType) -> None:
-    """Each backend's preprocess, by the backend's name."""
+    """Makes each backend's preprocess a phase with the backend's name."""
     details = getattr(module, "BackendDetails", None)
     if details is None:
         return
@@ -86,14 +69,14 @@ def _wrap_backends(module: ModuleType) -> None:
         for method in ("preprocess", "preprocess_multimethod"):
             own = cls.__dict__.get(method)
             if isinstance(own, staticmethod):
-                wrapped = _in_phase(f"preprocess for {cls.__name__}", own.__func__)
-                setattr(cls, method, staticmethod(wrapped))
+                in_phase = _profile.phase(f"preprocess for {cls.__name__}")
+                setattr(cls, method, staticmethod(in_phase(own.__func__)))
 
     details.__init_subclass__ = classmethod(subclass)
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads as another loader does, and wraps what the module has then."""
+    """Loads a module as another loader does, and wraps its steps."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -130,18 +113,52 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _import_next() -> None:
-    """The sitecustomize that this one stands before."""
+    """Imports the sitecustomize that this one hides."""
     paths = [path for path in sys.path if os.path.abspath(path) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def _answer_signals() -> None:
+    """Has this process write its stack on a signal, and tells `etstream profile` so: src/profile/caller_watch.h.
+
+    faulthandler writes it within the signal's handler, without the interpreter's lock: also during a call that holds
+    the lock, as a call that allocates may. Between signals that costs nothing.
+    """
+    global _stacks
+    with contextlib.suppress(KeyError, OSError):
+        log = os.open(os.environ["ETSTREAM_PROFILE"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            before, _stacks = _stacks, os.memfd_create("etstream-callers")
+            number = signal.SIGRTMIN + 11
+            faulthandler.register(number, file=_stacks, all_threads=False)
+            if before >= 0:  # that of the process that this one was forked from
+                os.close(before)
+            os.write(log, f"C {os.getpid()} {_stacks} {int(number)}\n".encode())
+        finally:
+            os.close(log)
+
+
+def _record(path: str) -> None:
+    """Has memray record every allocation, of the first Python process alone."""
+    try:
+        import memray
+    except ImportError as error:
+        sys.stderr.write(f"etstream profile: {sys.executable} can't import memray ({error}); install it with pip\n")
+        raise SystemExit(1) from None
+    tracker = memray.Tracker(destination=memray.FileDestination(path, overwrite=True))
+    tracker.__enter__()
+    atexit.register(tracker.__exit__, None, None, None)
+
+
 if "ETSTREAM_PROFILE_STEPS" in os.environ:
-    _profile = _module("profile")
+    import etstream_profile as _profile
+
     sys.meta_path.insert(0, _Finder())
 if "ETSTREAM_PROFILE_CALLERS" in os.environ:
-    _module("callers").begin()
+    _answer_signals()
+    os.register_at_fork(after_in_child=_answer_signals)
 if (_recording := os.environ.pop("ETSTREAM_PROFILE_MEMRAY", None)) is not None:
-    _module("recording").begin(_recording)
+    _record(_recording)
 _import_next()

@@ -11,11 +11,10 @@ void bind_heap(nb::module_& module) {
   module.def(
       "start_heap",
       [](nb::handle folder, std::uint64_t limit) {
-        const heap::Served served =
+        const bool is_served =
             without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
-        if (served != heap::Served::kHere) return false;
-        heap::serve_python_arenas();
-        return true;
+        if (is_served) heap::serve_python_arenas();
+        return is_served;
       },
       nb::arg("folder"), nb::arg("limit"),
       nb::sig("def start_heap(folder: str | os.PathLike[str], limit: int) -> bool"),

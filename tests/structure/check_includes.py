@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "bpte/cases": "base io flatbuffer tensor bpte",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn",
     "weights/rename": "base io flatbuffer weights",
-    "process": "base",
+    "process": "base io",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
     "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"

@@ -34,10 +34,10 @@ PhaseEvent event(bool begins, std::uint64_t time, std::uint64_t anonymous, std::
   out.process = 7;
   out.thread = thread;
   out.time = time * kSecond;
-  out.high_water = high_water;
-  out.anonymous = anonymous;
-  out.resident = anonymous + 10;
-  out.file = 10;
+  out.memory.high_water = high_water;
+  out.memory.anonymous = anonymous;
+  out.memory.resident = anonymous + 10;
+  out.memory.file = 10;
   out.cpu = time * kSecond / 2;
   out.read = 100 * time;
   out.written = 1000 * time;
@@ -84,7 +84,7 @@ TEST_CASE("a phase's beginning is read as it was told, and lines that are none a
   CHECK(found[0].begins);
   CHECK(found[0].was_reset);
   CHECK(found[0].time == told.time);
-  CHECK(found[0].high_water == 200);
+  CHECK(found[0].memory.high_water == 200);
   CHECK(found[0].written == told.written);
   CHECK(line_of(found[0]) == line_of(told));
 }
