@@ -65,13 +65,9 @@ int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
 
 void expect_one_writing(int fd) noexcept { static_cast<void>(::fcntl(fd, F_NOCACHE, 1)); }
 
-int begin_push_out(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*size*/) noexcept {
+int push_out(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*size*/, bool /*wait*/) noexcept {
   errno = EOPNOTSUPP;
   return -1;
-}
-
-int finish_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  return begin_push_out(fd, offset, size);
 }
 
 void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept {

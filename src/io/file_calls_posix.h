@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "etstream/byte_source.h"
+
 namespace etstream {
 
 /// Has all of a file on the disk, not only in the drive's memory.
@@ -23,10 +25,9 @@ namespace etstream {
 /// Tells that a file is written once, and not read soon. Where windows can't be pushed out this keeps it from
 /// filling the page cache.
 void expect_one_writing(int fd) noexcept;
-/// Begins to write a part from the page cache to the disk, or also waits until it is there. EOPNOTSUPP,
-/// ENOSYS, EINVAL: the file system can't.
-[[nodiscard]] int begin_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
-[[nodiscard]] int finish_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
+/// Begins to write a part from the page cache to the disk; with `wait`, also waits until it is there.
+/// EOPNOTSUPP, ENOSYS, EINVAL: the file system can't.
+[[nodiscard]] int push_out(int fd, std::uint64_t offset, std::uint64_t size, bool wait) noexcept;
 /// Has the page cache let go of a part that is on the disk.
 void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
 /// Whether the page with the byte at `offset`, inside the file, lies in the page cache.
@@ -45,5 +46,9 @@ struct FileTimes {
   timespec changed;  // which a writer can't put back, as it can the time before
 };
 [[nodiscard]] FileTimes times_of(const struct stat& found) noexcept;
+
+[[nodiscard]] inline FileIdentity file_identity(const struct stat& found) noexcept {
+  return {static_cast<std::uint64_t>(found.st_dev), static_cast<std::uint64_t>(found.st_ino)};
+}
 
 }  // namespace etstream

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// ByteSource::file: regular files as storage.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,11 +12,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/byte_source.h"
 #include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
 #include "io/file_calls_posix.h"
-#include "io/file_identity_posix.h"
-#include "io/file_storage.h"
 
 namespace etstream {
 namespace {
@@ -212,19 +213,21 @@ class FileStorage final : public ByteStorage {
 
 }  // namespace
 
-Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
-  if (path.find('\0') != std::string::npos) {
-    return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
-  }
-  ETSTREAM_ASSIGN(Opened opened, open_regular(path));
-  if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
-  std::error_code error;
-  const std::string absolute = std::filesystem::absolute(path, error);
-  const bool was_cached =
-      is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
-  auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
-  ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
-  return std::shared_ptr<const ByteStorage>(std::move(storage));
+Result<ByteSource> ByteSource::file(const std::string& path) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    if (path.find('\0') != std::string::npos) {
+      return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
+    }
+    ETSTREAM_ASSIGN(Opened opened, open_regular(path));
+    if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
+    std::error_code error;
+    const std::string absolute = std::filesystem::absolute(path, error);
+    const bool was_cached =
+        is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
+    auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
+    ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
+    return ByteSource(std::move(storage));
+  });
 }
 
 }  // namespace etstream

@@ -13,7 +13,7 @@
 #include "etstream/program_metadata.h"
 #include "etstream/tensor_layout.h"
 #include "io/file_budget.h"
-#include "io/find_keys.h"
+#include "io/read_pieces.h"
 #include "layout/same_bytes.h"
 #include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
