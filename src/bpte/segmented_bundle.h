@@ -29,6 +29,13 @@ struct OriginalFile {
   std::vector<Payload> payloads;  // by offset
 };
 
+/// An element of OriginalFile.payloads in the metadata, as it lies there.
+struct OriginalPayload {
+  std::uint64_t offset = 0;  // in the original file
+  std::uint32_t segment = 0;
+  std::uint32_t padding = 0;
+};
+
 struct SegmentedBundleOptions {
   bool hash = true;
   std::uint32_t program_alignment = 32;  // of the program in a BP08 file of the same content

@@ -4,14 +4,16 @@
 // (schema/segmented_bundle.md has their byte tables).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 #include "container/extended_header.h"
 #include "etstream/byte_source.h"
 #include "etstream/content_hash.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -28,19 +30,21 @@ struct SegmentedBundleHeader {
 struct SegmentedBundleDirectory {
   static constexpr std::uint64_t kAlignment = 64;
   static constexpr std::uint64_t kHeaderSize = 64;
-  static constexpr std::uint64_t kSegmentSize = 64;
-  static constexpr std::uint64_t kPartSize = 40;
 
+  /// An entry as it lies in the file.
   struct Segment {
     std::uint64_t offset = 0;  // from the segment base offset
     std::uint64_t stored_size = 0;
     std::uint64_t logical_size = 0;
     std::uint32_t codec = 0;  // 0: stored as it is
-    ContentHash hash{};       // of the logical bytes
+    std::uint32_t reserved = 0;
+    ContentHash hash{};  // of the logical bytes
+    std::array<std::uint64_t, 2> reserved_too{};
   };
-  /// A piece of a segment with a hash of its own, so that damage can be located.
+  /// A piece of a segment with a hash of its own, so that damage can be located; as it lies in the file.
   struct Part {
     std::uint32_t segment = 0;
+    std::uint32_t reserved = 0;
     std::uint64_t offset = 0;  // in the segment
     std::uint64_t size = 0;
     ContentHash hash{};
@@ -52,9 +56,29 @@ struct SegmentedBundleDirectory {
   std::vector<Part> parts;  // by segment and offset
 
   [[nodiscard]] std::uint64_t size() const noexcept {
-    return kHeaderSize + kSegmentSize * segments.size() + kPartSize * parts.size();
+    return kHeaderSize + sizeof(Segment) * segments.size() + sizeof(Part) * parts.size();
   }
 };
+
+/// Calls `visit(range, hash, segment, part)` with each range of the file that `directory` has a hash of, in
+/// the order in which they begin: the metadata, then each segment and its parts. `segment` is the segment's
+/// number, none of the metadata; `part` is null but for a part.
+template <class Directory, class Visit>
+void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visit) {
+  using Part = SegmentedBundleDirectory::Part;
+  constexpr const Part* kNoPart = nullptr;
+  visit(Trailer::Range{0, header.program_size}, directory.metadata, std::optional<std::size_t>(), kNoPart);
+  auto part = directory.parts.begin();
+  for (std::size_t i = 0; i < directory.segments.size(); ++i) {
+    auto& segment = directory.segments[i];
+    const std::uint64_t begin = header.segment_base_offset + segment.offset;
+    visit(Trailer::Range{begin, segment.stored_size}, segment.hash, std::optional(i), kNoPart);
+    for (; part != directory.parts.end() && part->segment == i; ++part) {
+      const Part* const found = &*part;
+      visit(Trailer::Range{begin + part->offset, part->size}, part->hash, std::optional(i), found);
+    }
+  }
+}
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const SegmentedBundleHeader& header);
 /// With the directory's own hash.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bpte/segmented_bundle_file.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <memory>
+#include <span>
 #include <utility>
 
 #include "base/checked.h"
@@ -13,7 +10,6 @@
 #include "base/try.h"
 #include "bpte/segmented_bundle.h"
 #include "container/findings.h"
-#include "flatbuffer/flatbuffer_verifier.h"
 #include "io/find_nonzero.h"
 #include "io/read_pieces.h"
 #include "layout/range_hasher.h"
@@ -35,14 +31,6 @@ Result<SegmentedBundleFile> SegmentedBundleFile::open(ByteSource file) {
   ETSTREAM_ASSIGN(SegmentedBundleDirectory directory, read_segmented_bundle_directory(file, header));
   ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
   return SegmentedBundleFile(std::move(file), header, std::move(directory), *schema);
-}
-
-Result<FlatbufferView> SegmentedBundleFile::view() const {
-  ETSTREAM_ASSIGN(ByteSource metadata, file_.slice(0, header_.extended.program_size));
-  ETSTREAM_ASSIGN(FlatbufferView view,
-                  FlatbufferView::open(fields_.schema, std::move(metadata), file_.name()));
-  ETSTREAM_TRY(verify_flatbuffer(view));
-  return view;
 }
 
 Result<void> SegmentedBundleFile::match(const TableReader& root) {
@@ -77,8 +65,7 @@ Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
   if (!table) return {};
   ETSTREAM_ASSIGN(const auto metadata, table->scalar<std::uint32_t>(fields_.original_file.metadata_segment));
   ETSTREAM_ASSIGN(const auto payloads, table->bytes(fields_.original_file.payloads));
-  constexpr std::uint64_t kStruct = 16;
-  const std::uint64_t count = payloads ? payloads->size() / kStruct : 0;
+  const std::uint64_t count = payloads ? payloads->size() / sizeof(OriginalPayload) : 0;
   const std::size_t segments = directory_.segments.size();
   if (metadata >= segments || count >= segments) {
     return table->corrupt(text("an original file of less than {} segments", segments),
@@ -88,12 +75,9 @@ Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
   std::uint64_t end = 0;   // of what the payloads and the metadata before them make
   std::uint64_t used = 0;  // of the metadata
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::array<std::byte, kStruct> bytes{};
-    ETSTREAM_TRY(payloads->read_at(i * kStruct, bytes));
-    std::uint64_t offset = 0;
-    std::uint32_t number = 0;
-    std::memcpy(&offset, bytes.data(), sizeof(offset));
-    std::memcpy(&number, bytes.data() + sizeof(offset), sizeof(number));
+    OriginalPayload payload;
+    ETSTREAM_TRY(payloads->read_at(i * sizeof(payload), std::as_writable_bytes(std::span(&payload, 1))));
+    const auto [offset, number, padding] = payload;
     if (number >= segments || offset < end || offset - end > out.metadata.size() - used) {
       return table->corrupt(
           text("payloads of an original file in order, inside it, of segments below {}", segments),
@@ -126,43 +110,43 @@ Result<std::optional<std::uint32_t>> SegmentedBundleFile::data_segment(const Tab
 }
 
 Result<void> SegmentedBundleFile::verify(const std::vector<std::string>& names, Findings& findings) const {
-  const std::uint64_t base = header_.extended.segment_base_offset;
-  std::uint64_t end = header_.extended.program_size;
-  const auto check_padding = [&](std::uint64_t next) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file_, end, next));
+  const auto check_padding = [&](std::uint64_t begin, std::uint64_t end) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file_, begin, end));
     if (wrong)
       add_error(findings, finding(file_, wrong->offset, "zero, in the padding, found {}", wrong->value));
     return {};
   };
-  std::vector<Trailer::Range> ranges = {{0, end}};
-  std::vector<std::pair<ContentHash, std::string>> told = {{directory_.metadata, "the metadata"}};
-  std::size_t part = 0;
-  for (std::size_t i = 0; i < directory_.segments.size(); ++i) {
-    const auto& segment = directory_.segments[i];
-    ETSTREAM_TRY(check_padding(base + segment.offset));
-    end = base + segment.offset + segment.stored_size;
-    ranges.push_back({base + segment.offset, segment.stored_size});
-    told.emplace_back(segment.hash, text("segment {} ({})", i, names[i]));
-    for (; part < directory_.parts.size() && directory_.parts[part].segment == i; ++part) {
-      const auto& piece = directory_.parts[part];
-      ranges.push_back({base + segment.offset + piece.offset, piece.size});
-      told.emplace_back(piece.hash, text("the part of {} at its offset {}", names[i], piece.offset));
-    }
+  std::uint64_t end = header_.extended.program_size;
+  for (const auto& segment : directory_.segments) {
+    const std::uint64_t begin = header_.extended.segment_base_offset + segment.offset;
+    ETSTREAM_TRY(check_padding(end, begin));
+    end = begin + segment.stored_size;
   }
-  ETSTREAM_TRY(check_padding(header_.directory_offset));
+  ETSTREAM_TRY(check_padding(end, header_.directory_offset));
   if (!directory_.hashed) {
     add_warning(findings, text("{}: was written without hashes, so damage can't be found", file_.name()));
     return {};
   }
+  std::vector<Trailer::Range> ranges;
+  visit_hashes(directory_, header_.extended,
+               [&](const Trailer::Range& range, auto&&...) { ranges.push_back(range); });
   RangeHasher hasher(ranges);
   ETSTREAM_ASSIGN(const ByteSource before, file_.slice(0, header_.directory_offset));
   ETSTREAM_TRY(read_pieces(before, [&](std::span<const std::byte> bytes) { hasher.pass(bytes); }));
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (hasher.hashes()[i] == told[i].first) continue;
-    add_error(findings, finding(file_, ranges[i].offset,
-                                "{} of {} bytes with the hash in the directory, found another: it is damaged",
-                                told[i].second, ranges[i].size));
-  }
+  auto found = hasher.hashes().begin();
+  visit_hashes(
+      directory_, header_.extended,
+      [&](const Trailer::Range& range, const ContentHash& hash, std::optional<std::size_t> segment,
+          const SegmentedBundleDirectory::Part* part) {
+        if (*found++ == hash) return;
+        const std::string what = part ? text("the part of {} at its offset {}", names[*segment], part->offset)
+                                 : segment ? text("segment {} ({})", *segment, names[*segment])
+                                           : "the metadata";
+        add_error(findings,
+                  finding(file_, range.offset,
+                          "{} of {} bytes with the hash in the directory, found another: it is damaged", what,
+                          range.size));
+      });
   return {};
 }
 

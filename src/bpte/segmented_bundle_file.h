@@ -13,7 +13,6 @@
 #include "etstream/byte_source.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
-#include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/table_reader.h"
 
 namespace etstream {
@@ -23,8 +22,8 @@ class SegmentedBundleFile {
   /// Reads header and directory. Errors: those of segmented_bundle_directory.h.
   [[nodiscard]] static Result<SegmentedBundleFile> open(ByteSource file);
 
-  /// The metadata, verified.
-  [[nodiscard]] Result<FlatbufferView> view() const;
+  /// The bytes of the metadata, of which only the size was checked.
+  [[nodiscard]] ByteSource metadata() const { return file_.slice(0, header_.extended.program_size).value(); }
   /// Reads from the metadata what it says of the segments. Error: kCorrupt where the metadata's segments are
   /// not those of the directory, in number, size and alignment.
   [[nodiscard]] Result<void> match(const TableReader& root);
@@ -51,7 +50,7 @@ class SegmentedBundleFile {
 
   SegmentedBundleFile(ByteSource file, const SegmentedBundleHeader& header,
                       SegmentedBundleDirectory directory, const Schema& schema)
-      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_(schema) {}
+      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_{schema} {}
 
   ByteSource file_;
   SegmentedBundleHeader header_;
