@@ -35,7 +35,7 @@ struct DirectoryHeader {
 static_assert(sizeof(DirectoryHeader) == Directory::kHeaderSize);
 
 template <class T>
-void add(std::vector<std::byte>& out, std::span<const T> values) {
+void append_bytes(std::vector<std::byte>& out, std::span<const T> values) {
   const auto bytes = std::as_bytes(values);
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
@@ -53,8 +53,8 @@ Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, Templa
   return unexpected(code, {file.name(), offset, "segmented bundle"}, words, arguments...);
 }
 
-Result<void> check_segments(const ByteSource& file, const SegmentedBundleHeader& header,
-                            const Directory& directory) {
+Result<void> check_segment_entries(const ByteSource& file, const SegmentedBundleHeader& header,
+                                   const Directory& directory) {
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < directory.segments.size(); ++i) {
     const Directory::Segment& segment = directory.segments[i];
@@ -80,7 +80,7 @@ Result<void> check_segments(const ByteSource& file, const SegmentedBundleHeader&
   return {};
 }
 
-Result<void> check_parts(const ByteSource& file, std::uint64_t place, const Directory& directory) {
+Result<void> check_part_entries(const ByteSource& file, std::uint64_t place, const Directory& directory) {
   std::uint32_t segment = 0;
   std::uint64_t end = 0;  // of the part before, in its segment
   for (const Directory::Part& part : directory.parts) {
@@ -117,9 +117,9 @@ std::vector<std::byte> to_bytes(const Directory& directory) {
   header.metadata = directory.metadata;
   std::vector<std::byte> out;
   out.reserve(directory.size());
-  add(out, std::span<const DirectoryHeader>(&header, 1));
-  add(out, std::span(directory.segments));
-  add(out, std::span(directory.parts));
+  append_bytes(out, std::span<const DirectoryHeader>(&header, 1));
+  append_bytes(out, std::span(directory.segments));
+  append_bytes(out, std::span(directory.parts));
   header.own = hash_of(out);
   std::memcpy(out.data(), &header, sizeof(header));
   return out;
@@ -189,8 +189,8 @@ Result<Directory> read_segmented_bundle_directory(const ByteSource& file,
   if (!std::equal(head.own.begin(), head.own.end(), to_bytes(out).begin() + offsetof(DirectoryHeader, own))) {
     return wrong(ErrorCode::kCorrupt, file, at, "a directory with the hash that it names, found another");
   }
-  ETSTREAM_TRY(check_segments(file, header, out));
-  ETSTREAM_TRY(check_parts(file, at + parts_at, out));
+  ETSTREAM_TRY(check_segment_entries(file, header, out));
+  ETSTREAM_TRY(check_part_entries(file, at + parts_at, out));
   const bool has_hash =
       out.metadata != ContentHash{} || !out.parts.empty() ||
       std::any_of(out.segments.begin(), out.segments.end(),

@@ -100,35 +100,22 @@ class CasesReader {
   }
 
   Result<void> read_values(std::string_view what, std::vector<Value>& values) {
-    return json_.elements([&] {
-      auto read = read_value(values);
-      return read ? read : about(text("{}{}: ", what, values.size()), std::move(read));
+    return json_.elements([&]() -> Result<void> {
+      auto value = read_value();
+      if (!value) return about(text("{}{}: ", what, values.size()), std::move(value).error());
+      values.push_back(*std::move(value));
+      return {};
     });
   }
 
-  Result<void> read_value(std::vector<Value>& values) {
-    if (json_.next().kind == Kind::kObject) {
-      ETSTREAM_ASSIGN(Value value, read_reference());
-      values.push_back(std::move(value));
-      return {};
-    }
+  Result<Value> read_value() {
+    if (json_.next().kind == Kind::kObject) return read_reference();
     const JsonTape::Value value = json_.take();
-    switch (value.kind) {
-      case Kind::kNull:
-        values.emplace_back(std::monostate{});
-        return {};
-      case Kind::kBool:
-        values.emplace_back(value.boolean);
-        return {};
-      case Kind::kInteger:
-        values.emplace_back(value.integer);
-        return {};
-      case Kind::kDouble:
-        values.emplace_back(value.number);
-        return {};
-      default:
-        return json_.unexpected(value, "a number, true, false, null, or an object that gives a tensor");
-    }
+    if (value.kind == Kind::kNull) return Value(std::monostate{});
+    if (value.kind == Kind::kBool) return Value(value.boolean);
+    if (value.kind == Kind::kInteger) return Value(value.integer);
+    if (value.kind == Kind::kDouble) return Value(value.number);
+    return json_.unexpected(value, "a number, true, false, null, or an object that gives a tensor");
   }
 
   Result<Value> read_reference() {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -33,9 +31,7 @@ std::string json_double(double value) {
   if (std::isfinite(value)) return json_number(value);
   if (std::isinf(value)) return value > 0 ? R"({"double": "inf"})" : R"({"double": "-inf"})";
   if (bits == kNan) return R"({"double": "nan"})";
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
-  return text(R"({{"double_bits": "{}"}})", std::string_view(digits.data(), end));
+  return text(R"({{"double_bits": "{:x}"}})", bits);
 }
 
 class TestCasesWriter {

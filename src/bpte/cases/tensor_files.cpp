@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bpte/cases/tensor_files.h"
 
-#include <limits>
 #include <span>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "tensor/dimensions.h"
 #include "tensor/npy.h"
 
 namespace etstream {
@@ -14,7 +15,7 @@ namespace {
 Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) {
   std::vector<std::int32_t> sizes;
   for (const std::int64_t size : shape) {
-    if (size < 0 || size > std::numeric_limits<std::int32_t>::max()) {
+    if (size < 0 || !std::in_range<std::int32_t>(size)) {
       return make_error(ErrorCode::kInvalidArgument, "a dimension has size {}, expected 0 to 2147483647",
                         size);
     }
@@ -25,17 +26,12 @@ Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) 
 
 Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& given,
                                                std::size_t dimensions) {
-  std::vector<bool> seen(dimensions);
+  constexpr std::uint8_t kNone = kMostDimensions;
   std::vector<std::uint8_t> order;
   for (const std::int64_t dimension : given) {
-    if (!std::in_range<std::uint8_t>(dimension) || std::cmp_greater_equal(dimension, dimensions) ||
-        seen[static_cast<std::size_t>(dimension)]) {
-      break;
-    }
-    seen[static_cast<std::size_t>(dimension)] = true;
-    order.push_back(static_cast<std::uint8_t>(dimension));
+    order.push_back(std::in_range<std::uint8_t>(dimension) ? static_cast<std::uint8_t>(dimension) : kNone);
   }
-  if (order.size() == dimensions && given.size() == dimensions) return order;
+  if (is_permutation(order, dimensions)) return order;
   return make_error(ErrorCode::kInvalidArgument,
                     "dim_order is not a permutation of the tensor's {} dimensions", dimensions);
 }
@@ -65,8 +61,8 @@ Result<Tensor> TensorFiles::open_from_file(const TensorReference& reference) {
   if (reference.safetensors.has_value() != reference.name.has_value()) {
     return make_error(ErrorCode::kInvalidArgument, "safetensors and name go together");
   }
-  if (reference.raw.has_value() != reference.dtype.has_value() ||
-      reference.raw.has_value() != reference.shape.has_value()) {
+  const bool raw = reference.raw.has_value();
+  if (raw != reference.dtype.has_value() || raw != reference.shape.has_value()) {
     return make_error(ErrorCode::kInvalidArgument, "raw, dtype and shape go together");
   }
   if (reference.raw) return open_raw(reference);
@@ -82,8 +78,7 @@ Result<Tensor> TensorFiles::open_from_safetensors(const std::string& path, const
     ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
     file_tensors = safetensors_.try_emplace(path).first;
     for (CheckpointTensor& tensor : opened.tensors) {
-      std::string key = tensor.name;
-      file_tensors->second.emplace(std::move(key), std::move(tensor));
+      file_tensors->second.emplace(tensor.name, std::move(tensor));
     }
   }
   const auto found = file_tensors->second.find(name);
