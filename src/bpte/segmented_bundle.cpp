@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "bpte/bundled_program_schema.h"
-#include "bpte/segmented_bundle_directory.h"
+#include "bpte/segmented_bundle_file.h"
 #include "etstream/program.h"
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/schema_packer.h"

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -27,7 +28,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".tmp";
 constexpr std::size_t kLongestName = 255;  // of a file in a folder, on every file system that matters
-constexpr std::size_t kRandomDigits = 16;
+constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
 
 /// What the names of all temporary files for a destination begin with.
 std::string temporary_prefix(const std::string& name) {
@@ -83,14 +84,11 @@ void remove_leftovers(const std::string& folder, const std::string& prefix) {
 }
 
 Result<std::string> random_digits() {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::array<unsigned char, kRandomDigits> bytes{};
-  if (::getentropy(bytes.data(), bytes.size()) != 0) {
+  std::uint64_t number = 0;
+  if (::getentropy(&number, sizeof(number)) != 0) {
     return make_error(ErrorCode::kIo, "cannot get random bytes for a temporary file's name");
   }
-  std::string digits;
-  for (const unsigned char byte : bytes) digits += kDigits[byte & 15];
-  return digits;
+  return text("{:016x}", number);
 }
 
 /// Whether `path` still names the file behind `fd`.
@@ -173,6 +171,21 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
   }
   return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts",
                     quote(destination), kAttempts);
+}
+
+Error in_use(const std::string& destination) {
+  return refusal(ErrorCode::kInvalidArgument, "cannot write the folder", destination,
+                 "it exists, and is not an empty folder");
+}
+
+Result<bool> is_empty(const std::string& folder) {
+  std::error_code error;
+  bool empty = false;
+  do {
+    empty = std::filesystem::is_empty(folder, error);
+  } while (error == std::errc::interrupted);
+  if (error) return system_error(error.value(), "cannot look into the folder", folder);
+  return empty;
 }
 
 }  // namespace
@@ -264,6 +277,43 @@ Result<void> sync_folder_of(const std::string& destination) {
     return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
   }
   return {};
+}
+
+Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
+  std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
+  std::error_code error;
+  const auto status = std::filesystem::status(name, error);
+  if (name.empty()) return in_use(destination);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_directory(status)) return in_use(destination);
+    ETSTREAM_ASSIGN(const bool empty, is_empty(name));
+    if (!empty) return in_use(destination);
+  }
+  ETSTREAM_ASSIGN(Temporary temporary, create_temporary_folder(name));
+  return AtomicFolder(std::move(name), std::move(temporary));
+}
+
+Error AtomicFolder::in_terms_of_destination(Error error) const {
+  const auto rename_in = [this](std::string& words) {
+    const auto place = words.find(temporary_.path());
+    if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
+  };
+  rename_in(error.message);
+  if (error.file) rename_in(*error.file);
+  return error;
+}
+
+Result<void> AtomicFolder::publish(bool sync) {
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
+  // One call for all the files in it, which may be thousands.
+  if (sync && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
+    return system_error(errno, "cannot sync", destination_);
+  }
+  if (!temporary_.rename_to(destination_)) {
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
+    return system_error(errno, "cannot replace", destination_);
+  }
+  return sync ? sync_folder_of(destination_) : Result<void>();
 }
 
 }  // namespace etstream

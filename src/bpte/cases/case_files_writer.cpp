@@ -9,8 +9,8 @@
 #include "base/try.h"
 #include "etstream/case_files.h"
 #include "flatbuffer/json_text.h"
-#include "io/atomic_folder_posix.h"
 #include "io/file_budget.h"
+#include "io/temporary_posix.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
 
