@@ -15,7 +15,7 @@ struct TensorFields : ShapeFields {
   BoundField data = field("data");
 };
 
-/// Of both formats. Bound to `schema`, which outlives it.
+/// The fields that both formats have, bound to `schema`, which outlives them.
 struct BundleFields {
   struct Root : BoundTable {
     explicit Root(const Schema& schema) : BoundTable(schema, "BundledProgram") {}
@@ -45,7 +45,7 @@ struct BundleFields {
   OneField number{schema, "Double", "double_val"};
 };
 
-/// Of segmented bundles alone. Bound to `schema`, which outlives it.
+/// The fields of segmented bundles alone, bound to `schema`, which outlives them.
 struct SegmentedBundleFields {
   struct Root : BoundTable {
     explicit Root(const Schema& schema) : BoundTable(schema, "BundledProgram") {}

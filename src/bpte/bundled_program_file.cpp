@@ -313,8 +313,8 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     const std::size_t errors_before = findings.errors.size();
     ETSTREAM_TRY(program->verify(findings));
     if (findings.errors.size() == errors_before) ETSTREAM_TRY(program->verify_calls(findings));
-    // That a program in a bundle is aligned to less than its segments ask for is ExecuTorch's own layout:
-    // only who maps the program meets it, and is told then.
+    // ExecuTorch's own layout aligns a program in a bundle to less than its segments ask for. That matters
+    // only where the program is mapped, which has an error for it.
     if (program_offset() % kLoadedAlignment != 0) {
       const std::string expected =
           text("the program at a multiple of {}, or ExecuTorch does not load it", kLoadedAlignment);

@@ -12,10 +12,10 @@
 namespace etstream {
 namespace {
 
-/// What is wrong with a value, as the end of a sentence; none if nothing is.
+/// A value's problem, as the end of a sentence.
 using Problem = std::optional<std::string>;
 
-/// Whether the tensor makes sense by itself.
+/// A problem of the tensor by itself.
 Problem check_tensor(const Tensor& tensor) {
   if (item_size(tensor.scalar_type) == 0) {
     return text("has scalar type {}, which ExecuTorch doesn't know", static_cast<int>(tensor.scalar_type));

@@ -32,11 +32,10 @@ constexpr std::uint32_t kProgramSegment = 0;
 /// and what is smaller does not make the metadata, which a reader may hold in memory, large.
 constexpr std::uint64_t kSmallestSegment = std::uint64_t{16} << 10;
 
-/// What the field `segments` says of one, and where its bytes come from.
+/// An element of the field `segments`, and where its bytes come from.
 struct PlannedSegment {
-  std::uint64_t size = 0;
-  std::uint32_t alignment = 1;
   ByteSource source;
+  std::uint32_t alignment = 1;
   std::string label;
 };
 
@@ -53,8 +52,7 @@ struct Segments {
   }
 
   void add(ByteSource source, std::uint32_t alignment, std::string label) {
-    const std::uint64_t size = source.size();
-    all.push_back({size, alignment, std::move(source), std::move(label)});
+    all.push_back({std::move(source), alignment, std::move(label)});
   }
 
   void add(const std::vector<Value>& values) {
@@ -72,7 +70,7 @@ struct Segments {
     std::vector<OriginalPayload> found;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
       const auto offset = all[i].source.offset_in(file);
-      if (offset && all[i].size != 0) found.push_back({*offset, i});
+      if (offset && all[i].source.size() != 0) found.push_back({*offset, i});
     }
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
       return std::pair(a.offset, a.segment) < std::pair(b.offset, b.segment);
@@ -84,7 +82,7 @@ struct Segments {
       ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
       rest.push_back(std::move(before));
       original_payloads.push_back(payload);
-      end = payload.offset + all[payload.segment].size;
+      end = payload.offset + all[payload.segment].source.size();
     }
     ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
     rest.push_back(std::move(last));
@@ -120,7 +118,7 @@ constexpr std::array kSegmentedBindings = {
     SegmentedBinding{"BundledProgram", "original_file", [](const Segments& s, const void*) { return s.original_metadata ? FieldValue(TableValue{{&s, 0}}) : AbsentValue{}; }},
     SegmentedBinding{"Tensor", "data", [](const Segments& s, const void* o) { return s.has(o) ? FieldValue(BytesValue()) : get<Tensor>(o).data; }},
     SegmentedBinding{"Tensor", "data_segment", [](const Segments& s, const void* o) { return s.has(o) ? scalar(s.of_tensors.at(o)) : AbsentValue{}; }},
-    SegmentedBinding{"Segment", "size", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).size); }},
+    SegmentedBinding{"Segment", "size", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).source.size()); }},
     SegmentedBinding{"Segment", "alignment", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).alignment); }},
     SegmentedBinding{"OriginalFile", "metadata_segment", [](const Segments& s, const void*) { return scalar(*s.original_metadata); }},
     SegmentedBinding{"OriginalFile", "payloads", [](const Segments& s, const void*) { return FieldValue(std::as_bytes(std::span(s.original_payloads))); }},
@@ -128,21 +126,19 @@ constexpr std::array kSegmentedBindings = {
 // clang-format on
 
 /// Gives the fields of BP08 from the description, and the new ones from the segments.
-class SegmentedReader final : public ValueReader {
+class SegmentedReader final : public StructReader {
  public:
-  SegmentedReader(StructReader& inner, BoundFields<SegmentedBinding> bound, const Segments& segments)
-      : inner_(inner), bound_(std::move(bound)), segments_(segments) {}
+  SegmentedReader(const BundledProgram& bundle, BoundFields<FieldBinding> common, const Segments& segments,
+                  BoundFields<SegmentedBinding> own)
+      : StructReader(std::move(common), &bundle), own_(std::move(own)), segments_(segments) {}
 
-  ValueNode root() override { return inner_.root(); }
-  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override { return inner_.element(vector, i); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
-    const SegmentedBinding* binding = bound_[table][field];
-    return binding ? binding->read(segments_, node.object) : inner_.field(node, table, field);
+    const SegmentedBinding* binding = own_[table][field];
+    return binding ? binding->read(segments_, node.object) : StructReader::field(node, table, field);
   }
 
  private:
-  StructReader& inner_;
-  const BoundFields<SegmentedBinding> bound_;
+  const BoundFields<SegmentedBinding> own_;
   const Segments& segments_;
 };
 
@@ -176,8 +172,8 @@ class Planner {
     ETSTREAM_TRY(pad(layout_, segment.alignment));
     if (directory_.segments.empty()) header_.extended.segment_base_offset = layout_.size;
     const std::uint64_t offset = layout_.size - header_.extended.segment_base_offset;
-    directory_.segments.push_back(
-        {.offset = offset, .stored_size = segment.size, .logical_size = segment.size});
+    const std::uint64_t size = segment.source.size();
+    directory_.segments.push_back({.offset = offset, .stored_size = size, .logical_size = size});
     return append(layout_, segment.alignment, segment.label, segment.source);
   }
 
@@ -243,10 +239,9 @@ Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle, const Segme
     Segments segments(bundle, program.alignment);
     segments.bp08_alignment = options.program_alignment;
     if (options.original) ETSTREAM_TRY(segments.add_original(*options.original));
-    ETSTREAM_ASSIGN(auto bound, bind_fields(*schema, bundled_program_bindings()));
-    StructReader fields(std::move(bound), &bundle);
+    ETSTREAM_ASSIGN(auto common, bind_fields(*schema, bundled_program_bindings()));
     ETSTREAM_ASSIGN(auto own, bind_fields<SegmentedBinding>(*schema, kSegmentedBindings));
-    SegmentedReader reader(fields, std::move(own), segments);
+    SegmentedReader reader(bundle, std::move(common), segments, std::move(own));
     ETSTREAM_ASSIGN(FilePlan metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
     return Planner(std::move(metadata), segments).run(options.hash, program.parts);
   });

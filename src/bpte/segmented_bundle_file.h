@@ -100,7 +100,7 @@ class SegmentedBundleFile {
   /// known; kIo.
   [[nodiscard]] static Result<SegmentedBundleFile> open(ByteSource file);
 
-  /// The bytes of the metadata, of which only the size was checked.
+  /// The bytes of the metadata. Only their size was checked.
   [[nodiscard]] ByteSource metadata() const { return file_.slice(0, header_.extended.program_size).value(); }
   /// Reads from the metadata what it says of the segments. Error: kCorrupt where the metadata's segments are
   /// not those of the directory, in number, size and alignment.
@@ -112,9 +112,9 @@ class SegmentedBundleFile {
   [[nodiscard]] std::uint32_t program_segment() const noexcept { return program_segment_; }
   /// The bytes of segment `number`, which is below directory().segments.size().
   [[nodiscard]] ByteSource segment(std::uint32_t number) const;
-  /// Of the program in a BP08 file of the same content.
+  /// The program's alignment in a BP08 file of the same content.
   [[nodiscard]] std::uint32_t program_alignment() const noexcept { return program_alignment_; }
-  /// Of the BP08 file that it was converted from, where that was kept.
+  /// The BP08 file that it was converted from, where its layout was kept.
   [[nodiscard]] const std::optional<OriginalFile>& original_file() const noexcept { return original_file_; }
   /// The segment that holds a tensor's data, if one does. Error: kCorrupt for one that is not there.
   [[nodiscard]] Result<std::optional<std::uint32_t>> data_segment(const TableReader& tensor) const;

@@ -34,8 +34,8 @@ ScalarType scalar_type_of(::executorch::aten::ScalarType type) noexcept {
   return static_cast<ScalarType>(type);  // the numbers are ExecuTorch's
 }
 
-/// Whether a tensor of a test case may stand for one of the method's, as far as is known before it runs: a
-/// dimension may be smaller than planned where it is dynamic, which ExecuTorch says when the tensor is set.
+/// An error if a tensor of a test case can't stand for one of the method's, as far as is known before it
+/// runs. A dynamic dimension may be smaller than planned; whether it is dynamic shows when the tensor is set.
 Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor, const std::string& where) {
   const ScalarType wanted = scalar_type_of(info.scalar_type());
   if (tensor.scalar_type != wanted) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace runtime = ::executorch::runtime;
 
-/// What ExecuTorch asks of a program's first byte, and of data that says nothing else.
+/// The alignment that ExecuTorch asks of a program's first byte, and of data that asks for no other.
 constexpr std::uint64_t kLeastAlignment = 16;
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }

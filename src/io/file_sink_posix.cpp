@@ -164,7 +164,7 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> finish() override {
-    // Of several, what is replaced is kept for take_back(), where the file system can exchange names.
+    // Where several sinks are committed together, what is replaced is kept for take_back().
     if (is_one_of_several() && file_.exchange_with(destination_)) {
       published_ = Published::kExchanged;
     } else {

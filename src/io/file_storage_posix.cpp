@@ -45,7 +45,8 @@ class OpenDescriptors {
  public:
   static constexpr std::size_t kMost = 64;
 
-  /// What `slot` refers to if it is still open, otherwise `open()`, which is kept and put in `slot`.
+  /// Returns what `slot` refers to if that is still open, otherwise what `open()` gives, kept and put in
+  /// `slot`.
   template <class Open>
   [[nodiscard]] Result<std::shared_ptr<const Descriptor>> get(std::weak_ptr<const Descriptor>& slot,
                                                               Open&& open) {
@@ -98,10 +99,11 @@ Result<Opened> open_regular(const std::string& path) {
   return Opened{std::move(descriptor), Identity(s)};
 }
 
-/// What the page cache holds a file in: up to 2 MiB, aligned, depending on how far ahead is read.
+/// The largest unit in which the page cache holds a file: up to 2 MiB, aligned, by how far ahead is read.
 constexpr std::uint64_t kLargestFolio = std::uint64_t{2} << 20;
 
-/// Whether all of a file seems to lie in the page cache: a few places in it do. A small one might as well.
+/// Returns whether a few places of a file lie in the page cache, as then all of it seems to. A small file
+/// counts as cached.
 bool is_cached(int fd, std::uint64_t size) {
   constexpr std::uint64_t kPlaces = 16;
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 18;

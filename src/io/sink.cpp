@@ -118,7 +118,7 @@ Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks) {
       if (done) continue;
       Error error = std::move(done).error();
       // The one that failed may have come half-way: its file is there, but its folder is not on the disk.
-      // That of one alone stays, as it is complete.
+      // The file of a single sink stays, as it is complete.
       for (std::size_t before = sinks.size() > 1 ? i + 1 : 0; before-- > 0;) {
         const Result<void> back = sinks[before]->take_back();
         if (!back) error.message += text("; {}", back.error().message);

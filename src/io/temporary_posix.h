@@ -40,12 +40,12 @@ class Temporary {
   ~Temporary();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Of the file, or of the folder; holds the lock.
+  /// The file's or the folder's descriptor, which holds the lock.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
-  /// Whether it worked; errno says why not.
+  /// Returns whether it worked; errno says why not.
   [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
-  /// Has this file at `destination`, and what is there under this name, which is removed at the end. False
-  /// where nothing is there, or the file system can't do that; errno says why.
+  /// Puts this file at `destination`, and what is there under the temporary name, which is removed at the
+  /// end. Returns false where nothing is there, or the file system can't exchange names; errno says why.
   [[nodiscard]] bool exchange_with(const std::string& destination) noexcept;
 
  private:

@@ -17,7 +17,7 @@
 namespace etstream {
 namespace {
 
-/// What the difference of two elements amounts to.
+/// The difference of two elements.
 struct Difference {
   double absolute = 0;
   bool passes = true;
@@ -160,7 +160,7 @@ constexpr ComparedType kComparedTypes[] = {
     {ScalarType::kFloat8E4M3FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E4M3FNUZ>>},
 };
 
-/// What keeps two tensors from being compared.
+/// An error if two tensors can't be compared.
 Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
   if (expected.scalar_type != actual.scalar_type) {
     return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", name_of(actual.scalar_type),

@@ -103,7 +103,7 @@ class ConvertedFloats final : public ByteStorage {
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
   bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
 
-  /// Of an element in part all that is behind it is kept, as it may be read again.
+  /// Keeps the pages from an element on that the range ends in, as that may be read again.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t first = offset / to_size_ * from_size_;
     source_.drop_pages(first, (offset + size) / to_size_ * from_size_ - first);

@@ -24,7 +24,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// `read`, an error of which is about `place`.
+/// Returns `read`; its error's message begins with `place`.
 Result<void> about(const std::string& place, Result<void> read) {
   if (!read) read.error().message = place + read.error().message;
   return read;
@@ -34,7 +34,7 @@ Error unknown_key(const JsonReader& json, std::string_view key, std::string_view
   return json.error(text("expected {}, found a key {}", expected, quote(key)));
 }
 
-/// What a test case says of a tensor. One of `npy`, `safetensors` and `raw` is there.
+/// A tensor as a test case refers to it. One of `npy`, `safetensors` and `raw` is there.
 struct TensorReference {
   std::optional<std::string> npy;
   std::optional<std::string> safetensors;

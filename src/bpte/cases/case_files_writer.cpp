@@ -78,7 +78,7 @@ class TestCasesWriter {
     return {};
   }
 
-  /// What the names of a suite's files begin with: the method's name where that is a plain word that no
+  /// The beginning of the names of a suite's files: the method's name where that is a plain word that no
   /// other suite has.
   std::string label_of(const Suite& suite, std::size_t index) {
     constexpr std::size_t kLongest = 64;
