@@ -30,7 +30,18 @@ constexpr std::string_view kSuffix = ".tmp";
 constexpr std::size_t kLongestName = 255;  // of a file in a folder, on every file system that matters
 constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
 
-/// What the names of all temporary files for a destination begin with.
+/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
+struct SplitPath {
+  std::string folder;
+  std::string name;
+};
+
+SplitPath split_path(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 where there is no slash
+  return {path.substr(0, name), path.substr(name)};
+}
+
+/// The beginning of the names of all temporary files for a destination.
 std::string temporary_prefix(const std::string& name) {
   constexpr std::string_view kMark = ".etstream-";
   const std::size_t room = kLongestName - 1 - kMark.size() - kRandomDigits - kSuffix.size();
@@ -143,7 +154,7 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
   return true;
 }
 
-Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
+Result<Temporary> create_beside(const std::string& destination, Descriptor (*make)(const std::string&)) {
   const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const std::string prefix = temporary_prefix(name);
@@ -190,12 +201,6 @@ Result<bool> is_empty(const std::string& folder) {
 
 }  // namespace
 
-SplitPath split_path(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", path};
-  return {path.substr(0, slash + 1), path.substr(slash + 1)};
-}
-
 Result<std::string> follow_links(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
     auto target = follow_link(path);
@@ -222,11 +227,7 @@ std::optional<int> descriptor_named(std::string path) {
 }
 
 Result<Temporary> create_temporary_file(const std::string& destination) {
-  return create(destination, make_file);
-}
-
-Result<Temporary> create_temporary_folder(const std::string& destination) {
-  return create(destination, make_folder);
+  return create_beside(destination, make_file);
 }
 
 Temporary::~Temporary() {
@@ -289,7 +290,7 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
     ETSTREAM_ASSIGN(const bool empty, is_empty(name));
     if (!empty) return in_use(destination);
   }
-  ETSTREAM_ASSIGN(Temporary temporary, create_temporary_folder(name));
+  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, make_folder));
   return AtomicFolder(std::move(name), std::move(temporary));
 }
 

@@ -13,13 +13,6 @@
 
 namespace etstream {
 
-/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
-struct SplitPath {
-  std::string folder;
-  std::string name;
-};
-[[nodiscard]] SplitPath split_path(const std::string& path);
-
 /// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
 
@@ -53,10 +46,9 @@ class Temporary {
   Descriptor descriptor_;
 };
 
-/// Creates an empty one beside `destination`, after removing those that killed processes left for the same
+/// Creates an empty file beside `destination`, after removing those that killed processes left for the same
 /// destination.
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
-[[nodiscard]] Result<Temporary> create_temporary_folder(const std::string& destination);
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
 /// process that may not change owners stays the owner.

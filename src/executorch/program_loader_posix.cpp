@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/executorch/program_loader.h"
+
 #include <executorch/runtime/platform/log.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <system_error>
@@ -12,13 +15,71 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "etstream/executorch/program_loader.h"
 #include "etstream/program.h"
+#include "executorch/aligned_buffer.h"
 
 namespace etstream {
 namespace {
 
 namespace runtime = ::executorch::runtime;
+
+runtime::Error check_range(const std::string& program, std::uint64_t program_size, std::size_t offset,
+                           std::size_t size) {
+  if (range_fits(offset, size, program_size)) return runtime::Error::Ok;
+  ET_LOG(Error, "%s: %zu bytes at %zu are not inside the program's %zu bytes", program.c_str(), size, offset,
+         static_cast<std::size_t>(program_size));
+  return runtime::Error::InvalidArgument;
+}
+
+/// As a mapping of the program would align what is at `offset`.
+std::size_t alignment_of(std::size_t offset) noexcept {
+  constexpr std::size_t kMost = 4096;
+  const std::size_t own = offset & (~offset + 1);
+  return own == 0 ? kMost : std::clamp(own, AlignedBuffer::kLeastAlignment, kMost);
+}
+
+void free_buffer(void* /*context*/, void* data, std::size_t /*size*/) { std::free(data); }
+
+class ProgramLoader final : public runtime::DataLoader {
+ public:
+  explicit ProgramLoader(ByteSource program) : program_(std::move(program)), name_(program_.name()) {}
+
+  runtime::Result<runtime::FreeableBuffer> load(std::size_t offset, std::size_t size,
+                                                const SegmentInfo& /*segment*/) const override {
+    // Asked before memory is: a damaged program names any size.
+    if (const auto error = check_range(name_, program_.size(), offset, size); error != runtime::Error::Ok)
+      return error;
+    auto buffer = AlignedBuffer::allocate(size, alignment_of(offset));
+    if (!buffer) {
+      ET_LOG(Error, "%s: no memory for %zu bytes", name_.c_str(), size);
+      return runtime::Error::MemoryAllocationFailed;
+    }
+    if (const auto error = read(offset, buffer->bytes()); error != runtime::Error::Ok) return error;
+    if (size == 0) return runtime::FreeableBuffer();
+    return runtime::FreeableBuffer(buffer->release(), size, free_buffer);
+  }
+
+  runtime::Error load_into(std::size_t offset, std::size_t size, const SegmentInfo& /*segment*/,
+                           void* buffer) const override {
+    if (const auto error = check_range(name_, program_.size(), offset, size); error != runtime::Error::Ok)
+      return error;
+    if (buffer == nullptr && size > 0) return runtime::Error::InvalidArgument;
+    return read(offset, {static_cast<std::byte*>(buffer), size});
+  }
+
+  runtime::Result<std::size_t> size() const override { return static_cast<std::size_t>(program_.size()); }
+
+ private:
+  runtime::Error read(std::size_t offset, std::span<std::byte> out) const {
+    const auto read = program_.read_at(offset, out);
+    if (read) return runtime::Error::Ok;
+    ET_LOG(Error, "%s", read.error().message.c_str());
+    return runtime::Error::AccessFailed;
+  }
+
+  const ByteSource program_;
+  const std::string name_;
+};
 
 /// The alignment that ExecuTorch asks of a program's first byte, and of data that asks for no other.
 constexpr std::uint64_t kLeastAlignment = 16;
@@ -77,7 +138,7 @@ class MappedProgramLoader final : public runtime::DataLoader {
 
   runtime::Result<runtime::FreeableBuffer> load(std::size_t offset, std::size_t size,
                                                 const SegmentInfo& /*segment*/) const override {
-    if (const auto error = check_range(offset, size); error != runtime::Error::Ok) return error;
+    if (const auto error = check_range(name_, size_, offset, size); error != runtime::Error::Ok) return error;
     if (size == 0) return runtime::FreeableBuffer();
     auto owner = std::unique_ptr<MappedBytes>(new (std::nothrow) MappedBytes(program_));
     if (!owner) return runtime::Error::MemoryAllocationFailed;
@@ -86,7 +147,7 @@ class MappedProgramLoader final : public runtime::DataLoader {
 
   runtime::Error load_into(std::size_t offset, std::size_t size, const SegmentInfo& /*segment*/,
                            void* buffer) const override {
-    if (const auto error = check_range(offset, size); error != runtime::Error::Ok) return error;
+    if (const auto error = check_range(name_, size_, offset, size); error != runtime::Error::Ok) return error;
     if (size == 0) return runtime::Error::Ok;
     if (buffer == nullptr) return runtime::Error::InvalidArgument;
     std::memcpy(buffer, program_.get() + offset, size);
@@ -96,13 +157,6 @@ class MappedProgramLoader final : public runtime::DataLoader {
   runtime::Result<std::size_t> size() const override { return size_; }
 
  private:
-  runtime::Error check_range(std::size_t offset, std::size_t size) const {
-    if (range_fits(offset, size, size_)) return runtime::Error::Ok;
-    ET_LOG(Error, "%s: %zu bytes at %zu are not inside the program's %zu bytes", name_.c_str(), size, offset,
-           size_);
-    return runtime::Error::InvalidArgument;
-  }
-
   const MappedBytes program_;
   const std::size_t size_;
   const std::string name_;
@@ -126,6 +180,17 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<runtime::DataLoader>> open_program_loader(ByteSource program) {
+  return without_exceptions([&]() -> Result<std::unique_ptr<runtime::DataLoader>> {
+    if (program.size() > std::numeric_limits<std::size_t>::max()) {
+      return make_error(ErrorCode::kTooLarge,
+                        "{}: a program of {} bytes is larger than this machine's address space",
+                        program.name(), program.size());
+    }
+    return std::unique_ptr<runtime::DataLoader>(std::make_unique<ProgramLoader>(std::move(program)));
+  });
+}
 
 Result<std::unique_ptr<runtime::DataLoader>> open_mapped_program_loader(const ByteSource& program) {
   return without_exceptions([&]() -> Result<std::unique_ptr<runtime::DataLoader>> {
