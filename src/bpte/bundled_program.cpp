@@ -3,13 +3,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/bundled_program_bindings.h"
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
 #include "bpte/segmented_bundle.h"
 #include "etstream/program.h"
-#include "flatbuffer/schema_packer.h"
-#include "flatbuffer/struct_reader.h"
 
 namespace etstream {
 namespace {

@@ -6,9 +6,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/bundled_program_file_impl.h"
+#include "bpte/bundle_fields.h"
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
+#include "bpte/segmented_bundle_file.h"
 #include "container/findings.h"
 #include "container/tensor_shape.h"
 #include "etstream/file_kind.h"
@@ -17,58 +18,14 @@
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/table_reader.h"
 #include "io/file_budget.h"
+#include "layout/append.h"
+#include "layout/same_bytes.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
-
-Result<Value> read_tensor(const TableReader& table, const bpte::TensorFields& fields,
-                          const SegmentedBundleFile* segmented) {
-  ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(table, fields));
-  Tensor tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), {}};
-  if (segmented) {
-    ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(table));
-    if (segment) {
-      tensor.data = segmented->segment(*segment);
-      return Value(std::move(tensor));
-    }
-  }
-  ETSTREAM_ASSIGN(auto data, table.bytes(fields.data));
-  tensor.data = std::move(data).value_or(ByteSource());
-  return Value(std::move(tensor));
-}
-
-Result<Value> read_value(const TableReader& table, const bpte::BundleFields& fields,
-                         const SegmentedBundleFile* segmented) {
-  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.content));
-  if (!held) return Value(std::monostate{});
-  if (held->type() == fields.tensor.index()) return read_tensor(*held, fields.tensor, segmented);
-  if (held->type() == fields.integer.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.integer.content));
-    return Value(scalar);
-  }
-  if (held->type() == fields.boolean.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.boolean.content));
-    return Value(scalar != 0);
-  }
-  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.number.content));
-  return Value(scalar);
-}
-
-Result<std::vector<Value>> read_values(const TableReader& test_case, const BoundField& which,
-                                       const bpte::BundleFields& fields,
-                                       const SegmentedBundleFile* segmented) {
-  ETSTREAM_ASSIGN(const TableList list, test_case.tables(which));
-  std::vector<Value> values;
-  for (std::uint32_t i = 0; i < list.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(Value value, read_value(table, fields, segmented));
-    values.push_back(std::move(value));
-  }
-  return values;
-}
 
 Result<void> spend(const MethodTestCase& test_case, FileBudget& budget) {
   for (const std::vector<Value>* const values : {&test_case.inputs, &test_case.expected_outputs}) {
@@ -108,7 +65,67 @@ class PresenceCheck : public FlatbufferVisitor {
   const std::array<const FieldType*, 9> needed_;
 };
 
+/// The program's alignment with which packing gives the file again, if there is one.
+Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& bundle,
+                                                          const BundledProgramFile& file) {
+  constexpr std::uint32_t kLargest = 65536;
+  constexpr std::uint32_t kUsual = 32;
+  std::vector<std::uint32_t> candidates = {kUsual};
+  for (std::uint32_t alignment = kLargest; alignment > 0; alignment /= 2) {
+    if (alignment != kUsual && file.program_offset() % alignment == 0) candidates.push_back(alignment);
+  }
+  for (const std::uint32_t alignment : candidates) {
+    ETSTREAM_ASSIGN(const FilePlan plan, plan(bundle, {.program_alignment = alignment, .unchecked = true}));
+    ETSTREAM_ASSIGN(const bool same, gives_same_bytes(plan, file.file()));
+    if (same) return std::optional(alignment);
+  }
+  return std::optional<std::uint32_t>();
+}
+
+Result<FilePlan> to_segmented(const BundledProgramFile& file, bool hash) {
+  ETSTREAM_ASSIGN(const BundledProgram bundle, file.read());
+  ETSTREAM_ASSIGN(const auto alignment, alignment_that_gives(bundle, file));
+  if (alignment) return plan_segmented_bundle(bundle, {.hash = hash, .program_alignment = *alignment});
+  return plan_segmented_bundle(bundle, {.hash = hash, .original = &file.file()});
+}
+
+/// The original file of which the layout was kept: its metadata, with the payloads put back in.
+Result<FilePlan> as_it_was(const OriginalFile& original) {
+  FilePlan plan;
+  std::uint64_t used = 0;
+  for (const OriginalFile::Payload& payload : original.payloads) {
+    ETSTREAM_ASSIGN(ByteSource before, original.metadata.slice(used, payload.offset - plan.size));
+    used += before.size();
+    ETSTREAM_TRY(append(plan, 1, "metadata", std::move(before)));
+    ETSTREAM_TRY(append(plan, 1, "payload", payload.source));
+  }
+  ETSTREAM_ASSIGN(ByteSource last, original.metadata.slice(used, original.metadata.size() - used));
+  ETSTREAM_TRY(append(plan, 1, "metadata", std::move(last)));
+  plan.payload_size = plan.size;
+  return plan;
+}
+
 }  // namespace
+
+struct BundledProgramFile::Impl {
+  ByteSource file;
+  FlatbufferView view;                           // of the metadata
+  std::optional<SegmentedBundleFile> segmented;  // none of BP08
+  bpte::BundleFields fields{view.schema()};
+  std::uint32_t version = 0;
+  ByteSource program = {};
+  std::uint64_t program_offset = 0;
+  std::vector<Suite> suites = {};
+
+  Result<void> fill();
+  [[nodiscard]] Result<TableReader> test_case(const Suite& suite, std::uint32_t index) const;
+  [[nodiscard]] Result<ByteSource> read_data(const TableReader& tensor) const;
+  [[nodiscard]] Result<Value> read_value(const TableReader& table) const;
+  [[nodiscard]] Result<std::vector<Value>> read_values(const TableReader& test_case,
+                                                       const BoundField& which) const;
+  /// What each segment of a segmented bundle holds: the program, or a tensor of a test case.
+  [[nodiscard]] Result<std::vector<std::string>> segment_names() const;
+};
 
 Result<void> BundledProgramFile::Impl::fill() {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
@@ -144,6 +161,47 @@ Result<TableReader> BundledProgramFile::Impl::test_case(const Suite& suite, std:
   return cases.at(index);
 }
 
+Result<ByteSource> BundledProgramFile::Impl::read_data(const TableReader& tensor) const {
+  if (segmented) {
+    ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(tensor));
+    if (segment) return segmented->segment(*segment);
+  }
+  ETSTREAM_ASSIGN(auto data, tensor.bytes(fields.tensor.data));
+  return std::move(data).value_or(ByteSource());
+}
+
+Result<Value> BundledProgramFile::Impl::read_value(const TableReader& table) const {
+  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.content));
+  if (!held) return Value(std::monostate{});
+  if (held->type() == fields.tensor.index()) {
+    ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*held, fields.tensor));
+    ETSTREAM_ASSIGN(ByteSource data, read_data(*held));
+    return Value(Tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), data});
+  }
+  if (held->type() == fields.integer.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.integer.content));
+    return Value(scalar);
+  }
+  if (held->type() == fields.boolean.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.boolean.content));
+    return Value(scalar != 0);
+  }
+  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.number.content));
+  return Value(scalar);
+}
+
+Result<std::vector<Value>> BundledProgramFile::Impl::read_values(const TableReader& test_case,
+                                                                 const BoundField& which) const {
+  ETSTREAM_ASSIGN(const TableList list, test_case.tables(which));
+  std::vector<Value> values;
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader table, list.at(i));
+    ETSTREAM_ASSIGN(Value value, read_value(table));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
 Result<std::vector<std::string>> BundledProgramFile::Impl::segment_names() const {
   std::vector<std::string> names(segmented->directory().segments.size(), "what nothing refers to");
   names[segmented->program_segment()] = "the program";
@@ -166,14 +224,6 @@ Result<std::vector<std::string>> BundledProgramFile::Impl::segment_names() const
   return names;
 }
 
-Result<void> BundledProgramFile::Impl::add_flaws_of_layout(Findings& findings) const {
-  std::vector<UsedRange> header;
-  if (segmented) header.push_back(segmented->header_range());
-  ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, header));
-  add_warnings(findings, std::move(flaws));
-  return {};
-}
-
 BundledProgramFile::BundledProgramFile(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 BundledProgramFile::BundledProgramFile(BundledProgramFile&&) noexcept = default;
 BundledProgramFile& BundledProgramFile::operator=(BundledProgramFile&&) noexcept = default;
@@ -181,21 +231,18 @@ BundledProgramFile::~BundledProgramFile() = default;
 
 Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
   return without_exceptions([&]() -> Result<BundledProgramFile> {
-    const auto with = [](Impl filled) -> Result<BundledProgramFile> {
-      auto impl = std::make_unique<Impl>(std::move(filled));
-      ETSTREAM_TRY(impl->fill());
-      return BundledProgramFile(std::move(impl));
-    };
-    const auto kind = file_kind(file);
-    if (!kind || *kind != FileKind::kSegmentedBundle) {
-      ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
-      ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, file, file.name()));
-      ETSTREAM_TRY(verify_flatbuffer(view));
-      return with(Impl(std::move(file), std::move(view), {}));
+    std::optional<SegmentedBundleFile> segmented;
+    if (const auto kind = file_kind(file); kind && *kind == FileKind::kSegmentedBundle) {
+      ETSTREAM_ASSIGN(segmented, SegmentedBundleFile::open(file));
     }
-    ETSTREAM_ASSIGN(SegmentedBundleFile segmented, SegmentedBundleFile::open(file));
-    ETSTREAM_ASSIGN(FlatbufferView view, segmented.view());
-    return with(Impl(std::move(file), std::move(view), std::move(segmented)));
+    ETSTREAM_ASSIGN(const Schema* schema, segmented ? segmented_bundle_schema() : bundled_program_schema());
+    ETSTREAM_ASSIGN(FlatbufferView view,
+                    FlatbufferView::open(*schema, segmented ? segmented->metadata() : file, file.name()));
+    ETSTREAM_TRY(verify_flatbuffer(view));
+    auto impl = std::make_unique<Impl>(
+        Impl{.file = std::move(file), .view = std::move(view), .segmented = std::move(segmented)});
+    ETSTREAM_TRY(impl->fill());
+    return BundledProgramFile(std::move(impl));
   });
 }
 
@@ -217,12 +264,10 @@ Result<ProgramFile> BundledProgramFile::open_program() const {
 Result<MethodTestCase> BundledProgramFile::test_case(const Suite& suite, std::uint32_t index) const {
   return without_exceptions([&]() -> Result<MethodTestCase> {
     ETSTREAM_ASSIGN(const TableReader table, impl_->test_case(suite, index));
-    const bpte::BundleFields& fields = impl_->fields;
+    const auto& fields = impl_->fields.test_case;
     MethodTestCase test_case;
-    ETSTREAM_ASSIGN(test_case.inputs,
-                    read_values(table, fields.test_case.inputs, fields, impl_->segmented_file()));
-    ETSTREAM_ASSIGN(test_case.expected_outputs,
-                    read_values(table, fields.test_case.expected_outputs, fields, impl_->segmented_file()));
+    ETSTREAM_ASSIGN(test_case.inputs, impl_->read_values(table, fields.inputs));
+    ETSTREAM_ASSIGN(test_case.expected_outputs, impl_->read_values(table, fields.expected_outputs));
     return test_case;
   });
 }
@@ -250,7 +295,10 @@ Result<void> BundledProgramFile::verify(Findings& findings) const { return verif
 
 Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
-    ETSTREAM_TRY(impl_->add_flaws_of_layout(findings));
+    std::vector<UsedRange> header;
+    if (impl_->segmented) header.push_back(impl_->segmented->header_range());
+    ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(impl_->view, header));
+    add_warnings(findings, std::move(flaws));
     PresenceCheck presence(impl_->view, impl_->fields, findings);
     ETSTREAM_TRY(walk_flatbuffer(impl_->view, presence));
     if (impl_->segmented) {
@@ -265,8 +313,8 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     const std::size_t errors_before = findings.errors.size();
     ETSTREAM_TRY(program->verify(findings));
     if (findings.errors.size() == errors_before) ETSTREAM_TRY(program->verify_calls(findings));
-    // That a program in a bundle is aligned to less than its segments ask for is ExecuTorch's own layout:
-    // only who maps the program meets it, and is told then.
+    // ExecuTorch's own layout aligns a program in a bundle to less than its segments ask for. That matters
+    // only where the program is mapped, which has an error for it.
     if (program_offset() % kLoadedAlignment != 0) {
       const std::string expected =
           text("the program at a multiple of {}, or ExecuTorch does not load it", kLoadedAlignment);
@@ -282,6 +330,17 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
       }
     }
     return {};
+  });
+}
+
+Result<FilePlan> BundledProgramFile::plan_as(BundleFormat to, bool hash) const {
+  return without_exceptions([&]() -> Result<FilePlan> {
+    if (format() == to) return plan_copy(file(), "bundle");
+    if (to == BundleFormat::kSegmented) return to_segmented(*this, hash);
+    const auto& segmented = *impl_->segmented;
+    if (segmented.original_file()) return as_it_was(*segmented.original_file());
+    ETSTREAM_ASSIGN(const BundledProgram bundle, read());
+    return plan(bundle, {.program_alignment = segmented.program_alignment(), .unchecked = true});
   });
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bpte/case_check.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
-#include "base/checked.h"
+#include "base/match.h"
 #include "base/text.h"
 #include "container/findings.h"
 #include "tensor/dimensions.h"
@@ -15,10 +12,10 @@
 namespace etstream {
 namespace {
 
-/// What is wrong with a value, as the end of a sentence; none if nothing is.
+/// A value's problem, as the end of a sentence.
 using Problem = std::optional<std::string>;
 
-/// Whether the tensor makes sense by itself.
+/// A problem of the tensor by itself.
 Problem check_tensor(const Tensor& tensor) {
   if (item_size(tensor.scalar_type) == 0) {
     return text("has scalar type {}, which ExecuTorch doesn't know", static_cast<int>(tensor.scalar_type));
@@ -58,8 +55,8 @@ Problem check_fit(const TensorInfo& expected, const Tensor& found) {
 
 /// Method::set_input takes a scalar only if it is the one that the method was exported with, a double
 /// within this tolerance.
-bool same_scalar(std::int64_t a, std::int64_t b) { return a == b; }
-bool same_scalar(bool a, bool b) { return a == b; }
+bool same_scalar(std::int64_t exported, std::int64_t given) { return exported == given; }
+bool same_scalar(bool exported, bool given) { return exported == given; }
 bool same_scalar(double exported, double given) {
   constexpr double kAbsolute = 1e-4;
   constexpr double kRelative = 1e-5;
@@ -70,10 +67,7 @@ bool same_scalar(double exported, double given) {
 
 std::string scalar_text(std::int64_t value) { return std::to_string(value); }
 std::string scalar_text(bool value) { return value ? "true" : "false"; }
-std::string scalar_text(double value) {
-  std::array<char, 32> digits{};
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
-}
+std::string scalar_text(double value) { return exact_text(value); }
 
 std::string_view kind_of(const Value& value) {
   static constexpr std::string_view kNames[] = {"nothing (null)", "a tensor", "an integer", "a bool",
@@ -96,11 +90,10 @@ class ValueCheck {
       : is_input_(is_input), where_(std::move(where)), findings_(findings) {}
 
   void run(const ValueInfo& expected, const Value& found) {
-    if (const auto* info = std::get_if<TensorInfo>(&expected)) return run_tensor(*info, found);
-    if (const auto* info = std::get_if<std::int64_t>(&expected)) return run_scalar(*info, found);
-    if (const auto* info = std::get_if<bool>(&expected)) return run_scalar(*info, found);
-    if (const auto* info = std::get_if<double>(&expected)) return run_scalar(*info, found);
-    wrong_kind(expected, found);
+    match(
+        expected, [&](const TensorInfo& info) { run_tensor(info, found); },
+        [&](const OtherInfo&) { wrong_kind(expected, found); },
+        [&](const auto& scalar) { run_scalar(scalar, found); });
   }
 
  private:

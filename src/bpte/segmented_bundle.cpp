@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/bundled_program_bindings.h"
-#include "bpte/segmented_bundle_directory.h"
+#include "bpte/bundled_program_schema.h"
+#include "bpte/segmented_bundle_file.h"
 #include "etstream/program.h"
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/schema_packer.h"
@@ -34,23 +32,15 @@ constexpr std::uint32_t kProgramSegment = 0;
 /// and what is smaller does not make the metadata, which a reader may hold in memory, large.
 constexpr std::uint64_t kSmallestSegment = std::uint64_t{16} << 10;
 
-/// What the field `segments` says of one, and where its bytes come from.
+/// An element of the field `segments`, and where its bytes come from.
 struct PlannedSegment {
-  std::uint64_t size = 0;
-  std::uint32_t alignment = 1;
   ByteSource source;
+  std::uint32_t alignment = 1;
   std::string label;
 };
 
-struct OriginalPayloadStruct {
-  std::uint64_t offset = 0;
-  std::uint32_t segment = 0;
-  std::uint32_t padding = 0;
-};
-
 /// The content's segments: the program, the large tensors in file order, and what an original file adds.
-class Segments {
- public:
+struct Segments {
   Segments(const BundledProgram& bundle, std::uint32_t program_alignment) {
     add(bundle.program, program_alignment, "program");
     for (const MethodTestSuite& suite : bundle.method_test_suites) {
@@ -61,125 +51,96 @@ class Segments {
     }
   }
 
+  void add(ByteSource source, std::uint32_t alignment, std::string label) {
+    all.push_back({std::move(source), alignment, std::move(label)});
+  }
+
+  void add(const std::vector<Value>& values) {
+    for (const Value& value : values) {
+      const auto* tensor = std::get_if<Tensor>(&value);
+      if (!tensor || tensor->data.size() < kSmallestSegment) continue;
+      of_tensors.emplace(tensor, static_cast<std::uint32_t>(all.size()));
+      add(tensor->data, kTensorAlignment, "Tensor.data");
+    }
+  }
+
   /// Adds what keeps the layout of `file`, from which the content was read: where in it which segment lies,
   /// and the rest of it as one segment more.
   Result<void> add_original(const ByteSource& file) {
-    std::vector<OriginalPayloadStruct> found;
-    for (std::uint32_t i = 0; i < all_.size(); ++i) {
-      const auto offset = all_[i].source.offset_in(file);
-      if (offset && all_[i].size != 0) found.push_back({*offset, i, 0});
+    std::vector<OriginalPayload> found;
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      const auto offset = all[i].source.offset_in(file);
+      if (offset && all[i].source.size() != 0) found.push_back({*offset, i});
     }
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
       return std::pair(a.offset, a.segment) < std::pair(b.offset, b.segment);
     });
     std::vector<ByteSource> rest;
     std::uint64_t end = 0;
-    for (const OriginalPayloadStruct& payload : found) {
+    for (const OriginalPayload& payload : found) {
       if (payload.offset < end) continue;  // what is shared in the file stays there once
       ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
       rest.push_back(std::move(before));
-      original_payloads_.push_back(payload);
-      end = payload.offset + all_[payload.segment].size;
+      original_payloads.push_back(payload);
+      end = payload.offset + all[payload.segment].source.size();
     }
     ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
     rest.push_back(std::move(last));
     ETSTREAM_ASSIGN(ByteSource metadata, ByteSource::concatenation(std::move(rest)));
-    original_metadata_ = add(std::move(metadata), 1, "original metadata");
+    original_metadata = static_cast<std::uint32_t>(all.size());
+    add(std::move(metadata), 1, "original metadata");
     return {};
   }
 
-  [[nodiscard]] const std::vector<PlannedSegment>& all() const { return all_; }
-  [[nodiscard]] std::optional<std::uint32_t> of(const void* tensor) const {
-    const auto found = of_tensors_.find(tensor);
-    return found == of_tensors_.end() ? std::nullopt : std::optional(found->second);
-  }
-  [[nodiscard]] std::optional<std::uint32_t> original_metadata() const { return original_metadata_; }
-  [[nodiscard]] const std::vector<OriginalPayloadStruct>& original_payloads() const {
-    return original_payloads_;
-  }
+  [[nodiscard]] bool has(const void* tensor) const { return of_tensors.contains(tensor); }
 
- private:
-  std::uint32_t add(ByteSource source, std::uint32_t alignment, std::string label) {
-    const auto number = static_cast<std::uint32_t>(all_.size());
-    const std::uint64_t size = source.size();
-    all_.push_back({size, alignment, std::move(source), std::move(label)});
-    return number;
-  }
-  void add(const std::vector<Value>& values) {
-    for (const Value& value : values) {
-      const auto* tensor = std::get_if<Tensor>(&value);
-      if (!tensor || tensor->data.size() < kSmallestSegment) continue;
-      of_tensors_.emplace(tensor, add(tensor->data, kTensorAlignment, "Tensor.data"));
-    }
-  }
-
-  std::vector<PlannedSegment> all_;
-  std::unordered_map<const void*, std::uint32_t> of_tensors_;
-  std::optional<std::uint32_t> original_metadata_;
-  std::vector<OriginalPayloadStruct> original_payloads_;
+  std::uint32_t bp08_alignment = 0;  // of the program in a BP08 file of the same content
+  std::vector<PlannedSegment> all;
+  std::unordered_map<const void*, std::uint32_t> of_tensors;
+  std::optional<std::uint32_t> original_metadata;
+  std::vector<OriginalPayload> original_payloads;
 };
+
+/// A field that segments give, or that BP08 has otherwise, and what gives it for the struct that stands for
+/// its table.
+struct SegmentedBinding {
+  std::string_view table;
+  std::string_view field;
+  FieldValue (*read)(const Segments& segments, const void* object);
+};
+
+// clang-format off
+constexpr std::array kSegmentedBindings = {
+    SegmentedBinding{"BundledProgram", "program", [](const Segments&, const void*) -> FieldValue { return BytesValue(); }},
+    SegmentedBinding{"BundledProgram", "segments", [](const Segments& s, const void*) { return table_vector(s.all); }},
+    SegmentedBinding{"BundledProgram", "program_segment", [](const Segments&, const void*) { return scalar(kProgramSegment); }},
+    SegmentedBinding{"BundledProgram", "program_alignment", [](const Segments& s, const void*) { return scalar(s.bp08_alignment); }},
+    SegmentedBinding{"BundledProgram", "original_file", [](const Segments& s, const void*) { return s.original_metadata ? FieldValue(TableValue{{&s, 0}}) : AbsentValue{}; }},
+    SegmentedBinding{"Tensor", "data", [](const Segments& s, const void* o) { return s.has(o) ? FieldValue(BytesValue()) : get<Tensor>(o).data; }},
+    SegmentedBinding{"Tensor", "data_segment", [](const Segments& s, const void* o) { return s.has(o) ? scalar(s.of_tensors.at(o)) : AbsentValue{}; }},
+    SegmentedBinding{"Segment", "size", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).source.size()); }},
+    SegmentedBinding{"Segment", "alignment", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).alignment); }},
+    SegmentedBinding{"OriginalFile", "metadata_segment", [](const Segments& s, const void*) { return scalar(*s.original_metadata); }},
+    SegmentedBinding{"OriginalFile", "payloads", [](const Segments& s, const void*) { return FieldValue(std::as_bytes(std::span(s.original_payloads))); }},
+};
+// clang-format on
 
 /// Gives the fields of BP08 from the description, and the new ones from the segments.
-class SegmentedReader final : public ValueReader {
+class SegmentedReader final : public StructReader {
  public:
-  /// A field, and what gives it from the struct that stands for its table.
-  struct Binding {
-    std::string_view table;
-    std::string_view field;
-    FieldValue (SegmentedReader::*read)(const void* object) const;
-  };
-  static const std::array<Binding, 11> kBindings;
+  SegmentedReader(const BundledProgram& bundle, BoundFields<FieldBinding> common, const Segments& segments,
+                  BoundFields<SegmentedBinding> own)
+      : StructReader(std::move(common), &bundle), own_(std::move(own)), segments_(segments) {}
 
-  SegmentedReader(StructReader& inner, BoundFields<Binding> bound, const Segments& segments,
-                  std::uint32_t program_alignment)
-      : inner_(inner), bound_(std::move(bound)), segments_(segments), program_alignment_(program_alignment) {}
-
-  ValueNode root() override { return inner_.root(); }
-  Result<FieldValue> element(ValueNode vector, std::uint64_t i) override { return inner_.element(vector, i); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
-    const Binding* binding = bound_[table][field];
-    return binding ? (this->*binding->read)(node.object) : inner_.field(node, table, field);
+    const SegmentedBinding* binding = own_[table][field];
+    return binding ? binding->read(segments_, node.object) : StructReader::field(node, table, field);
   }
 
  private:
-  FieldValue empty(const void*) const { return BytesValue(); }
-  FieldValue segments(const void*) const { return table_vector(segments_.all()); }
-  FieldValue program_segment(const void*) const { return scalar(kProgramSegment); }
-  FieldValue program_alignment(const void*) const { return scalar(program_alignment_); }
-  FieldValue original_file(const void*) const {
-    return segments_.original_metadata() ? FieldValue(TableValue{{&segments_, 0}}) : AbsentValue{};
-  }
-  FieldValue data(const void* tensor) const {
-    return segments_.of(tensor) ? FieldValue(BytesValue()) : get<Tensor>(tensor).data;
-  }
-  FieldValue data_segment(const void* tensor) const {
-    const auto segment = segments_.of(tensor);
-    return segment ? scalar(*segment) : AbsentValue{};
-  }
-  FieldValue size(const void* segment) const { return scalar(get<PlannedSegment>(segment).size); }
-  FieldValue alignment(const void* segment) const { return scalar(get<PlannedSegment>(segment).alignment); }
-  FieldValue metadata_segment(const void*) const { return scalar(*segments_.original_metadata()); }
-  FieldValue payloads(const void*) const { return std::as_bytes(std::span(segments_.original_payloads())); }
-
-  StructReader& inner_;
-  const BoundFields<Binding> bound_;
+  const BoundFields<SegmentedBinding> own_;
   const Segments& segments_;
-  const std::uint32_t program_alignment_;
 };
-
-constexpr std::array<SegmentedReader::Binding, 11> SegmentedReader::kBindings = {{
-    {"BundledProgram", "program", &SegmentedReader::empty},
-    {"BundledProgram", "segments", &SegmentedReader::segments},
-    {"BundledProgram", "program_segment", &SegmentedReader::program_segment},
-    {"BundledProgram", "program_alignment", &SegmentedReader::program_alignment},
-    {"BundledProgram", "original_file", &SegmentedReader::original_file},
-    {"Tensor", "data", &SegmentedReader::data},
-    {"Tensor", "data_segment", &SegmentedReader::data_segment},
-    {"Segment", "size", &SegmentedReader::size},
-    {"Segment", "alignment", &SegmentedReader::alignment},
-    {"OriginalFile", "metadata_segment", &SegmentedReader::metadata_segment},
-    {"OriginalFile", "payloads", &SegmentedReader::payloads},
-}};
 
 /// Puts segments and directory behind the metadata.
 class Planner {
@@ -190,13 +151,16 @@ class Planner {
   }
 
   Result<FilePlan> run(bool hash, const std::vector<Directory::Part>& parts) {
+    directory_.hashed = hash;
     if (hash) directory_.parts = parts;
-    for (const PlannedSegment& segment : segments_.all()) ETSTREAM_TRY(place(segment));
+    for (const PlannedSegment& segment : segments_.all) ETSTREAM_TRY(place(segment));
     header_.extended.segment_data_size = layout_.size - header_.extended.segment_base_offset;
     ETSTREAM_TRY(pad(layout_, Directory::kAlignment));
     header_.directory_offset = layout_.size;
     header_.directory_size = directory_.size();
-    ETSTREAM_TRY(append(layout_, 1, "directory", directory_source(hash)));
+    ETSTREAM_TRY(
+        append(layout_, 1, "directory",
+               hash ? ByteSource::zeros(directory_.size()) : ByteSource::owned(to_bytes(directory_))));
     layout_.extents[1].source = ByteSource::owned(to_bytes(header_));
     if (hash) layout_.trailer = trailer();
     layout_.payload_size = layout_.size - layout_.metadata_size;
@@ -208,43 +172,20 @@ class Planner {
     ETSTREAM_TRY(pad(layout_, segment.alignment));
     if (directory_.segments.empty()) header_.extended.segment_base_offset = layout_.size;
     const std::uint64_t offset = layout_.size - header_.extended.segment_base_offset;
-    directory_.segments.push_back({offset, segment.size, segment.size, 0, {}});
+    const std::uint64_t size = segment.source.size();
+    directory_.segments.push_back({.offset = offset, .stored_size = size, .logical_size = size});
     return append(layout_, segment.alignment, segment.label, segment.source);
   }
 
-  ByteSource directory_source(bool hash) const {
-    if (hash) return ByteSource::zeros(directory_.size());
-    return ByteSource::owned(to_bytes(directory_));
-  }
-
   /// The directory is what the hashes of metadata, segments and parts make of it.
-  Trailer trailer() const {
-    const std::uint64_t base = header_.extended.segment_base_offset;
+  Trailer trailer() {
     Trailer out;
-    out.hashed.push_back({0, header_.extended.program_size});
-    struct Target {
-      bool is_part = false;
-      std::size_t index = 0;
-    };
-    auto targets = std::make_shared<std::vector<Target>>();
-    for (std::size_t i = 0, part = 0; i < directory_.segments.size(); ++i) {
-      const Directory::Segment& segment = directory_.segments[i];
-      out.hashed.push_back({base + segment.offset, segment.stored_size});
-      targets->push_back({false, i});
-      for (; part < directory_.parts.size() && directory_.parts[part].segment == i; ++part) {
-        const Directory::Part& piece = directory_.parts[part];
-        out.hashed.push_back({base + segment.offset + piece.offset, piece.size});
-        targets->push_back({true, part});
-      }
-    }
-    out.bytes = [directory = directory_, targets](std::span<const ContentHash> hashes) mutable {
-      directory.hashed = true;
-      directory.metadata = hashes[0];
-      for (std::size_t i = 0; i < targets->size(); ++i) {
-        const Target& target = (*targets)[i];
-        (target.is_part ? directory.parts[target.index].hash : directory.segments[target.index].hash) =
-            hashes[i + 1];
-      }
+    visit_hashes(directory_, header_.extended,
+                 [&](const Trailer::Range& range, auto&&...) { out.hashed.push_back(range); });
+    out.bytes = [directory = directory_,
+                 header = header_.extended](std::span<const ContentHash> hashes) mutable {
+      auto next = hashes.begin();
+      visit_hashes(directory, header, [&](const auto&, ContentHash& hash, auto&&...) { hash = *next++; });
       return to_bytes(directory);
     };
     return out;
@@ -275,11 +216,11 @@ Result<ProgramExtents> extents_of(const ByteSource& source) {
   ETSTREAM_ASSIGN(auto segments, program->segments());
   std::sort(segments.begin(), segments.end(),
             [](const SegmentInfo& a, const SegmentInfo& b) { return a.offset < b.offset; });
-  out.parts.push_back({kProgramSegment, 0, program->flatbuffer_size(), {}});
+  out.parts.push_back({.segment = kProgramSegment, .size = program->flatbuffer_size()});
   std::uint64_t end = program->flatbuffer_size();
   for (const SegmentInfo& segment : segments) {
     if (segment.size == 0 || segment.offset < end) continue;
-    out.parts.push_back({kProgramSegment, segment.offset, segment.size, {}});
+    out.parts.push_back({.segment = kProgramSegment, .offset = segment.offset, .size = segment.size});
     end = segment.offset + segment.size;
   }
   return out;
@@ -296,12 +237,11 @@ Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle, const Segme
     ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
     ETSTREAM_ASSIGN(const ProgramExtents program, extents_of(bundle.program));
     Segments segments(bundle, program.alignment);
+    segments.bp08_alignment = options.program_alignment;
     if (options.original) ETSTREAM_TRY(segments.add_original(*options.original));
-    ETSTREAM_ASSIGN(auto bound, bind_fields(*schema, bundled_program_bindings()));
-    StructReader fields(std::move(bound), &bundle);
-    using Bindings = std::span<const SegmentedReader::Binding>;
-    ETSTREAM_ASSIGN(auto own, bind_fields(*schema, Bindings(SegmentedReader::kBindings)));
-    SegmentedReader reader(fields, std::move(own), segments, options.program_alignment);
+    ETSTREAM_ASSIGN(auto common, bind_fields(*schema, bundled_program_bindings()));
+    ETSTREAM_ASSIGN(auto own, bind_fields<SegmentedBinding>(*schema, kSegmentedBindings));
+    SegmentedReader reader(bundle, std::move(common), segments, std::move(own));
     ETSTREAM_ASSIGN(FilePlan metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
     return Planner(std::move(metadata), segments).run(options.hash, program.parts);
   });

@@ -18,8 +18,8 @@ namespace etstream {
 /// Compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> segmented_bundle_schema();
 
-/// What makes a BP08 file again whose bytes packing its content does not give: all bytes but the payloads,
-/// and the ranges that were payloads.
+/// What it takes to rewrite a BP08 file whose bytes packing its content does not give: all bytes but the
+/// payloads, and the ranges that were payloads.
 struct OriginalFile {
   struct Payload {
     std::uint64_t offset = 0;
@@ -27,6 +27,13 @@ struct OriginalFile {
   };
   ByteSource metadata;
   std::vector<Payload> payloads;  // by offset
+};
+
+/// An element of OriginalFile.payloads in the metadata, as it lies there.
+struct OriginalPayload {
+  std::uint64_t offset = 0;  // in the original file
+  std::uint32_t segment = 0;
+  std::uint32_t padding = 0;
 };
 
 struct SegmentedBundleOptions {

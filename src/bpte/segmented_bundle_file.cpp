@@ -2,47 +2,213 @@
 #include "bpte/segmented_bundle_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <memory>
+#include <span>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/content_hash.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "bpte/segmented_bundle.h"
 #include "container/findings.h"
-#include "flatbuffer/flatbuffer_verifier.h"
-#include "io/find_nonzero.h"
+#include "io/paged_reader.h"
 #include "io/read_pieces.h"
 #include "layout/range_hasher.h"
 
 namespace etstream {
 namespace {
 
-/// "FILE: offset N: expected..., found...".
+using Directory = SegmentedBundleDirectory;
+
+constexpr std::uint32_t kHashedFlag = 1;
+
+/// As it lies in the file, in front of the entries.
+struct DirectoryHeader {
+  static constexpr std::array<char, 4> kMagic = {'B', 'P', 'S', 'd'};
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::array<char, 4> magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t segments = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t flags = 0;
+  std::array<std::uint32_t, 3> reserved{};
+  ContentHash metadata{};
+  ContentHash own{};  // of the directory, with zeros here
+};
+static_assert(sizeof(DirectoryHeader) == Directory::kHeaderSize);
+
+template <class T>
+void append_bytes(std::vector<std::byte>& out, std::span<const T> values) {
+  const auto bytes = std::as_bytes(values);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+ContentHash hash_of(std::span<const std::byte> bytes) {
+  ContentHasher hasher;
+  hasher.update(bytes);
+  return hasher.hash();
+}
+
+/// "FILE: offset N: segmented bundle: expected..., found...".
 template <class... Arguments>
-Error finding(const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
-              const Arguments&... arguments) {
-  return unexpected(ErrorCode::kCorrupt, {file.name(), offset}, words, arguments...);
+Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
+            const Arguments&... arguments) {
+  return unexpected(code, {file.name(), offset, "segmented bundle"}, words, arguments...);
+}
+
+Result<void> check_segment_entries(const ByteSource& file, const SegmentedBundleHeader& header,
+                                   const Directory& directory) {
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < directory.segments.size(); ++i) {
+    const Directory::Segment& segment = directory.segments[i];
+    const std::uint64_t place = header.directory_offset + Directory::kHeaderSize + sizeof(segment) * i;
+    if (segment.codec != 0) {
+      return wrong(ErrorCode::kUnsupported, file, place + 24, "codec 0, which stores, found {}",
+                   segment.codec);
+    }
+    if (segment.reserved != 0 || segment.reserved_too != decltype(segment.reserved_too){}) {
+      return wrong(ErrorCode::kCorrupt, file, place + 28, "zeros, which are reserved, found others");
+    }
+    if (segment.offset < end ||
+        !range_fits(segment.offset, segment.stored_size, header.extended.segment_data_size) ||
+        segment.stored_size != segment.logical_size) {
+      return wrong(ErrorCode::kCorrupt, file, place,
+                   "segment {} from offset {} on inside the {} bytes of segments, stored as it is, "
+                   "found {} bytes at {} for {}",
+                   i, end, header.extended.segment_data_size, segment.stored_size, segment.offset,
+                   segment.logical_size);
+    }
+    end = segment.offset + segment.stored_size;
+  }
+  return {};
+}
+
+Result<void> check_part_entries(const ByteSource& file, std::uint64_t place, const Directory& directory) {
+  std::uint32_t segment = 0;
+  std::uint64_t end = 0;  // of the part before, in its segment
+  for (const Directory::Part& part : directory.parts) {
+    if (part.segment > segment) end = 0;
+    if (part.segment >= directory.segments.size() || part.segment < segment || part.offset < end ||
+        part.reserved != 0 ||
+        !range_fits(part.offset, part.size, directory.segments[part.segment].logical_size)) {
+      return wrong(ErrorCode::kCorrupt, file, place,
+                   "parts in order and apart, inside their segments, found {} bytes at {} of segment {}",
+                   part.size, part.offset, part.segment);
+    }
+    segment = part.segment;
+    end = part.offset + part.size;
+    place += sizeof(part);
+  }
+  return {};
+}
+
+Result<Directory> read_directory(const ByteSource& file, const SegmentedBundleHeader& header) {
+  const std::uint64_t at = header.directory_offset;
+  DirectoryHeader head;
+  ETSTREAM_TRY(file.read_at(at, std::as_writable_bytes(std::span(&head, 1))));
+  if (head.magic != DirectoryHeader::kMagic) {
+    return wrong(ErrorCode::kCorrupt, file, at, "the directory's magic BPSd, found none");
+  }
+  if (head.version != DirectoryHeader::kVersion) {
+    return wrong(ErrorCode::kUnsupported, file, at + 4, "directory version {}, found {}",
+                 DirectoryHeader::kVersion, head.version);
+  }
+  const std::uint64_t parts_at = Directory::kHeaderSize + sizeof(Directory::Segment) * head.segments;
+  const std::uint64_t size = parts_at + sizeof(Directory::Part) * head.parts;
+  if (size != header.directory_size) {
+    return wrong(ErrorCode::kCorrupt, file, at + 8,
+                 "a directory of {} bytes, found {} segments and {} parts, which take {}",
+                 header.directory_size, head.segments, head.parts, size);
+  }
+  if (head.flags > kHashedFlag || head.reserved != decltype(head.reserved){}) {
+    return wrong(ErrorCode::kCorrupt, file, at + 16, "zeros, which are reserved, found others");
+  }
+  Directory out{head.flags == kHashedFlag, head.metadata, std::vector<Directory::Segment>(head.segments),
+                std::vector<Directory::Part>(head.parts)};
+  ETSTREAM_TRY(file.read_at(at + Directory::kHeaderSize, std::as_writable_bytes(std::span(out.segments))));
+  ETSTREAM_TRY(file.read_at(at + parts_at, std::as_writable_bytes(std::span(out.parts))));
+  if (!std::equal(head.own.begin(), head.own.end(), to_bytes(out).begin() + offsetof(DirectoryHeader, own))) {
+    return wrong(ErrorCode::kCorrupt, file, at, "a directory with the hash that it names, found another");
+  }
+  ETSTREAM_TRY(check_segment_entries(file, header, out));
+  ETSTREAM_TRY(check_part_entries(file, at + parts_at, out));
+  const bool has_hash =
+      out.metadata != ContentHash{} || !out.parts.empty() ||
+      std::any_of(out.segments.begin(), out.segments.end(),
+                  [](const Directory::Segment& segment) { return segment.hash != ContentHash{}; });
+  if (!out.hashed && has_hash) {
+    return wrong(ErrorCode::kCorrupt, file, at + 16, "no hashes and no parts, as the flags say, found some");
+  }
+  return out;
 }
 
 }  // namespace
 
-Result<SegmentedBundleFile> SegmentedBundleFile::open(ByteSource file) {
-  ETSTREAM_ASSIGN(const SegmentedBundleHeader header, read_segmented_bundle_header(file));
-  ETSTREAM_ASSIGN(SegmentedBundleDirectory directory, read_segmented_bundle_directory(file, header));
-  ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
-  return SegmentedBundleFile(std::move(file), header, std::move(directory), *schema);
+std::vector<std::byte> to_bytes(const SegmentedBundleHeader& header) {
+  std::vector<std::byte> out(SegmentedBundleHeader::kSize);
+  write_extended_header(header.extended, out);
+  std::memcpy(out.data() + 32, &header.directory_offset, sizeof(header.directory_offset));
+  std::memcpy(out.data() + 40, &header.directory_size, sizeof(header.directory_size));
+  return out;
 }
 
-Result<FlatbufferView> SegmentedBundleFile::view() const {
-  ETSTREAM_ASSIGN(ByteSource metadata, file_.slice(0, header_.extended.program_size));
-  ETSTREAM_ASSIGN(FlatbufferView view,
-                  FlatbufferView::open(fields_.schema, std::move(metadata), file_.name()));
-  ETSTREAM_TRY(verify_flatbuffer(view));
-  return view;
+std::vector<std::byte> to_bytes(const Directory& directory) {
+  DirectoryHeader header;
+  header.segments = static_cast<std::uint32_t>(directory.segments.size());
+  header.parts = static_cast<std::uint32_t>(directory.parts.size());
+  header.flags = directory.hashed ? kHashedFlag : 0;
+  header.metadata = directory.metadata;
+  std::vector<std::byte> out;
+  out.reserve(directory.size());
+  append_bytes(out, std::span<const DirectoryHeader>(&header, 1));
+  append_bytes(out, std::span(directory.segments));
+  append_bytes(out, std::span(directory.parts));
+  header.own = hash_of(out);
+  std::memcpy(out.data(), &header, sizeof(header));
+  return out;
+}
+
+Result<SegmentedBundleHeader> read_segmented_bundle_header(const ByteSource& file) {
+  constexpr std::uint64_t kPosition = ExtendedHeader::kPosition;
+  SegmentedBundleHeader header;
+  ETSTREAM_ASSIGN(header.extended, read_extended_header(file, file.name()));
+  if (header.extended.length < SegmentedBundleHeader::kSize) {
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 4,
+                 "an extended header of at least {} bytes, found {}", SegmentedBundleHeader::kSize,
+                 header.extended.length);
+  }
+  std::array<std::uint64_t, 4> own{};  // behind the extended header
+  ETSTREAM_TRY(file.read_at(kPosition + ExtendedHeader::kSize, std::as_writable_bytes(std::span(own))));
+  header.directory_offset = own[0];
+  header.directory_size = own[1];
+  if (own[2] != 0 || own[3] != 0) {
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 48, "zeros, which are reserved, found others");
+  }
+  const auto end = checked_add(header.directory_offset, header.directory_size);
+  if (!end || *end != file.size() || header.directory_size < Directory::kHeaderSize ||
+      header.directory_offset % Directory::kAlignment != 0 ||
+      header.directory_offset < header.extended.program_size) {
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 32,
+                 "a directory behind the metadata that ends the file's {} bytes, found {} bytes from {} on",
+                 file.size(), header.directory_size, header.directory_offset);
+  }
+  const ExtendedHeader& extended = header.extended;
+  const auto segments_end = checked_add(extended.segment_base_offset, extended.segment_data_size);
+  if (!segments_end || *segments_end > header.directory_offset ||
+      extended.segment_base_offset < extended.program_size) {
+    return wrong(ErrorCode::kCorrupt, file, kPosition + 16,
+                 "segments between metadata and directory, found {} bytes from {} on",
+                 extended.segment_data_size, extended.segment_base_offset);
+  }
+  return header;
+}
+
+Result<SegmentedBundleFile> SegmentedBundleFile::open(ByteSource file) {
+  ETSTREAM_ASSIGN(const SegmentedBundleHeader header, read_segmented_bundle_header(file));
+  ETSTREAM_ASSIGN(SegmentedBundleDirectory directory, read_directory(file, header));
+  ETSTREAM_ASSIGN(const Schema* schema, segmented_bundle_schema());
+  return SegmentedBundleFile(std::move(file), header, std::move(directory), *schema);
 }
 
 Result<void> SegmentedBundleFile::match(const TableReader& root) {
@@ -77,8 +243,7 @@ Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
   if (!table) return {};
   ETSTREAM_ASSIGN(const auto metadata, table->scalar<std::uint32_t>(fields_.original_file.metadata_segment));
   ETSTREAM_ASSIGN(const auto payloads, table->bytes(fields_.original_file.payloads));
-  constexpr std::uint64_t kStruct = 16;
-  const std::uint64_t count = payloads ? payloads->size() / kStruct : 0;
+  const std::uint64_t count = payloads ? payloads->size() / sizeof(OriginalPayload) : 0;
   const std::size_t segments = directory_.segments.size();
   if (metadata >= segments || count >= segments) {
     return table->corrupt(text("an original file of less than {} segments", segments),
@@ -88,12 +253,9 @@ Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
   std::uint64_t end = 0;   // of what the payloads and the metadata before them make
   std::uint64_t used = 0;  // of the metadata
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::array<std::byte, kStruct> bytes{};
-    ETSTREAM_TRY(payloads->read_at(i * kStruct, bytes));
-    std::uint64_t offset = 0;
-    std::uint32_t number = 0;
-    std::memcpy(&offset, bytes.data(), sizeof(offset));
-    std::memcpy(&number, bytes.data() + sizeof(offset), sizeof(number));
+    OriginalPayload payload;
+    ETSTREAM_TRY(payloads->read_at(i * sizeof(payload), std::as_writable_bytes(std::span(&payload, 1))));
+    const auto [offset, number, padding] = payload;
     if (number >= segments || offset < end || offset - end > out.metadata.size() - used) {
       return table->corrupt(
           text("payloads of an original file in order, inside it, of segments below {}", segments),
@@ -126,43 +288,44 @@ Result<std::optional<std::uint32_t>> SegmentedBundleFile::data_segment(const Tab
 }
 
 Result<void> SegmentedBundleFile::verify(const std::vector<std::string>& names, Findings& findings) const {
-  const std::uint64_t base = header_.extended.segment_base_offset;
-  std::uint64_t end = header_.extended.program_size;
-  const auto check_padding = [&](std::uint64_t next) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file_, end, next));
+  const auto check_padding = [&](std::uint64_t begin, std::uint64_t end) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file_, begin, end));
     if (wrong)
-      add_error(findings, finding(file_, wrong->offset, "zero, in the padding, found {}", wrong->value));
+      add_error(findings, unexpected(ErrorCode::kCorrupt, {file_.name(), wrong->offset},
+                                     "zero, in the padding, found {}", wrong->value));
     return {};
   };
-  std::vector<Trailer::Range> ranges = {{0, end}};
-  std::vector<std::pair<ContentHash, std::string>> told = {{directory_.metadata, "the metadata"}};
-  std::size_t part = 0;
-  for (std::size_t i = 0; i < directory_.segments.size(); ++i) {
-    const auto& segment = directory_.segments[i];
-    ETSTREAM_TRY(check_padding(base + segment.offset));
-    end = base + segment.offset + segment.stored_size;
-    ranges.push_back({base + segment.offset, segment.stored_size});
-    told.emplace_back(segment.hash, text("segment {} ({})", i, names[i]));
-    for (; part < directory_.parts.size() && directory_.parts[part].segment == i; ++part) {
-      const auto& piece = directory_.parts[part];
-      ranges.push_back({base + segment.offset + piece.offset, piece.size});
-      told.emplace_back(piece.hash, text("the part of {} at its offset {}", names[i], piece.offset));
-    }
+  std::uint64_t end = header_.extended.program_size;
+  for (const auto& segment : directory_.segments) {
+    const std::uint64_t begin = header_.extended.segment_base_offset + segment.offset;
+    ETSTREAM_TRY(check_padding(end, begin));
+    end = begin + segment.stored_size;
   }
-  ETSTREAM_TRY(check_padding(header_.directory_offset));
+  ETSTREAM_TRY(check_padding(end, header_.directory_offset));
   if (!directory_.hashed) {
     add_warning(findings, text("{}: was written without hashes, so damage can't be found", file_.name()));
     return {};
   }
+  std::vector<Trailer::Range> ranges;
+  visit_hashes(directory_, header_.extended,
+               [&](const Trailer::Range& range, auto&&...) { ranges.push_back(range); });
   RangeHasher hasher(ranges);
   ETSTREAM_ASSIGN(const ByteSource before, file_.slice(0, header_.directory_offset));
   ETSTREAM_TRY(read_pieces(before, [&](std::span<const std::byte> bytes) { hasher.pass(bytes); }));
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (hasher.hashes()[i] == told[i].first) continue;
-    add_error(findings, finding(file_, ranges[i].offset,
-                                "{} of {} bytes with the hash in the directory, found another: it is damaged",
-                                told[i].second, ranges[i].size));
-  }
+  auto found = hasher.hashes().begin();
+  visit_hashes(
+      directory_, header_.extended,
+      [&](const Trailer::Range& range, const ContentHash& hash, std::optional<std::size_t> segment,
+          const SegmentedBundleDirectory::Part* part) {
+        if (*found++ == hash) return;
+        const std::string what = part ? text("the part of {} at its offset {}", names[*segment], part->offset)
+                                 : segment ? text("segment {} ({})", *segment, names[*segment])
+                                           : "the metadata";
+        add_error(findings,
+                  unexpected(ErrorCode::kCorrupt, {file_.name(), range.offset},
+                             "{} of {} bytes with the hash in the directory, found another: it is damaged",
+                             what, range.size));
+      });
   return {};
 }
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
-#include "io/find_nonzero.h"
+#include "io/paged_reader.h"
 
 namespace etstream {
 

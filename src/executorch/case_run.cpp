@@ -34,13 +34,8 @@ ScalarType scalar_type_of(::executorch::aten::ScalarType type) noexcept {
   return static_cast<ScalarType>(type);  // the numbers are ExecuTorch's
 }
 
-template <class T>
-std::vector<T> to_vector(runtime::Span<const T> span) {
-  return {span.begin(), span.end()};
-}
-
-/// Whether a tensor of a test case may stand for one of the method's, as far as is known before it runs: a
-/// dimension may be smaller than planned where it is dynamic, which ExecuTorch says when the tensor is set.
+/// An error if a tensor of a test case can't stand for one of the method's, as far as is known before it
+/// runs. A dynamic dimension may be smaller than planned; whether it is dynamic shows when the tensor is set.
 Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor, const std::string& where) {
   const ScalarType wanted = scalar_type_of(info.scalar_type());
   if (tensor.scalar_type != wanted) {
@@ -174,7 +169,8 @@ class Run {
     const std::string where = text("{}input {}: ", where_, i);
     const auto info = meta_.input_tensor_meta(i);
     if (!info.ok()) return runtime_error(info.error(), text("{}has no description in the program", where));
-    auto placed = with_dim_order(tensor, to_vector(info->dim_order()));
+    const auto order = info->dim_order();
+    auto placed = with_dim_order(tensor, {order.begin(), order.end()});
     if (!placed) return make_error(placed.error().code, "{}{}", where, placed.error().message);
     ETSTREAM_ASSIGN(const auto bytes, allocate(static_cast<std::size_t>(placed->data.size()), where));
     ETSTREAM_TRY(placed->data.read_at(0, bytes));

@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "container/findings.h"
 #include "fat/fat_table.h"
-#include "io/find_nonzero.h"
+#include "io/paged_reader.h"
 
 namespace etstream {
 namespace {

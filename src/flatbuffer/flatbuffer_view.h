@@ -20,7 +20,6 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
-#include "io/find_nonzero.h"
 #include "io/paged_reader.h"
 
 namespace etstream {

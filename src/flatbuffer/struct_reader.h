@@ -52,7 +52,7 @@ template <class Binding>
 }
 
 /// A field that no binding names is absent.
-class StructReader final : public ValueReader {
+class StructReader : public ValueReader {
  public:
   /// `root` is what the schema's root table is read from, and outlives the reader.
   StructReader(BoundFields<FieldBinding> bound, const void* root) : bound_(std::move(bound)), root_(root) {}

@@ -8,7 +8,6 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "io/file_storage.h"
 
 namespace etstream {
 namespace {
@@ -52,16 +51,11 @@ class Concatenation final : public ByteStorage {
   }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    auto part = first_part_after(offset);
-    for (; !out.empty(); ++part) {
-      const std::uint64_t start = offset - start_of(part);
-      const auto n =
-          static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), parts_[part].size() - start));
-      ETSTREAM_TRY(parts_[part].read_at(start, out.first(n)));
-      out = out.subspan(n);
-      offset += n;
-    }
-    return {};
+    return visit(offset, out.size(), [&](const ByteSource& part, std::uint64_t start, std::uint64_t size) {
+      const auto piece = out.first(static_cast<std::size_t>(size));
+      out = out.subspan(piece.size());
+      return part.read_at(start, piece);
+    });
   }
 
   Result<void> check_unchanged() const override {
@@ -75,20 +69,26 @@ class Concatenation final : public ByteStorage {
   }
 
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
-    for (auto part = first_part_after(offset); size > 0; ++part) {
-      const std::uint64_t start = offset - start_of(part);
-      const std::uint64_t n = std::min(size, parts_[part].size() - start);
-      parts_[part].drop_pages(start, n);
-      offset += n;
-      size -= n;
-    }
+    static_cast<void>(visit(offset, size, [](const ByteSource& part, std::uint64_t start, std::uint64_t n) {
+      part.drop_pages(start, n);
+      return Result<void>();
+    }));
   }
 
  private:
-  std::size_t first_part_after(std::uint64_t offset) const noexcept {
-    return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+  /// Calls `see(part, offset in it, size)` for each part of a range, in order, up to the first error.
+  template <class See>
+  Result<void> visit(std::uint64_t offset, std::uint64_t size, See see) const {
+    auto i = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), offset) - ends_.begin());
+    for (; size > 0; ++i) {
+      const std::uint64_t start = offset - (i == 0 ? 0 : ends_[i - 1]);
+      const std::uint64_t n = std::min(size, parts_[i].size() - start);
+      ETSTREAM_TRY(see(parts_[i], start, n));
+      offset += n;
+      size -= n;
+    }
+    return {};
   }
-  std::uint64_t start_of(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }
 
   std::vector<ByteSource> parts_;
   std::vector<std::uint64_t> ends_;
@@ -105,13 +105,6 @@ ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
 
 ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage, std::uint64_t offset, std::uint64_t size)
     : storage_(std::move(storage)), offset_(offset), size_(size) {}
-
-Result<ByteSource> ByteSource::file(const std::string& path) {
-  return without_exceptions([&]() -> Result<ByteSource> {
-    ETSTREAM_ASSIGN(auto storage, open_file_storage(path));
-    return ByteSource(std::move(storage));
-  });
-}
 
 ByteSource ByteSource::memory(std::span<const std::byte> bytes) {
   return ByteSource(std::make_shared<Bytes>(bytes));

@@ -36,7 +36,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// What `call` returns, a system call that is made again for as long as a signal interrupts it.
+/// Makes the system call `call` again for as long as a signal interrupts it, and returns its result.
 template <class Call>
 [[nodiscard]] auto retried(Call&& call) {
   auto result = call();

@@ -17,7 +17,7 @@
 namespace etstream {
 namespace {
 
-/// What is mapped at once to have the page cache look at it.
+/// How much is mapped at once, to look at it in the page cache.
 constexpr std::uint64_t kWindow = std::uint64_t{64} << 20;
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
@@ -46,7 +46,7 @@ int sync_file_system(int fd) noexcept {
   return ::fsync_volume_np(fd, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
 }
 
-/// Of a new file, whose space ends where it does: only what follows that can be asked for.
+/// Works for new files alone: space can only be asked for behind the space that a file has.
 int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return -1;
@@ -65,13 +65,9 @@ int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
 
 void expect_one_writing(int fd) noexcept { static_cast<void>(::fcntl(fd, F_NOCACHE, 1)); }
 
-int begin_push_out(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*size*/) noexcept {
+int push_out(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*size*/, bool /*wait*/) noexcept {
   errno = EOPNOTSUPP;
   return -1;
-}
-
-int finish_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  return begin_push_out(fd, offset, size);
 }
 
 void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept {

@@ -23,13 +23,10 @@ int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
 
 void expect_one_writing(int /*fd*/) noexcept {}
 
-int begin_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
-}
-
-int finish_push_out(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+int push_out(int fd, std::uint64_t offset, std::uint64_t size, bool wait) noexcept {
   constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), kAll);
+  return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size),
+                           wait ? kAll : unsigned{SYNC_FILE_RANGE_WRITE});
 }
 
 void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept {

@@ -9,13 +9,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
-#include "io/atomic_file_posix.h"
 #include "io/file_calls_posix.h"
+#include "io/temporary_posix.h"
 #include "io/transfer.h"
 
 namespace etstream {
@@ -34,9 +37,22 @@ constexpr std::size_t kMostAtOnce = std::size_t{64} << 10;
 /// Smaller sources are copied together with what is around them in less time than it takes to share them.
 constexpr std::uint64_t kSmallestShared = std::uint64_t{256} << 10;
 
+/// Closes a copy of the descriptor: without fsync, a network file system reports there what it could not
+/// write. The descriptor itself stays open for its lock.
+int flush_by_closing(int fd) {
+  return retried([&] {
+    const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? copy : ::close(copy);
+  });
+}
+
+/// A file that appears whole or not at all: a temporary one beside its destination, removed unless it is
+/// renamed over it.
 class FileSink final : public BufferedSink {
  public:
-  FileSink(AtomicFile file, const FileSinkOptions& options) : file_(std::move(file)), options_(options) {
+  /// `destination` is a regular file or nothing yet, and no link.
+  FileSink(std::string destination, Temporary file, const FileSinkOptions& options)
+      : destination_(std::move(destination)), file_(std::move(file)), options_(options) {
     set_forgetful(options_.sync);
     if (options_.sync) expect_one_writing(file_.descriptor());
   }
@@ -54,12 +70,27 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> take_back() override {
-    return without_exceptions([&] { return file_.take_back(); });
+    return without_exceptions([&]() -> Result<void> {
+      switch (std::exchange(published_, Published::kNot)) {
+        case Published::kNot:
+          return {};
+        case Published::kNew:
+          if (retried([&] { return ::unlink(destination_.c_str()); }) == 0) return {};
+          break;
+        case Published::kExchanged:
+          if (file_.exchange_with(destination_)) return {};
+          break;
+        case Published::kReplaced:
+          errno = EOPNOTSUPP;
+          break;
+      }
+      return failed("cannot put back what was at");
+    });
   }
 
   Result<void> reserve(std::uint64_t size) override {
     if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-      return refusal(ErrorCode::kTooLarge, "cannot write", file_.path(),
+      return refusal(ErrorCode::kTooLarge, "cannot write", destination_,
                      text("{} bytes are more than a file can have", size));
     }
     std::uint64_t begin = 0;
@@ -74,7 +105,7 @@ class FileSink final : public BufferedSink {
     return without_exceptions([&]() -> Result<void> {
       ETSTREAM_TRY(flush());
       if (::lseek(file_.descriptor(), static_cast<off_t>(size), SEEK_CUR) < 0) {
-        return system_error(errno, "cannot write", file_.path());
+        return failed("cannot write");
       }
       written_ += size;
       window_ = written_;
@@ -90,8 +121,7 @@ class FileSink final : public BufferedSink {
 
   Result<void> reserve(std::uint64_t begin, std::uint64_t end) {
     if (begin == end) return {};
-    const int failed = retried([&] { return reserve_space(file_.descriptor(), begin, end - begin); });
-    if (failed == 0) return {};
+    if (retried([&] { return reserve_space(file_.descriptor(), begin, end - begin); }) == 0) return {};
     int reason = errno;
     struct statvfs system {};
     const bool is_told = ::fstatvfs(file_.descriptor(), &system) == 0;
@@ -101,7 +131,7 @@ class FileSink final : public BufferedSink {
       if (!is_told || free >= end - begin) return {};
       reason = ENOSPC;
     }
-    Error error = system_error(reason, "cannot reserve space for", file_.path());
+    Error error = system_error(reason, "cannot reserve space for", destination_);
     error.message += text(" ({}", readable_size(end - begin));
     if (is_told && reason == ENOSPC) error.message += text("; {} are free", readable_size(free));
     error.message += ')';
@@ -112,40 +142,59 @@ class FileSink final : public BufferedSink {
     const std::size_t most = options_.sync ? bytes.size() : kMostAtOnce;
     for (std::size_t at = 0; at < bytes.size(); at += most) {
       const std::size_t n = std::min(most, bytes.size() - at);
-      ETSTREAM_TRY(write_all(file_.descriptor(), bytes.subspan(at, n), file_.path()));
+      ETSTREAM_TRY(write_all(file_.descriptor(), bytes.subspan(at, n), destination_));
     }
     written_ += bytes.size();
     if (!options_.sync || written_ - window_ < kWriteWindow) return {};
     // Have the disk start on this window, wait for the one before, and drop that from the cache.
-    ETSTREAM_TRY(push_out(begin_push_out, window_));
+    ETSTREAM_TRY(push_out_window(window_, false));
     if (window_ >= kWriteWindow) {
-      ETSTREAM_TRY(push_out(finish_push_out, window_ - kWriteWindow));
+      ETSTREAM_TRY(push_out_window(window_ - kWriteWindow, true));
       drop_cached(file_.descriptor(), window_ - kWriteWindow, kWriteWindow);
     }
     window_ += kWriteWindow;
     return {};
   }
 
-  Result<void> settle() override { return file_.settle(options_.sync); }
+  Result<void> settle() override {
+    const int fd = file_.descriptor();
+    if (options_.sync && retried([&] { return sync_file(fd); }) != 0) return failed("cannot sync");
+    if (!options_.sync && flush_by_closing(fd) != 0) return failed("cannot write");
+    return {};
+  }
 
   Result<void> finish() override {
-    ETSTREAM_TRY(file_.publish(options_.sync, is_one_of_several()));
+    // Where several sinks are committed together, what is replaced is kept for take_back().
+    if (is_one_of_several() && file_.exchange_with(destination_)) {
+      published_ = Published::kExchanged;
+    } else {
+      struct stat before {};
+      const bool is_new = ::lstat(destination_.c_str(), &before) != 0;
+      if (!file_.rename_to(destination_)) return failed("cannot replace");
+      published_ = is_new ? Published::kNew : Published::kReplaced;
+    }
+    if (options_.sync) ETSTREAM_TRY(sync_folder_of(destination_));
     // A small file stays in the cache, where who reads it next finds it.
     if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
     return {};
   }
 
-  Result<void> push_out(int (*push)(int, std::uint64_t, std::uint64_t) noexcept, std::uint64_t window) {
-    const int failed = retried([&] { return push(file_.descriptor(), window, kWriteWindow); });
-    if (failed == 0) return {};
+  Result<void> push_out_window(std::uint64_t window, bool wait) {
+    if (retried([&] { return push_out(file_.descriptor(), window, kWriteWindow, wait); }) == 0) return {};
     // What the file system can't do is left to fsync. All else is a failed write-back, which is reported
     // once, here or at fsync, and must not be lost; on a network it may be any error.
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return {};
-    return system_error(errno, "cannot write", file_.path());
+    return failed("cannot write");
   }
 
-  AtomicFile file_;
+  [[nodiscard]] Error failed(std::string_view doing) const {
+    return system_error(errno, doing, destination_);
+  }
+
+  const std::string destination_;
+  Temporary file_;
   const FileSinkOptions options_;
+  enum class Published { kNot, kNew, kExchanged, kReplaced } published_ = Published::kNot;
   std::vector<Range> shared_;  // by offset
   std::uint64_t written_ = 0;
   std::uint64_t window_ = 0;  // where the window begins that is being filled
@@ -195,8 +244,11 @@ Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const File
       }
       if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return open_special(path);
     }
-    ETSTREAM_ASSIGN(AtomicFile file, AtomicFile::create(path));
-    return std::unique_ptr<Sink>(std::make_unique<FileSink>(std::move(file), options));
+    ETSTREAM_ASSIGN(std::string destination, follow_links(path));
+    ETSTREAM_ASSIGN(Temporary file, create_temporary_file(destination));
+    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), destination));
+    return std::unique_ptr<Sink>(
+        std::make_unique<FileSink>(std::move(destination), std::move(file), options));
   });
 }
 

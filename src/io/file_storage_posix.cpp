@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// ByteSource::file: regular files as storage.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,11 +12,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/byte_source.h"
 #include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
 #include "io/file_calls_posix.h"
-#include "io/file_identity_posix.h"
-#include "io/file_storage.h"
 
 namespace etstream {
 namespace {
@@ -44,7 +45,8 @@ class OpenDescriptors {
  public:
   static constexpr std::size_t kMost = 64;
 
-  /// What `slot` refers to if it is still open, otherwise `open()`, which is kept and put in `slot`.
+  /// Returns what `slot` refers to if that is still open, otherwise what `open()` gives, kept and put in
+  /// `slot`.
   template <class Open>
   [[nodiscard]] Result<std::shared_ptr<const Descriptor>> get(std::weak_ptr<const Descriptor>& slot,
                                                               Open&& open) {
@@ -97,10 +99,11 @@ Result<Opened> open_regular(const std::string& path) {
   return Opened{std::move(descriptor), Identity(s)};
 }
 
-/// What the page cache holds a file in: up to 2 MiB, aligned, depending on how far ahead is read.
+/// The largest unit in which the page cache holds a file: up to 2 MiB, aligned, by how far ahead is read.
 constexpr std::uint64_t kLargestFolio = std::uint64_t{2} << 20;
 
-/// Whether all of a file seems to lie in the page cache: a few places in it do. A small one might as well.
+/// Returns whether a few places of a file lie in the page cache, as then all of it seems to. A small file
+/// counts as cached.
 bool is_cached(int fd, std::uint64_t size) {
   constexpr std::uint64_t kPlaces = 16;
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 18;
@@ -212,19 +215,21 @@ class FileStorage final : public ByteStorage {
 
 }  // namespace
 
-Result<std::shared_ptr<const ByteStorage>> open_file_storage(const std::string& path) {
-  if (path.find('\0') != std::string::npos) {
-    return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
-  }
-  ETSTREAM_ASSIGN(Opened opened, open_regular(path));
-  if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
-  std::error_code error;
-  const std::string absolute = std::filesystem::absolute(path, error);
-  const bool was_cached =
-      is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
-  auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
-  ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
-  return std::shared_ptr<const ByteStorage>(std::move(storage));
+Result<ByteSource> ByteSource::file(const std::string& path) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    if (path.find('\0') != std::string::npos) {
+      return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
+    }
+    ETSTREAM_ASSIGN(Opened opened, open_regular(path));
+    if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
+    std::error_code error;
+    const std::string absolute = std::filesystem::absolute(path, error);
+    const bool was_cached =
+        is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
+    auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
+    ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
+    return ByteSource(std::move(storage));
+  });
 }
 
 }  // namespace etstream

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "io/file_identity_posix.h"
+#include "io/file_calls_posix.h"
 
 namespace etstream {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small reads at random places of a source, through a few cached pages.
+// Small reads at random places of a source, through a few cached pages, and the search for bytes of padding
+// that are not zero.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,5 +46,17 @@ class PagedReader {
   std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
   std::array<std::uint8_t, kPages / kWays> next_{};         // the way that is replaced next, in each set
 };
+
+struct NonzeroByte {
+  std::uint64_t offset = 0;
+  int value = 0;
+};
+
+/// The first byte of `source` in [begin, end) that is not zero. The range is inside the source.
+[[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
+                                                              std::uint64_t end);
+/// The same in the source of `reader`, whose pages serve what is shorter than one of them.
+[[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(PagedReader& reader, std::uint64_t begin,
+                                                              std::uint64_t end);
 
 }  // namespace etstream

@@ -7,8 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 
+#include "base/content_hash.h"
 #include "base/try.h"
 #include "etstream/byte_source.h"
 
@@ -30,5 +33,17 @@ template <class Take>
   }
   return {};
 }
+
+/// The hash of all bytes. Errors: those of reading.
+[[nodiscard]] Result<ContentHash> hash_of(const ByteSource& source);
+
+/// Bytes times keys, beyond which nobody waits for find_keys().
+inline constexpr std::uint64_t kMostSearched = std::uint64_t{1} << 38;
+
+/// Adds to `found` those of `keys` that `source` holds anywhere. An empty key is in any source. Memory: 1
+/// MiB, and the longest key. Time: in proportion to the source's size times the number of keys. Errors: those
+/// of reading.
+[[nodiscard]] Result<void> find_keys(const ByteSource& source, const std::set<std::string>& keys,
+                                     std::set<std::string>& found);
 
 }  // namespace etstream

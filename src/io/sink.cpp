@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sinks that need no operating system.
+// The transfer engine, and the sinks that need no operating system.
 #include "etstream/sink.h"
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "io/transfer.h"
@@ -15,9 +17,7 @@ class MemorySink final : public Sink {
 
   Result<void> reserve(std::uint64_t size) override {
     return without_exceptions([&]() -> Result<void> {
-      if (size > out_.max_size() - out_.size()) {
-        return Error{ErrorCode::kTooLarge, "the artifact is larger than the address space"};
-      }
+      ETSTREAM_TRY(check_room(size));
       out_.reserve(out_.size() + static_cast<std::size_t>(size));
       return {};
     });
@@ -26,9 +26,7 @@ class MemorySink final : public Sink {
   Result<void> append(const ByteSource& source) override {
     return without_exceptions([&]() -> Result<void> {
       const std::size_t before = out_.size();
-      if (source.size() > out_.max_size() - before) {
-        return Error{ErrorCode::kTooLarge, "the artifact is larger than the address space"};
-      }
+      ETSTREAM_TRY(check_room(source.size()));
       out_.resize(before + static_cast<std::size_t>(source.size()));
       auto read = source.read_at(0, std::span(out_).subspan(before));
       if (!read) out_.resize(before);
@@ -39,6 +37,11 @@ class MemorySink final : public Sink {
   Result<void> commit() override { return {}; }
 
  private:
+  Result<void> check_room(std::uint64_t size) const {
+    if (size <= out_.max_size() - out_.size()) return {};
+    return Error{ErrorCode::kTooLarge, "the artifact is larger than the address space"};
+  }
+
   std::vector<std::byte>& out_;
 };
 
@@ -59,6 +62,52 @@ Result<void> Sink::skip(std::uint64_t size) {
   return make_error(ErrorCode::kInvalidArgument, "a sink that shares nothing can't skip {} bytes", size);
 }
 
+Result<void> BufferedSink::append(const ByteSource& source) {
+  constexpr std::uint64_t kLargeSource = kTransferBufferSize / 4;
+  return without_exceptions([&]() -> Result<void> {
+    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kTransferBufferSize);
+    std::uint64_t offset = 0;
+    while (offset < source.size()) {
+      const auto n = static_cast<std::size_t>(
+          std::min<std::uint64_t>(kTransferBufferSize - filled_, source.size() - offset));
+      ETSTREAM_TRY(source.read_at(offset, {buffer_.get() + filled_, n}));
+      if (forgetful_ && source.size() >= kLargeSource) source.drop_pages(offset, n);
+      filled_ += n;
+      offset += n;
+      if (filled_ == kTransferBufferSize) ETSTREAM_TRY(flush());
+    }
+    return {};
+  });
+}
+
+Result<void> BufferedSink::prepare() {
+  return without_exceptions([&]() -> Result<void> {
+    if (prepared_) return {};
+    ETSTREAM_TRY(flush());
+    buffer_.reset();  // others may be written before this is committed
+    ETSTREAM_TRY(settle());
+    prepared_ = true;
+    return {};
+  });
+}
+
+Result<void> BufferedSink::commit() {
+  return without_exceptions([&]() -> Result<void> {
+    if (!prepared_) {
+      ETSTREAM_TRY(flush());
+      ETSTREAM_TRY(settle());
+    }
+    return finish();
+  });
+}
+
+Result<void> BufferedSink::flush() {
+  if (filled_ == 0) return {};
+  ETSTREAM_TRY(take({buffer_.get(), filled_}));
+  filled_ = 0;
+  return {};
+}
+
 Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks) {
   return without_exceptions([&]() -> Result<void> {
     if (sinks.size() > 1) {
@@ -69,7 +118,7 @@ Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks) {
       if (done) continue;
       Error error = std::move(done).error();
       // The one that failed may have come half-way: its file is there, but its folder is not on the disk.
-      // That of one alone stays, as it is complete.
+      // The file of a single sink stays, as it is complete.
       for (std::size_t before = sinks.size() > 1 ? i + 1 : 0; before-- > 0;) {
         const Result<void> back = sinks[before]->take_back();
         if (!back) error.message += text("; {}", back.error().message);

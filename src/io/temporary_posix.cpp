@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -21,16 +22,26 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file_calls_posix.h"
-#include "io/file_identity_posix.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::string_view kSuffix = ".tmp";
 constexpr std::size_t kLongestName = 255;  // of a file in a folder, on every file system that matters
-constexpr std::size_t kRandomDigits = 16;
+constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
 
-/// What the names of all temporary files for a destination begin with.
+/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
+struct SplitPath {
+  std::string folder;
+  std::string name;
+};
+
+SplitPath split_path(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 where there is no slash
+  return {path.substr(0, name), path.substr(name)};
+}
+
+/// The beginning of the names of all temporary files for a destination.
 std::string temporary_prefix(const std::string& name) {
   constexpr std::string_view kMark = ".etstream-";
   const std::size_t room = kLongestName - 1 - kMark.size() - kRandomDigits - kSuffix.size();
@@ -84,14 +95,11 @@ void remove_leftovers(const std::string& folder, const std::string& prefix) {
 }
 
 Result<std::string> random_digits() {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::array<unsigned char, kRandomDigits> bytes{};
-  if (::getentropy(bytes.data(), bytes.size()) != 0) {
+  std::uint64_t number = 0;
+  if (::getentropy(&number, sizeof(number)) != 0) {
     return make_error(ErrorCode::kIo, "cannot get random bytes for a temporary file's name");
   }
-  std::string digits;
-  for (const unsigned char byte : bytes) digits += kDigits[byte & 15];
-  return digits;
+  return text("{:016x}", number);
 }
 
 /// Whether `path` still names the file behind `fd`.
@@ -146,7 +154,7 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
   return true;
 }
 
-Result<Temporary> create(const std::string& destination, Descriptor (*make)(const std::string&)) {
+Result<Temporary> create_beside(const std::string& destination, Descriptor (*make)(const std::string&)) {
   const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const std::string prefix = temporary_prefix(name);
@@ -176,13 +184,22 @@ Result<Temporary> create(const std::string& destination, Descriptor (*make)(cons
                     quote(destination), kAttempts);
 }
 
-}  // namespace
-
-SplitPath split_path(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", path};
-  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+Error in_use(const std::string& destination) {
+  return refusal(ErrorCode::kInvalidArgument, "cannot write the folder", destination,
+                 "it exists, and is not an empty folder");
 }
+
+Result<bool> is_empty(const std::string& folder) {
+  std::error_code error;
+  bool empty = false;
+  do {
+    empty = std::filesystem::is_empty(folder, error);
+  } while (error == std::errc::interrupted);
+  if (error) return system_error(error.value(), "cannot look into the folder", folder);
+  return empty;
+}
+
+}  // namespace
 
 Result<std::string> follow_links(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
@@ -210,11 +227,7 @@ std::optional<int> descriptor_named(std::string path) {
 }
 
 Result<Temporary> create_temporary_file(const std::string& destination) {
-  return create(destination, make_file);
-}
-
-Result<Temporary> create_temporary_folder(const std::string& destination) {
-  return create(destination, make_folder);
+  return create_beside(destination, make_file);
 }
 
 Temporary::~Temporary() {
@@ -265,6 +278,43 @@ Result<void> sync_folder_of(const std::string& destination) {
     return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
   }
   return {};
+}
+
+Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
+  std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
+  std::error_code error;
+  const auto status = std::filesystem::status(name, error);
+  if (name.empty()) return in_use(destination);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_directory(status)) return in_use(destination);
+    ETSTREAM_ASSIGN(const bool empty, is_empty(name));
+    if (!empty) return in_use(destination);
+  }
+  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, make_folder));
+  return AtomicFolder(std::move(name), std::move(temporary));
+}
+
+Error AtomicFolder::in_terms_of_destination(Error error) const {
+  const auto rename_in = [this](std::string& words) {
+    const auto place = words.find(temporary_.path());
+    if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
+  };
+  rename_in(error.message);
+  if (error.file) rename_in(*error.file);
+  return error;
+}
+
+Result<void> AtomicFolder::publish(bool sync) {
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
+  // One call for all the files in it, which may be thousands.
+  if (sync && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
+    return system_error(errno, "cannot sync", destination_);
+  }
+  if (!temporary_.rename_to(destination_)) {
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
+    return system_error(errno, "cannot replace", destination_);
+  }
+  return sync ? sync_folder_of(destination_) : Result<void>();
 }
 
 }  // namespace etstream

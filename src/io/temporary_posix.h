@@ -8,16 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "etstream/result.h"
 #include "io/descriptor_posix.h"
 
 namespace etstream {
-
-/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
-struct SplitPath {
-  std::string folder;
-  std::string name;
-};
-[[nodiscard]] SplitPath split_path(const std::string& path);
 
 /// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
@@ -39,12 +33,12 @@ class Temporary {
   ~Temporary();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Of the file, or of the folder; holds the lock.
+  /// The file's or the folder's descriptor, which holds the lock.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
-  /// Whether it worked; errno says why not.
+  /// Returns whether it worked; errno says why not.
   [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
-  /// Has this file at `destination`, and what is there under this name, which is removed at the end. False
-  /// where nothing is there, or the file system can't do that; errno says why.
+  /// Puts this file at `destination`, and what is there under the temporary name, which is removed at the
+  /// end. Returns false where nothing is there, or the file system can't exchange names; errno says why.
   [[nodiscard]] bool exchange_with(const std::string& destination) noexcept;
 
  private:
@@ -52,10 +46,9 @@ class Temporary {
   Descriptor descriptor_;
 };
 
-/// Creates an empty one beside `destination`, after removing those that killed processes left for the same
+/// Creates an empty file beside `destination`, after removing those that killed processes left for the same
 /// destination.
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
-[[nodiscard]] Result<Temporary> create_temporary_folder(const std::string& destination);
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
 /// process that may not change owners stays the owner.
@@ -63,5 +56,28 @@ class Temporary {
 
 /// Syncs the folder that `destination` is in, after a rename.
 [[nodiscard]] Result<void> sync_folder_of(const std::string& destination);
+
+/// A folder that appears whole or not at all: a temporary one beside its destination. It is removed with all
+/// in it unless publish() succeeds.
+class AtomicFolder {
+ public:
+  /// `destination` is not there yet, or an empty folder.
+  [[nodiscard]] static Result<AtomicFolder> create(const std::string& destination);
+
+  /// Where to write what will be `name` in the folder.
+  [[nodiscard]] std::string path_of(const std::string& name) const { return temporary_.path() + "/" + name; }
+
+  /// `error` about a file in it, with the name that the file would have had.
+  [[nodiscard]] Error in_terms_of_destination(Error error) const;
+  /// Renames the folder to its destination; with `sync`, all in it is on the disk before.
+  [[nodiscard]] Result<void> publish(bool sync);
+
+ private:
+  AtomicFolder(std::string destination, Temporary temporary)
+      : destination_(std::move(destination)), temporary_(std::move(temporary)) {}
+
+  std::string destination_;
+  Temporary temporary_;
+};
 
 }  // namespace etstream

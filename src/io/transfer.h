@@ -31,10 +31,10 @@ class BufferedSink : public Sink {
  protected:
   /// Passes on what is left in the buffer.
   [[nodiscard]] Result<void> flush();
-  /// Whether prepare() was called for itself: others are to be committed together with this sink.
+  /// Returns whether prepare() was called before commit(): other sinks are committed together with this one.
   [[nodiscard]] bool is_one_of_several() const noexcept { return prepared_; }
-  /// Whether large sources are told to forget what has been read from them. Small ones may be read again
-  /// (test cases share inputs), and forgetting costs more than they take.
+  /// Sets whether large sources drop the pages that have been read from them. Small ones may be read again
+  /// (test cases share inputs), and dropping costs more than their pages take.
   void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
 
  private:

@@ -10,7 +10,7 @@
 
 #include "base/content_hash.h"
 #include "base/try.h"
-#include "io/hash_source.h"
+#include "io/read_pieces.h"
 #include "layout/same_bytes.h"
 
 namespace etstream {

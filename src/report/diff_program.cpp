@@ -6,7 +6,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_plan.h"
-#include "io/hash_source.h"
+#include "io/read_pieces.h"
 #include "pte/program_model.h"
 #include "report/diff_list.h"
 #include "tensor/dimensions.h"

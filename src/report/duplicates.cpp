@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "etstream/inspect.h"
 #include "io/file_budget.h"
-#include "io/hash_source.h"
+#include "io/read_pieces.h"
 #include "report/inspection.h"
 
 namespace etstream {

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "etstream/program_graph.h"
 #include "io/file_budget.h"
-#include "io/find_nonzero.h"
+#include "io/paged_reader.h"
 #include "pte/program_model.h"
 #include "report/any_file.h"
 #include "report/inspection.h"

@@ -14,7 +14,7 @@
 #include "base/try.h"
 #include "container/findings.h"
 #include "etstream/scalar_type.h"
-#include "io/find_keys.h"
+#include "io/read_pieces.h"
 #include "layout/same_bytes.h"
 #include "pte/program_model.h"
 #include "report/data_pairs.h"

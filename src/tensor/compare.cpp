@@ -2,13 +2,12 @@
 #include "etstream/compare.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstring>
 #include <vector>
 
+#include "base/match.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/dim_order.h"
@@ -18,7 +17,7 @@
 namespace etstream {
 namespace {
 
-/// What the difference of two elements amounts to.
+/// The difference of two elements.
 struct Difference {
   double absolute = 0;
   bool passes = true;
@@ -90,10 +89,22 @@ class Comparer {
   std::uint64_t finite_ = 0;
 };
 
-/// Compares dense data of one dtype: `Stored` is how an element lies, `decode` what it is.
-template <class Stored, class Decode>
+/// An element as it is compared.
+template <class T>
+auto as_number(T stored) {
+  if constexpr (std::floating_point<T>) {
+    return static_cast<double>(stored);
+  } else if constexpr (std::signed_integral<T>) {
+    return std::int64_t{stored};
+  } else {
+    return std::uint64_t{stored};
+  }
+}
+
+/// Compares dense data of one dtype: `Stored` is how an element lies, `kDecode` gives what it is.
+template <class Stored, auto kDecode = as_number<Stored>>
 Result<Comparison> compare_data(const ByteSource& expected, const ByteSource& actual,
-                                const Tolerance& tolerance, Decode decode) {
+                                const Tolerance& tolerance) {
   constexpr std::size_t kPiece = 65536;
   Comparer comparer(tolerance);
   std::vector<std::byte> one(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, expected.size())));
@@ -107,69 +118,49 @@ Result<Comparison> compare_data(const ByteSource& expected, const ByteSource& ac
       Stored b{};
       std::memcpy(&a, one.data() + i, sizeof(Stored));
       std::memcpy(&b, other.data() + i, sizeof(Stored));
-      comparer.add(decode(a), decode(b));
+      comparer.add(kDecode(a), kDecode(b));
     }
   }
   return comparer.finish();
 }
 
-Result<Comparison> compare_elements(ScalarType type, const ByteSource& expected, const ByteSource& actual,
-                                    const Tolerance& tolerance) {
-  Tolerance exact = tolerance;
-  exact.integer = 0;
-  const auto as_signed = [](std::signed_integral auto stored) { return std::int64_t{stored}; };
-  const auto as_unsigned = [](std::unsigned_integral auto stored) { return std::uint64_t{stored}; };
-  const auto as_double = [](std::floating_point auto stored) { return static_cast<double>(stored); };
-  switch (type) {
-    case ScalarType::kUInt8:
-    case ScalarType::kQUInt8:
-      return compare_data<std::uint8_t>(expected, actual, tolerance, as_unsigned);
-    case ScalarType::kInt8:
-    case ScalarType::kQInt8:
-      return compare_data<std::int8_t>(expected, actual, tolerance, as_signed);
-    case ScalarType::kInt16:
-      return compare_data<std::int16_t>(expected, actual, tolerance, as_signed);
-    case ScalarType::kInt32:
-    case ScalarType::kQInt32:
-      return compare_data<std::int32_t>(expected, actual, tolerance, as_signed);
-    case ScalarType::kInt64:
-      return compare_data<std::int64_t>(expected, actual, tolerance, as_signed);
-    case ScalarType::kUInt16:
-      return compare_data<std::uint16_t>(expected, actual, tolerance, as_unsigned);
-    case ScalarType::kUInt32:
-      return compare_data<std::uint32_t>(expected, actual, tolerance, as_unsigned);
-    case ScalarType::kUInt64:
-      return compare_data<std::uint64_t>(expected, actual, tolerance, as_unsigned);
-    case ScalarType::kBool:
-    case ScalarType::kQUInt4x2:
-    case ScalarType::kQUInt2x4:
-      return compare_data<std::uint8_t>(expected, actual, exact, as_unsigned);
-    case ScalarType::kBits16:
-      return compare_data<std::uint16_t>(expected, actual, exact, as_unsigned);
-    case ScalarType::kFloat32:
-    case ScalarType::kComplex64:
-      return compare_data<float>(expected, actual, tolerance, as_double);
-    case ScalarType::kFloat64:
-    case ScalarType::kComplex128:
-      return compare_data<double>(expected, actual, tolerance, as_double);
-    case ScalarType::kFloat16:
-    case ScalarType::kComplex32:
-      return compare_data<std::uint16_t>(expected, actual, tolerance, decode_float<kFloat16>);
-    case ScalarType::kBFloat16:
-      return compare_data<std::uint16_t>(expected, actual, tolerance, decode_float<kBFloat16>);
-    case ScalarType::kFloat8E5M2:
-      return compare_data<std::uint8_t>(expected, actual, tolerance, decode_float<kFloat8E5M2>);
-    case ScalarType::kFloat8E4M3FN:
-      return compare_data<std::uint8_t>(expected, actual, tolerance, decode_float<kFloat8E4M3FN>);
-    case ScalarType::kFloat8E5M2FNUZ:
-      return compare_data<std::uint8_t>(expected, actual, tolerance, decode_float<kFloat8E5M2FNUZ>);
-    case ScalarType::kFloat8E4M3FNUZ:
-      return compare_data<std::uint8_t>(expected, actual, tolerance, decode_float<kFloat8E4M3FNUZ>);
-  }
-  return make_error(ErrorCode::kInvalidArgument, "scalar type {} is unknown", static_cast<int>(type));
-}
+struct ComparedType {
+  ScalarType type;
+  Result<Comparison> (*compare)(const ByteSource& expected, const ByteSource& actual,
+                                const Tolerance& tolerance);
+  bool exactly = false;  // whatever the tolerance of integers
+};
 
-/// What keeps two tensors from being compared.
+constexpr ComparedType kComparedTypes[] = {
+    {ScalarType::kUInt8, compare_data<std::uint8_t>},
+    {ScalarType::kQUInt8, compare_data<std::uint8_t>},
+    {ScalarType::kInt8, compare_data<std::int8_t>},
+    {ScalarType::kQInt8, compare_data<std::int8_t>},
+    {ScalarType::kInt16, compare_data<std::int16_t>},
+    {ScalarType::kInt32, compare_data<std::int32_t>},
+    {ScalarType::kQInt32, compare_data<std::int32_t>},
+    {ScalarType::kInt64, compare_data<std::int64_t>},
+    {ScalarType::kUInt16, compare_data<std::uint16_t>},
+    {ScalarType::kUInt32, compare_data<std::uint32_t>},
+    {ScalarType::kUInt64, compare_data<std::uint64_t>},
+    {ScalarType::kBool, compare_data<std::uint8_t>, true},
+    {ScalarType::kQUInt4x2, compare_data<std::uint8_t>, true},
+    {ScalarType::kQUInt2x4, compare_data<std::uint8_t>, true},
+    {ScalarType::kBits16, compare_data<std::uint16_t>, true},
+    {ScalarType::kFloat32, compare_data<float>},
+    {ScalarType::kComplex64, compare_data<float>},
+    {ScalarType::kFloat64, compare_data<double>},
+    {ScalarType::kComplex128, compare_data<double>},
+    {ScalarType::kFloat16, compare_data<std::uint16_t, decode_float<kFloat16>>},
+    {ScalarType::kComplex32, compare_data<std::uint16_t, decode_float<kFloat16>>},
+    {ScalarType::kBFloat16, compare_data<std::uint16_t, decode_float<kBFloat16>>},
+    {ScalarType::kFloat8E5M2, compare_data<std::uint8_t, decode_float<kFloat8E5M2>>},
+    {ScalarType::kFloat8E4M3FN, compare_data<std::uint8_t, decode_float<kFloat8E4M3FN>>},
+    {ScalarType::kFloat8E5M2FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E5M2FNUZ>>},
+    {ScalarType::kFloat8E4M3FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E4M3FNUZ>>},
+};
+
+/// An error if two tensors can't be compared.
 Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
   if (expected.scalar_type != actual.scalar_type) {
     return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", name_of(actual.scalar_type),
@@ -201,23 +192,10 @@ std::string_view kind_of(const Value& value) {
   return kNames[value.index()];
 }
 
-std::string number_text(double value) {
-  std::array<char, 32> digits{};
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
-}
-
-/// Errors are told in two digits; more would be read as if they meant something.
-std::string error_text(double error) {
-  std::array<char, 32> digits{};
-  const auto end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), error, std::chars_format::general, 2);
-  return {digits.data(), end.ptr};
-}
-
 std::string number_text(const Number& number) {
-  if (const auto* value = std::get_if<double>(&number)) return number_text(*value);
-  if (const auto* value = std::get_if<std::int64_t>(&number)) return std::to_string(*value);
-  return std::to_string(std::get<std::uint64_t>(number));
+  return match(
+      number, [](double value) { return exact_text(value); },
+      [](auto integer) { return std::to_string(integer); });
 }
 
 std::string mismatch_text(const Mismatch& mismatch) {
@@ -237,14 +215,17 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
       return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", kind_of(actual),
                         kind_of(expected));
     }
+    Tolerance exact = tolerance;
+    exact.integer = 0;
     if (const auto* tensor = std::get_if<Tensor>(&expected)) {
       const Tensor& given = *std::get_if<Tensor>(&actual);
       ETSTREAM_TRY(check_comparable(*tensor, given));
-      return compare_elements(tensor->scalar_type, tensor->data, given.data, tolerance);
+      // Its type is known, as check_comparable() has its size.
+      const auto* known = std::find_if(std::begin(kComparedTypes), std::end(kComparedTypes),
+                                       [&](const auto& one) { return one.type == tensor->scalar_type; });
+      return known->compare(tensor->data, given.data, known->exactly ? exact : tolerance);
     }
-    Tolerance of_kind = tolerance;
-    if (std::holds_alternative<bool>(expected)) of_kind.integer = 0;
-    Comparer comparer(of_kind);
+    Comparer comparer(std::holds_alternative<bool>(expected) ? exact : tolerance);
     if (const auto* integer = std::get_if<std::int64_t>(&expected)) {
       comparer.add(*integer, *std::get_if<std::int64_t>(&actual));
     } else if (const auto* number = std::get_if<double>(&expected)) {
@@ -261,9 +242,10 @@ std::string summary(const Comparison& comparison) {
   std::string out = comparison.passed()
                         ? text("{}{}", elements, comparison.elements == 1 ? " agrees" : " agree")
                         : text("{} of {} not as expected", comparison.mismatches, elements);
-  out += text("; largest errors {} absolute, {} relative, mean {}",
-              error_text(comparison.largest_absolute_error), error_text(comparison.largest_relative_error),
-              error_text(comparison.mean_absolute_error));
+  // More than two digits would be read as if they meant something.
+  out += text("; largest errors {:.2g} absolute, {:.2g} relative, mean {:.2g}",
+              comparison.largest_absolute_error, comparison.largest_relative_error,
+              comparison.mean_absolute_error);
   if (comparison.passed()) return out;
   out += "; first " + mismatch_text(*comparison.first);
   if (comparison.worst->index != comparison.first->index)

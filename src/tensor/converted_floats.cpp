@@ -24,48 +24,33 @@ using Float32Block = std::array<std::uint32_t, kBlock>;
 using Decode = void (*)(const Block& in, Float32Block& out);
 using Encode = void (*)(const Float32Block& in, Block& out);
 
-template <class Stored, class ToFloat32>
-void decode_block(const Block& in, Float32Block& out, ToFloat32 to_float32) {
+template <class Stored, auto kToFloat32>
+void decode_block(const Block& in, Float32Block& out) {
   std::array<Stored, kBlock> stored;
   std::memcpy(stored.data(), in.data(), sizeof(stored));
-  for (std::size_t i = 0; i < kBlock; ++i) out[i] = to_float32(stored[i]);
+  for (std::size_t i = 0; i < kBlock; ++i) out[i] = kToFloat32(stored[i]);
 }
 
-template <class Stored, class FromFloat32>
-void encode_block(const Float32Block& in, Block& out, FromFloat32 from_float32) {
+template <class Stored, auto kFromFloat32>
+void encode_block(const Float32Block& in, Block& out) {
   std::array<Stored, kBlock> stored;
-  for (std::size_t i = 0; i < kBlock; ++i) stored[i] = static_cast<Stored>(from_float32(in[i]));
+  for (std::size_t i = 0; i < kBlock; ++i) stored[i] = static_cast<Stored>(kFromFloat32(in[i]));
   std::memcpy(out.data(), stored.data(), sizeof(stored));
-}
-
-template <FloatFormat kFormat, class Stored>
-void decode_small(const Block& in, Float32Block& out) {
-  decode_block<Stored>(in, out, [](std::uint32_t bits) { return float32_bits<kFormat>(bits); });
-}
-
-template <FloatFormat kFormat, class Stored>
-void encode_small(const Float32Block& in, Block& out) {
-  encode_block<Stored>(in, out, [](std::uint32_t bits) { return encode_float<kFormat>(bits); });
 }
 
 void decode_float32(const Block& in, Float32Block& out) { std::memcpy(out.data(), in.data(), sizeof(out)); }
 
 void encode_float32(const Float32Block& in, Block& out) { std::memcpy(out.data(), in.data(), sizeof(in)); }
 
-void decode_float64(const Block& in, Float32Block& out) {
-  decode_block<double>(in, out,
-                       [](double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); });
+constexpr std::uint32_t from_double(double value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-void encode_float64(const Float32Block& in, Block& out) {
-  encode_block<double>(in, out, [](std::uint32_t bits) { return std::bit_cast<float>(bits); });
-}
+constexpr double to_double(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
 /// As torch's vectorised loops have it, which take float32 and float64.
-void encode_bfloat16_with_other_nan(const Float32Block& in, Block& out) {
-  encode_block<std::uint16_t>(in, out, [](std::uint32_t bits) {
-    return (bits & 0x7FFFFFFFU) > kFloat32Infinity ? 0xFFFFU : encode_float<kBFloat16>(bits);
-  });
+constexpr std::uint32_t to_bfloat16_with_other_nan(std::uint32_t bits) {
+  return (bits & 0x7FFFFFFFU) > kFloat32Infinity ? 0xFFFFU : encode_float<kBFloat16>(bits);
 }
 
 struct FloatType {
@@ -74,21 +59,20 @@ struct FloatType {
   Encode encode;
 };
 
+template <FloatFormat kFormat, class Stored = typename FloatBits<kFormat>::Stored>
+constexpr FloatType small_type(ScalarType type) {
+  return {type, decode_block<Stored, float32_bits<kFormat>>, encode_block<Stored, encode_float<kFormat>>};
+}
+
 constexpr std::array kFloatTypes = {
-    FloatType{ScalarType::kFloat16, decode_small<kFloat16, std::uint16_t>,
-              encode_small<kFloat16, std::uint16_t>},
-    FloatType{ScalarType::kBFloat16, decode_small<kBFloat16, std::uint16_t>,
-              encode_small<kBFloat16, std::uint16_t>},
+    small_type<kFloat16>(ScalarType::kFloat16),
+    small_type<kBFloat16>(ScalarType::kBFloat16),
     FloatType{ScalarType::kFloat32, decode_float32, encode_float32},
-    FloatType{ScalarType::kFloat64, decode_float64, encode_float64},
-    FloatType{ScalarType::kFloat8E5M2, decode_small<kFloat8E5M2, std::uint8_t>,
-              encode_small<kFloat8E5M2, std::uint8_t>},
-    FloatType{ScalarType::kFloat8E4M3FN, decode_small<kFloat8E4M3FN, std::uint8_t>,
-              encode_small<kFloat8E4M3FN, std::uint8_t>},
-    FloatType{ScalarType::kFloat8E5M2FNUZ, decode_small<kFloat8E5M2FNUZ, std::uint8_t>,
-              encode_small<kFloat8E5M2FNUZ, std::uint8_t>},
-    FloatType{ScalarType::kFloat8E4M3FNUZ, decode_small<kFloat8E4M3FNUZ, std::uint8_t>,
-              encode_small<kFloat8E4M3FNUZ, std::uint8_t>},
+    FloatType{ScalarType::kFloat64, decode_block<double, from_double>, encode_block<double, to_double>},
+    small_type<kFloat8E5M2>(ScalarType::kFloat8E5M2),
+    small_type<kFloat8E4M3FN>(ScalarType::kFloat8E4M3FN),
+    small_type<kFloat8E5M2FNUZ>(ScalarType::kFloat8E5M2FNUZ),
+    small_type<kFloat8E4M3FNUZ>(ScalarType::kFloat8E4M3FNUZ),
 };
 
 Result<FloatType> find_float_type(ScalarType type, const ByteSource& source) {
@@ -101,7 +85,8 @@ Result<FloatType> find_float_type(ScalarType type, const ByteSource& source) {
 
 Encode find_encode(ScalarType from, const FloatType& to) {
   const bool vectorised = from == ScalarType::kFloat32 || from == ScalarType::kFloat64;
-  return vectorised && to.type == ScalarType::kBFloat16 ? encode_bfloat16_with_other_nan : to.encode;
+  if (!vectorised || to.type != ScalarType::kBFloat16) return to.encode;
+  return encode_block<std::uint16_t, to_bfloat16_with_other_nan>;
 }
 
 class ConvertedFloats final : public ByteStorage {
@@ -118,7 +103,7 @@ class ConvertedFloats final : public ByteStorage {
   Result<void> check_unchanged() const override { return source_.check_unchanged(); }
   bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
 
-  /// Of an element in part all that is behind it is kept, as it may be read again.
+  /// Keeps the pages from an element on that the range ends in, as that may be read again.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t first = offset / to_size_ * from_size_;
     source_.drop_pages(first, (offset + size) / to_size_ * from_size_ - first);

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace etstream {
 
@@ -35,6 +36,7 @@ inline constexpr FloatFormat kFloat8E4M3FNUZ{4, 3, 8, FloatSpecials::kFnuz};
 template <FloatFormat kFormat>
 struct FloatBits {
   static constexpr int kWidth = 1 + kFormat.exponent_bits + kFormat.mantissa_bits;
+  using Stored = std::conditional_t<kWidth == 8, std::uint8_t, std::uint16_t>;
   static constexpr std::uint32_t kSign = 1U << (kWidth - 1);
   static constexpr std::uint32_t kLargestExponent = ((1U << kFormat.exponent_bits) - 1)
                                                     << kFormat.mantissa_bits;

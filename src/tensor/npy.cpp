@@ -19,56 +19,44 @@ namespace {
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::uint32_t kLongestNpyHeader = 64 << 10;
 
-/// The header: a Python dict literal with exactly the keys descr, fortran_order and shape.
+struct NpyHeader {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<std::uint64_t> shape;
+};
+
+/// Parses a header: a Python dict literal with exactly the keys descr, fortran_order and shape.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : rest_(text) {}
 
-  struct Header {
-    std::string descr;
-    bool fortran_order = false;
-    std::vector<std::uint64_t> shape;
-  };
-
   /// None if the text is not such a dict.
-  std::optional<Header> parse() {
+  std::optional<NpyHeader> parse() {
     std::optional<std::string> descr;
     std::optional<bool> fortran_order;
     std::optional<std::vector<std::uint64_t>> shape;
-    if (!accept('{')) return std::nullopt;
-    while (!accept('}')) {
+    if (!accept("{")) return std::nullopt;
+    while (!accept("}")) {
       const auto key = string();
-      if (!key || !accept(':')) return std::nullopt;
-      if (*key == "descr") {
-        if (!(descr = string())) return std::nullopt;
-      } else if (*key == "fortran_order") {
-        if (!(fortran_order = boolean())) return std::nullopt;
-      } else if (*key == "shape") {
-        if (!(shape = tuple())) return std::nullopt;
-      } else {
-        return std::nullopt;
-      }
-      if (!accept(',') && !next_is('}')) return std::nullopt;
+      if (!key || !accept(":")) return std::nullopt;
+      const bool has_value = *key == "descr"           ? (descr = string()).has_value()
+                             : *key == "fortran_order" ? (fortran_order = boolean()).has_value()
+                                                       : *key == "shape" && (shape = tuple()).has_value();
+      if (!has_value || !(accept(",") || next_is("}"))) return std::nullopt;
     }
     skip_space();
     if (!rest_.empty() || !descr || !fortran_order || !shape) return std::nullopt;
-    return Header{std::move(*descr), *fortran_order, std::move(*shape)};
+    return NpyHeader{std::move(*descr), *fortran_order, std::move(*shape)};
   }
 
  private:
   void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
-  bool next_is(char c) {
+  bool next_is(std::string_view word) {
     skip_space();
-    return rest_.starts_with(c);
-  }
-  bool accept(char c) {
-    if (!next_is(c)) return false;
-    rest_.remove_prefix(1);
-    return true;
+    return rest_.starts_with(word);
   }
   bool accept(std::string_view word) {
-    skip_space();
-    if (!rest_.starts_with(word)) return false;
+    if (!next_is(word)) return false;
     rest_.remove_prefix(word.size());
     return true;
   }
@@ -90,15 +78,15 @@ class HeaderParser {
   }
   std::optional<std::vector<std::uint64_t>> tuple() {
     std::vector<std::uint64_t> out;
-    if (!accept('(')) return std::nullopt;
-    while (!accept(')')) {
+    if (!accept("(")) return std::nullopt;
+    while (!accept(")")) {
       skip_space();
       std::uint64_t size = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
       if (error != std::errc()) return std::nullopt;
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       out.push_back(size);
-      if (!accept(',') && !next_is(')')) return std::nullopt;
+      if (!accept(",") && !next_is(")")) return std::nullopt;
     }
     return out;
   }

@@ -50,7 +50,8 @@ OUTSIDE = {
     "python": "base/* jobs/* report/*_report.h",
     "executorch": "base/*",
 }
-HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_info": "container", "command_end": "process"}
+HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_info": "container",
+               "tensor_layout": "tensor", "command_end": "process"}
 
 # Single headers that a folder includes although the lists above forbid the rest of their folder, and why.
 EXCEPTIONS = {

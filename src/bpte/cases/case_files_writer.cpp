@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -11,8 +9,8 @@
 #include "base/try.h"
 #include "etstream/case_files.h"
 #include "flatbuffer/json_text.h"
-#include "io/atomic_folder_posix.h"
 #include "io/file_budget.h"
+#include "io/temporary_posix.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
 
@@ -33,9 +31,7 @@ std::string json_double(double value) {
   if (std::isfinite(value)) return json_number(value);
   if (std::isinf(value)) return value > 0 ? R"({"double": "inf"})" : R"({"double": "-inf"})";
   if (bits == kNan) return R"({"double": "nan"})";
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
-  return text(R"({{"double_bits": "{}"}})", std::string_view(digits.data(), end));
+  return text(R"({{"double_bits": "{:x}"}})", bits);
 }
 
 class TestCasesWriter {
@@ -82,7 +78,7 @@ class TestCasesWriter {
     return {};
   }
 
-  /// What the names of a suite's files begin with: the method's name where that is a plain word that no
+  /// The beginning of the names of a suite's files: the method's name where that is a plain word that no
   /// other suite has.
   std::string label_of(const Suite& suite, std::size_t index) {
     constexpr std::size_t kLongest = 64;

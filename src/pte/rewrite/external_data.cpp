@@ -9,7 +9,6 @@
 #include "base/try.h"
 #include "etstream/program_metadata.h"
 #include "io/file_budget.h"
-#include "io/find_keys.h"
 #include "io/read_pieces.h"
 #include "layout/same_bytes.h"
 #include "pte/data_requests.h"

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/json_reader.h"
-#include "io/find_keys.h"
+#include "io/read_pieces.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/delegate_data.h"
 #include "pte/rewrite/editable_program.h"

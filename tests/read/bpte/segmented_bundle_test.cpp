@@ -8,7 +8,7 @@
 
 #include "base/content_hash.h"
 #include "base/text.h"
-#include "bpte/segmented_bundle_directory.h"
+#include "bpte/segmented_bundle_file.h"
 #include "bundled_program_generated.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"

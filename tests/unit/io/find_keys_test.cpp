@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/find_keys.h"
+#include "io/read_pieces.h"
 
 #include <doctest/doctest.h>
 

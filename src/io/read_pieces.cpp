@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/find_keys.h"
+#include "io/read_pieces.h"
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "io/read_pieces.h"
-
 namespace etstream {
+
+Result<ContentHash> hash_of(const ByteSource& source) {
+  ContentHasher hasher;
+  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { hasher.update(bytes); }));
+  return hasher.hash();
+}
 
 Result<void> find_keys(const ByteSource& source, const std::set<std::string>& keys,
                        std::set<std::string>& found) {
