@@ -3,11 +3,10 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "etstream/case_files.h"
 #include "flatbuffer/schema_packer.h"
 #include "python/array_views.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
@@ -27,17 +27,16 @@
 namespace etstream::python {
 namespace {
 
-BundleFormat format_of(std::string_view name) {
-  if (name == "bp08") return BundleFormat::kBp08;
-  if (name == "segmented") return BundleFormat::kSegmented;
-  throw nb::value_error(text("format: expected 'bp08' or 'segmented', found '{}'", name).c_str());
+BundleFormat format_of(const std::string& name) {
+  return choice<BundleFormat>("format", name, {"bp08", BundleFormat::kBp08},
+                              {"segmented", BundleFormat::kSegmented});
 }
 
 const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
+Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const auto type = find_scalar_type(dtype);
   if (!type) {
@@ -59,33 +58,24 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb
   return tensor;
 }
 
-nb::object object_of(const Value& value) {
-  if (const auto* tensor = std::get_if<Tensor>(&value)) return nb::cast(*tensor);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return nb::cast(*integer);
-  if (const auto* truth = std::get_if<bool>(&value)) return nb::cast(*truth);
-  if (const auto* number = std::get_if<double>(&value)) return nb::cast(*number);
-  return nb::none();
-}
-
-/// Of a tree of them.
+/// Of a tree of them; none for None.
 std::vector<Value> values_of(nb::handle objects) {
   std::vector<Value> values;
+  if (objects.is_none()) return values;
   const nb::object leaves = nb::module_::import_("etstream._values").attr("leaves")(objects);
   for (const nb::handle object : nb::iter(leaves)) values.push_back(value_of(object));
   return values;
 }
 
-nb::list objects_of(const std::vector<Value>& values) {
-  nb::list out;
-  for (const Value& value : values) out.append(object_of(value));
-  return out;
+MethodTestCase make_test_case(nb::handle inputs, nb::handle expected_outputs) {
+  return {values_of(inputs), values_of(expected_outputs)};
 }
 
-std::vector<MethodTestSuite> suites_from(const std::string& path) {
-  return without_gil([&] { return read_test_cases(path); });
+std::vector<MethodTestSuite> suites_from(const PathLike& path) {
+  return without_gil([name = path_of(path)] { return read_test_cases(name); });
 }
 
-FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
+FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, const std::string& format,
                      bool hash, std::uint32_t program_alignment, bool unchecked,
                      const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
   BundledProgram bundle;
@@ -110,7 +100,7 @@ FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>
   return value_or_raise(packed());
 }
 
-BundledProgramFile open_bundle(nb::handle source) {
+BundledProgramFile open_bundle(const SourceLike& source) {
   ByteSource file = source_of(source);
   return without_gil([&] { return BundledProgramFile::open(std::move(file)); });
 }
@@ -122,31 +112,20 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
   });
 }
 
-void write_cases(const BundledProgramFile& bundle, nb::handle folder, bool sync) {
+void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync) {
   without_gil([&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}); });
 }
-
-nb::tuple shape_of(const Tensor& tensor) { return nb::tuple(nb::cast(tensor.sizes)); }
 
 void bind_tensors(nb::module_& module) {
   nb::class_<Tensor> tensors(module, "Tensor",
                              "A tensor's dtype, shape and bytes, which stay where they lie. A value.");
   tensors
       .def(
-          "__init__",
-          [](Tensor* self, const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
-             std::optional<std::vector<std::uint8_t>> dim_order) {
-            new (self) Tensor(make_tensor(dtype, std::move(sizes), data, std::move(dim_order)));
-          },
-          nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"), nb::arg("dim_order") = nb::none(),
-          nb::sig("def __init__(self, dtype: str, sizes: collections.abc.Sequence[int], data: "
-                  "etstream._types.SourceLike, "
-                  "dim_order: collections.abc.Sequence[int] | None = None) -> None"),
+          "__init__", constructor(&make_tensor), nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"),
+          nb::arg("dim_order") = nb::none(),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
-          "in "
-          "the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
-          "contiguous. "
-          "Raises InvalidArgumentError where data is not as long as they say.")
+          "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
+          "contiguous. Raises InvalidArgumentError where data is not as long as they say.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")
@@ -155,11 +134,12 @@ void bind_tensors(nb::module_& module) {
           "The dtype's number in ExecuTorch's files.")
       .def_ro("sizes", &Tensor::sizes, "Of the dimensions.")
       .def_ro("dim_order", &Tensor::dim_order, "The dimensions, outermost first.")
-      .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"), "The sizes.")
+      .def_prop_ro(
+          "shape", [](const Tensor& self) { return shape_of(self.sizes); }, "The sizes.")
       .def_ro("data", &Tensor::data, "The elements, little-endian, dense.")
       .def("__repr__", [](const Tensor& self) {
         return nb::str("<etstream.Tensor of {}, {}: {}>")
-            .format(name_of(self.scalar_type), shape_of(self), self.data.name());
+            .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
 }
@@ -173,25 +153,15 @@ void bind_suites(nb::module_& module) {
   say_no_test(cases);
   cases
       .def(
-          "__init__",
-          [](MethodTestCase* self, nb::handle inputs, nb::handle expected_outputs) {
-            new (self) MethodTestCase{values_of(inputs), {}};
-            if (!expected_outputs.is_none()) self->expected_outputs = values_of(expected_outputs);
-          },
-          nb::arg("inputs").none(), nb::arg("expected_outputs").none() = nb::tuple(),
-          nb::sig("def __init__(self, inputs: object, expected_outputs: object = ()) -> None"),
+          "__init__", constructor(&make_test_case), nb::arg("inputs").none(),
+          nb::arg("expected_outputs").none() = nb::tuple(),
           "A value each for every input and output of the method: an int, a float, a bool, None, a Tensor, a "
           "torch tensor or a NumPy array; those that are not contiguous are copied. Lists, tuples and dicts "
           "of them, in each other, are flattened as ExecuTorch does (torch.utils._pytree), and one value "
           "alone is a list of it. None for expected_outputs is none of them.")
-      .def_prop_ro(
-          "inputs", [](const MethodTestCase& self) { return objects_of(self.inputs); },
-          nb::sig("def inputs(self) -> list[Tensor | int | float | bool | None]"),
-          "One for each input of the method.")
-      .def_prop_ro(
-          "expected_outputs", [](const MethodTestCase& self) { return objects_of(self.expected_outputs); },
-          nb::sig("def expected_outputs(self) -> list[Tensor | int | float | bool | None]"),
-          "One for each output of the method; none in a case that is for profiling only.")
+      .def_ro("inputs", &MethodTestCase::inputs, nb::rv_policy::copy, "One for each input of the method.")
+      .def_ro("expected_outputs", &MethodTestCase::expected_outputs, nb::rv_policy::copy,
+              "One for each output of the method; none in a case that is for profiling only.")
       .def("__repr__", [](nb::handle self) {
         return nb::str("etstream.TestCase({}, {})")
             .format(self.attr("inputs"), self.attr("expected_outputs"));
@@ -199,12 +169,8 @@ void bind_suites(nb::module_& module) {
   nb::class_<MethodTestSuite> suites(module, "TestSuite", "The test cases of one method.");
   say_no_test(suites);
   suites
-      .def(
-          "__init__",
-          [](MethodTestSuite* self, std::string method_name, std::vector<MethodTestCase> test_cases) {
-            new (self) MethodTestSuite{std::move(method_name), std::move(test_cases)};
-          },
-          nb::arg("method_name"), nb::arg("test_cases"))
+      .def(nb::init<std::string, std::vector<MethodTestCase>>(), nb::arg("method_name"),
+           nb::arg("test_cases"))
       .def_ro("method_name", &MethodTestSuite::method_name)
       .def_ro("test_cases", &MethodTestSuite::test_cases)
       .def("__repr__", [](const MethodTestSuite& self) {
@@ -231,29 +197,22 @@ Value value_of(nb::handle object) {
 void bind_bundles(nb::module_& module) {
   bind_tensors(module);
   bind_suites(module);
-  module.def(
-      "read_test_cases", [](nb::handle path) { return suites_from(path_of(path)); }, nb::arg("path"),
-      nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
-      "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
+  module.def("read_test_cases", &suites_from, nb::arg("path"));
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
-             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of").none(),
-             nb::arg("flatbuffers").none());
+             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of"),
+             nb::arg("flatbuffers"));
   module.def(
-      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of").none(),
-      nb::arg("flatbuffers").none(),
+      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of"),
+      nb::arg("flatbuffers"),
       "The plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever is a "
       "source.");
   nb::class_<BundledProgramFile>(
       module, "BundledProgramFile",
       "A bundle (.bpte, of either format), open. Holds at most 512 KiB of it in memory and "
       "the names of its suites. May be used by several threads at once.")
-      .def(
-          "__init__",
-          [](BundledProgramFile* self, nb::handle file) { new (self) BundledProgramFile(open_bundle(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
-          "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
-          "offset, "
-          "expected and found.")
+      .def("__init__", constructor(&open_bundle), nb::arg("file"),
+           "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
+           "offset, expected and found.")
       .def_prop_ro(
           "format", [](const BundledProgramFile& self) { return name_of_format(self.format()); },
           "'bp08' or 'segmented'.")
@@ -267,19 +226,15 @@ void bind_bundles(nb::module_& module) {
           "each use.")
       .def(
           "plan_as",
-          [](const BundledProgramFile& self, std::string_view format, bool hash) {
+          [](const BundledProgramFile& self, const std::string& format, bool hash) {
             return without_gil([&, to = format_of(format)] { return self.plan_as(to, hash); });
           },
           nb::arg("format"), nb::arg("hash") = true,
           "The plan of the same content in 'bp08' or 'segmented', without loss; of a copy where it is in "
-          "that one. "
-          "Raises TooLargeError for bp08 over 2 GiB.")
-      .def(
-          "write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
-          nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True) -> None"),
-          "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
-          "gives "
-          "them back. The folder appears complete or not at all.")
+          "that one. Raises TooLargeError for bp08 over 2 GiB.")
+      .def("write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
+           "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
+           "gives them back. The folder appears complete or not at all.")
       .def("__repr__", [](const BundledProgramFile& self) {
         return text("<etstream.BundledProgramFile, {}, {}: {}>", name_of_format(self.format()),
                     counted(self.suites().size(), "test suite"), self.file().name());

@@ -13,6 +13,4 @@ namespace etstream::python {
 /// NumPy's. Raises TypeError for something else.
 [[nodiscard]] Value value_of(nanobind::handle object);
 
-void bind_bundles(nanobind::module_& module);
-
 }  // namespace etstream::python

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/cases.h"
-
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,6 +19,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/compare.h"
 #include "etstream/dim_order.h"
+#include "python/bindings.h"
 #include "python/bundles.h"
 #include "python/errors.h"
 
@@ -76,9 +77,9 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
   return test_case;
 }
 
-nb::list suite_sizes(const BundledProgramFile& bundle) {
-  nb::list out;
-  for (const auto& suite : bundle.suites()) out.append(nb::make_tuple(suite.method_name, suite.test_cases));
+std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProgramFile& bundle) {
+  std::vector<std::pair<std::string, std::uint32_t>> out;
+  for (const auto& suite : bundle.suites()) out.emplace_back(suite.method_name, suite.test_cases);
   return out;
 }
 
@@ -122,15 +123,8 @@ void bind_comparisons(nb::module_& module) {
       .def("__str__", &summary)
       .def("__repr__",
            [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
-  module.def(
-      "compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
-      nb::arg("rtol") = Tolerance().relative, nb::arg("atol") = Tolerance().absolute,
-      nb::arg("integer") = Tolerance().integer, nb::arg("nan_equal") = Tolerance().nan_equal,
-      "Compares two values of one kind, each what TestCase takes: of tensors, which have one dtype and "
-      "one shape, each element. Floating-point ones agree if |actual - expected| <= atol + rtol * "
-      "|expected|; integers if they differ by at most integer; bool, packed and bits types if they have "
-      "the same bits; NaN with NaN, unless nan_equal is False. Raises InvalidArgumentError for values "
-      "that can't be compared.");
+  module.def("compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
+             nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 
 }  // namespace
@@ -138,7 +132,6 @@ void bind_comparisons(nb::module_& module) {
 void bind_test_cases(nb::module_& module) {
   bind_comparisons(module);
   module.def("suite_sizes", &suite_sizes, nb::arg("bundle"),
-             nb::sig("def suite_sizes(bundle: BundledProgramFile) -> list[tuple[str, int]]"),
              "Of each suite in file order, the method and how many test cases it has.");
   module.def("test_case", &case_at, nb::arg("bundle"), nb::arg("suite"), nb::arg("index"),
              "A test case of the suite with that number, as it is in the file.");

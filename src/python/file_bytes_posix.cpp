@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/file_bytes_posix.h"
-
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,10 +9,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
 #include "io/descriptor_posix.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
 
@@ -153,9 +154,9 @@ class FileBytes {
   std::byte* data_;
 };
 
-nb::object range_of(const ByteSource& source) {
+std::tuple<int, std::uint64_t, std::uint64_t> range_of(const ByteSource& source) {
   const FileRange range = value_or_raise(source.open_range());
-  return nb::make_tuple(range.descriptor, range.offset, range.size);
+  return {range.descriptor, range.offset, range.size};
 }
 
 }  // namespace
@@ -167,20 +168,17 @@ void bind_file_bytes(nb::module_& module) {
       "as they are used, and may be taken back. The file is not to change meanwhile.")
       .def(
           "__init__", [](FileBytes* self, nb::handle source) { new (self) FileBytes(source_of(source)); },
-          nb::arg("source"), nb::sig("def __init__(self, source: object) -> None"),
+          nb::arg("source"),
           "Raises UnsupportedError for a source that is not a range of a regular file, or one that does not "
           "begin at a multiple of 16 bytes, and under a Python that lays bytes out in another way than "
-          "CPython "
-          "3.10 to 3.14.")
+          "CPython 3.10 to 3.14.")
       .def_prop_ro("bytes", &FileBytes::bytes,
                    "The bytes. The address space is given back with this object, unless they are still "
                    "referred to then: it is never given back then.");
   module.def(
       "open_range", &range_of, nb::arg("source"),
-      nb::sig("def open_range(source: Source) -> tuple[int, int, int]"),
       "Where a source's bytes lie in a regular file: a descriptor, which is to be closed, and offset and "
-      "size in bytes. Raises UnsupportedError where they do not; CorruptError where the file has "
-      "changed.");
+      "size in bytes. Raises UnsupportedError where they do not; CorruptError where the file has changed.");
   module.def(
       "offset_in", [](const ByteSource& part, const ByteSource& whole) { return part.offset_in(whole); },
       nb::arg("part"), nb::arg("whole"), "Where one source begins in another, if it is a range of it.");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/file_plans.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
 #include "etstream/write.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
@@ -48,7 +49,7 @@ void write_plan(const FilePlan& plan, nb::handle output, bool sync, nb::handle p
 
 /// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
 /// has gone to others can't be taken back.
-void write_plans(const std::vector<std::pair<const FilePlan*, nb::object>>& files, bool sync,
+void write_plans(const std::vector<std::pair<const FilePlan*, OutputLike>>& files, bool sync,
                  nb::handle progress) {
   const nb::object callback = progress_callback(progress);
   std::uint64_t total = 0;
@@ -86,10 +87,12 @@ nb::bytes bytes_of(const FilePlan& plan) {
   return read_bytes(value_or_raise(source_of(plan)), 0, std::nullopt);
 }
 
-nb::list extents_of(const FilePlan& plan) {
-  nb::list out;
+using ExtentTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+
+std::vector<ExtentTuple> extents_of(const FilePlan& plan) {
+  std::vector<ExtentTuple> out;
   for (const Extent& extent : plan.extents) {
-    out.append(nb::make_tuple(extent.offset, extent.size(), extent.alignment, plan.label(extent)));
+    out.emplace_back(extent.offset, extent.size(), extent.alignment, plan.label(extent));
   }
   return out;
 }
@@ -106,7 +109,7 @@ void bind_file_plans(nb::module_& module) {
       .def_ro("payload_size", &FilePlan::payload_size,
               "The bytes that stay where they lie until they are written.")
       .def_prop_ro("memory", &FilePlan::memory, "About how many bytes of memory writing takes.")
-      .def_prop_ro("extents", &extents_of, nb::sig("def extents(self) -> list[tuple[int, int, int, str]]"),
+      .def_prop_ro("extents", &extents_of,
                    "In file order: offset, size and alignment in bytes, and what it holds.")
       .def("__len__", [](const FilePlan& self) { return static_cast<std::size_t>(self.size); })
       .def("__bytes__", &bytes_of, "The whole file, in memory.")
@@ -115,9 +118,8 @@ void bind_file_plans(nb::module_& module) {
           "The file, to be read before it is written, or instead. Raises UnsupportedError for one that has "
           "hashes in it.")
       .def_static(
-          "copy", [](nb::handle source) { return plan_copy(source_of(source), "copy"); }, nb::arg("source"),
-          nb::sig("def copy(source: etstream._types.SourceLike) -> FilePlan"),
-          "The plan of a file that holds what source holds.")
+          "copy", [](const SourceLike& source) { return plan_copy(source_of(source), "copy"); },
+          nb::arg("source"), "The plan of a file that holds what source holds.")
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(),
            nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
@@ -128,17 +130,13 @@ void bind_file_plans(nb::module_& module) {
            "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
            "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
            "error, or Ctrl-C, a path is as it was. Raises InvalidArgumentError for a file that is written in "
-           "place "
-           "and that it has bytes from, be it by a mapping.")
+           "place and that it has bytes from, be it by a mapping.")
       .def("__repr__", [](const FilePlan& self) {
         return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
       });
   module.def(
       "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
       nb::arg("progress").none(),
-      nb::sig("def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike]], "
-              "*, sync: bool, "
-              "progress: object) -> None"),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
   nb::class_<Inputs>(module, "Inputs",
@@ -148,17 +146,11 @@ void bind_file_plans(nb::module_& module) {
           "__init__",
           [](Inputs* self, nb::handle replaceable) {
             new (self) Inputs();
-            // Bytes are a source, which is no path.
-            if (nb::isinstance<nb::str>(replaceable) || nb::hasattr(replaceable, "__fspath__")) {
-              self->replaceable = identity_of(path_of(replaceable));
-            }
+            if (is_path(replaceable)) self->replaceable = identity_of(path_of(replaceable));
           },
-          nb::arg("replaceable").none() = nb::none(),
-          nb::sig("def __init__(self, replaceable: object = None) -> None"),
+          nb::arg("replaceable") = nb::none(),
           "replaceable, if it is a path, may be one of the inputs that a new file takes the place of.")
-      .def(
-          "__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); },
-          nb::sig("def __enter__(self) -> None"))
+      .def("__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); })
       .def(
           "__exit__", [](Inputs& self, const nb::args&) { self.record.reset(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));

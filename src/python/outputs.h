@@ -21,9 +21,6 @@ namespace nb = nanobind;
 /// errors of opening it.
 [[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync);
 
-/// Whether `output` is a path, where nothing shows before the commit.
-[[nodiscard]] bool is_path(nb::handle output);
-
 /// What an output that is no path changes in place: its file, or the object itself. Nothing for a path, or
 /// for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);

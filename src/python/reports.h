@@ -3,15 +3,13 @@
 // What there is to say of a file, in Python's terms.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <nlohmann/json_fwd.hpp>
+
+#include "python/bindings.h"
 
 namespace etstream::python {
 
 /// As json.loads() has it.
-[[nodiscard]] nanobind::object object_of(const nlohmann::ordered_json& report);
-
-void bind_reports(nanobind::module_& module);
+[[nodiscard]] Report object_of(const nlohmann::ordered_json& report);
 
 }  // namespace etstream::python

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "etstream/byte_source.h"
 
@@ -18,6 +19,9 @@ namespace nb = nanobind;
 /// Of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
 
+/// Whether `object` is a path: bytes are a source, which is none.
+[[nodiscard]] bool is_path(nb::handle object);
+
 /// A path, a str or an os.PathLike, as the operating system has it; raises TypeError for something else.
 [[nodiscard]] std::string path_of(nb::handle object);
 
@@ -27,13 +31,14 @@ namespace nb = nanobind;
 /// something else, and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
+/// The same of each object in an iterable.
+[[nodiscard]] std::vector<ByteSource> sources_of(nb::handle objects);
+
 /// What says which file an object with fileno() is, or which object it is where it is no file.
 [[nodiscard]] FileIdentity identity_of_object(nb::handle object);
 
 /// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
 [[nodiscard]] nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset,
                                    std::optional<std::uint64_t> size);
-
-void bind_sources(nb::module_& module);
 
 }  // namespace etstream::python

@@ -11,8 +11,6 @@
 
 namespace etstream::python {
 
-void bind_writer_versions(nb::module_& module);
-
 /// None for None. Raises InvalidArgumentError for what is no release.
 inline std::optional<ExecutorchRelease> release_of(const std::optional<std::string>& as_of) {
   if (!as_of) return std::nullopt;

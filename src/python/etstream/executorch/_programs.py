@@ -93,15 +93,15 @@ def plan_pte_file(
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
-    return _core.plan_pte_file(
-        dataclasses.replace(program, **changes),
-        extract_delegate_segments=extract_delegate_segments,
+    options = _core.ProgramPlanOptions(
         segment_alignment=segment_alignment,
         constant_tensor_alignment=constant_tensor_alignment,
         delegate_alignment=delegate_alignment,
+        delegates="segments" if extract_delegate_segments else "inline",
         as_of=installed_executorch(),
         flatbuffers=installed_flatbuffers(),
     )
+    return _core.plan_pte_file(dataclasses.replace(program, **changes), options)
 
 
 def _segment(data: Any, alignment: int = 1) -> _Segment:
