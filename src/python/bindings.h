@@ -42,7 +42,6 @@ using PathsLike = Annotated<"collections.abc.Iterable[str | os.PathLike[str]]">;
 using OutputLike = Annotated<"etstream._types.OutputLike">;
 using Any = Annotated<"typing.Any">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
-using Report = Annotated<"dict[str, typing.Any]">;
 using Shape = Annotated<"tuple[int, ...]">;
 
 /// An __init__ of the class that `function` returns an object of.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -163,12 +164,12 @@ auto of_layout(F&& member) {
 }  // namespace
 
 Result<std::vector<FilePlan>> plan_files(const TensorData& data, std::optional<std::uint64_t> most) {
-  std::vector<TensorData> shards{data};
+  std::vector<TensorData> shards;
   if (most) {
     ETSTREAM_ASSIGN(shards, split(data, *most));
   }
   std::vector<FilePlan> out;
-  for (const TensorData& shard : shards) {
+  for (const TensorData& shard : most ? std::span<const TensorData>(shards) : std::span(&data, 1)) {
     ETSTREAM_ASSIGN(out.emplace_back(), plan(shard));
   }
   return out;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 
 namespace etstream::python {
@@ -8,26 +10,15 @@ namespace {
 
 thread_local std::exception_ptr kept_exception;
 
+/// By the error's code.
+constexpr const char* kClasses[] = {"InvalidArgumentError", "CorruptError",  "UnsupportedError",
+                                    "TooLargeError",        "NotFoundError", "IoError",
+                                    "OutOfMemoryError",     "Error"};
+static_assert(std::size(kClasses) == static_cast<std::size_t>(ErrorCode::kInterrupted) + 1);
+
 const char* class_of(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-      return "InvalidArgumentError";
-    case ErrorCode::kCorrupt:
-      return "CorruptError";
-    case ErrorCode::kUnsupported:
-      return "UnsupportedError";
-    case ErrorCode::kTooLarge:
-      return "TooLargeError";
-    case ErrorCode::kNotFound:
-      return error.system_code != 0 ? "NoSuchFileError" : "NoSuchNameError";
-    case ErrorCode::kIo:
-      return "IoError";
-    case ErrorCode::kOutOfMemory:
-      return "OutOfMemoryError";
-    case ErrorCode::kInterrupted:
-      break;
-  }
-  return "Error";
+  if (error.code != ErrorCode::kNotFound) return kClasses[static_cast<std::size_t>(error.code)];
+  return error.system_code != 0 ? "NoSuchFileError" : "NoSuchNameError";
 }
 
 }  // namespace

@@ -31,9 +31,9 @@
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
-#include "python/reports.h"
 #include "python/sources.h"
 #include "python/writer_versions.h"
+#include "report/json_report.h"
 #include "report/sharing_report.h"
 
 namespace etstream::python {
@@ -150,10 +150,10 @@ FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
   return without_gil([&] { return plan(description, options); });
 }
 
-/// The programs, the files of what they have in common, the container, and the report.
-std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, Report> plan_shared_weights(
-    const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
-    bool into_container, std::optional<std::uint64_t> split_max_size) {
+/// The programs, the files of what they have in common, the container, and the report as JSON.
+std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, std::string>
+plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
+                    bool into_container, std::optional<std::uint64_t> split_max_size) {
   std::vector<SharingInput> inputs;
   std::vector<SharingProgram> before;
   for (const auto& [name, program] : programs) {
@@ -168,7 +168,7 @@ std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>
     ETSTREAM_ASSIGN(weights, plan_files(out.files.tensor_data, split_max_size));
     return out;
   });
-  Report report = object_of(sharing_to_json(before, planned.files));
+  std::string report = json_text(sharing_to_json(before, planned.files));
   return {std::move(planned.files.programs), std::move(weights), std::move(planned.container),
           std::move(report)};
 }
@@ -236,7 +236,7 @@ void bind_programs(nb::module_& module) {
       "plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
       nb::arg("into_container"), nb::arg("split_max_size"),
       "The plans of the programs, of the files of what they have in common and of a container; and the "
-      "report.");
+      "report as JSON.");
   module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
   module.def("with_all_shards", &with_all_shards, nb::arg("paths"));
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/reports.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/verify.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
 #include "report/diff_report.h"
@@ -22,11 +21,6 @@
 
 namespace etstream::python {
 namespace {
-
-/// As json.loads() has it.
-Report parsed(const std::string& json) {
-  return nb::object(nb::module_::import_("json").attr("loads")(json));
-}
 
 Findings verify_files(const SourceLike& file, const SourcesLike& weights) {
   const ByteSource source = source_of(file);
@@ -66,12 +60,12 @@ FindingList list_of(const std::vector<Finding>& findings) {
   return out;
 }
 
-Report inspected(const SourceLike& file, bool duplicates) {
+std::string inspected(const SourceLike& file, bool duplicates) {
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
   auto report = inspection_to_json(source.name(), found);
   if (duplicates) report["duplicates"] = duplicates_to_json(found.duplicates);
-  return object_of(report);
+  return json_text(report);
 }
 
 FilePlan inspect_page(const SourceLike& file) {
@@ -86,27 +80,25 @@ ProgramGraph read_graph(const SourceLike& file, const std::string& method) {
   });
 }
 
-Report graph_as_json(const SourceLike& file, const std::string& method) {
+std::string graph_as_json(const SourceLike& file, const std::string& method) {
   std::string json;
   write_graph_json(read_graph(file, method), [&](std::string_view piece) { json += piece; });
-  return parsed(json);
+  return json;
 }
 
 std::string graph_as_dot(const SourceLike& file, const std::string& method) {
   return graph_to_dot(read_graph(file, method));
 }
 
-Report differences(const SourceLike& a, const SourceLike& b, bool ignore_layout) {
+std::string differences(const SourceLike& a, const SourceLike& b, bool ignore_layout) {
   const ByteSource in_a = source_of(a);
   const ByteSource in_b = source_of(b);
   FileDiff found = without_gil([&] { return diff(in_a, in_b); });
   if (ignore_layout) etstream::ignore_layout(found);
-  return object_of(differences_to_json(in_a.name(), in_b.name(), found));
+  return json_text(differences_to_json(in_a.name(), in_b.name(), found));
 }
 
 }  // namespace
-
-Report object_of(const nlohmann::ordered_json& report) { return parsed(json_text(report)); }
 
 void bind_reports(nb::module_& module) {
   nb::class_<Findings>(
