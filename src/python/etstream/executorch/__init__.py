@@ -11,12 +11,16 @@ from etstream.executorch import _internals
 
 _internals.expect_installed()
 
-from etstream.executorch._bundles import load_bundled_program  # noqa: E402
-from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
+from etstream.executorch._bundles import (  # noqa: E402
+    load_bundled_program,
+    plan_bundled_program,
+    save_bundled_program,
+)
 from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
 from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
 from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
+from etstream.executorch._patches import FunctionUse  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
     plan_ptd_file,
     plan_pte_file,
@@ -37,7 +41,6 @@ from etstream.executorch._specialize import (  # noqa: E402
     specialize,
     specialized_preprocess,
 )
-from etstream.executorch._usage import FunctionUse  # noqa: E402
 
 __all__ = [
     "Bundle",

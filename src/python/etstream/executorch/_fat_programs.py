@@ -21,10 +21,20 @@ class FatProgram:
     rejected: dict[str, str]
     """Why those that come before it can't be run here, by their names."""
 
-    def __init__(self, name: str, rejected: dict[str, str], program: _LoadedProgram) -> None:
+    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: str | None) -> None:
+        """Raises RuntimeError, with ExecuTorch's words, where that can't run the program."""
         self.name = name
         self.rejected = rejected
-        self._program: _LoadedProgram | None = program
+        self._program: Any = None
+        self._methods: dict[str, Any] = {}
+        load = runtime_function("load_fat()", "_load_program_from_buffer")
+        findings = verify(source, *([weights] if weights else []))
+        if not findings:
+            raise UnsupportedError(findings.errors[0])
+        self._bytes: Any = loadable_bytes(source)
+        self._program = load(self._bytes.bytes, data_path=weights)
+        names = map(self._program.get_method_name, range(self._program.num_methods()))
+        self._methods = {name: self._program.load_method(name) for name in names}
 
     def __repr__(self) -> str:
         return f"<etstream.executorch.FatProgram {self.name!r}>"
@@ -35,14 +45,19 @@ class FatProgram:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Lets go of the program and its file. May be called again."""
+        self._methods = {}
         self._program = None
+        self._bytes = None  # after what refers to them
 
     @property
     def methods(self) -> tuple[str, ...]:
         """In the order of the program."""
-        return tuple(self._loaded().methods)
+        return tuple(self._loaded())
 
     def run(self, inputs: Sequence[Any] = (), method: str = "forward") -> list[Any]:
         """Runs a method, and returns its outputs; tensors are torch's.
@@ -51,7 +66,7 @@ class FatProgram:
             NoSuchNameError: the program has no such method.
             ExecutionError: what ExecuTorch says; its log on stderr says more.
         """
-        methods = self._loaded().methods
+        methods = self._loaded()
         if method not in methods:
             known = ", ".join(map(repr, methods))
             raise NoSuchNameError(f"payload {self.name!r} has no method {method!r}; methods: {known}")
@@ -61,10 +76,10 @@ class FatProgram:
             raise ExecutionError(f"payload {self.name!r}: method {method!r}: ExecuTorch says: {error}") from error
         return outputs
 
-    def _loaded(self) -> _LoadedProgram:
+    def _loaded(self) -> dict[str, Any]:
         if self._program is None:
             raise ValueError(f"payload {self.name!r} is closed")
-        return self._program
+        return self._methods
 
 
 def load_fat(
@@ -98,7 +113,7 @@ def load_fat(
     rejected: dict[str, str] = {}
     for name in dict.fromkeys([*preferred, *container]):
         try:
-            return FatProgram(name, rejected, _LoadedProgram(container[name], shared))
+            return FatProgram(name, rejected, container[name], shared)
         except (Error, RuntimeError) as error:
             rejected[name] = str(error)
     reasons = "".join(f"\n  {name}: {reason}" for name, reason in rejected.items()) or " it has none"
@@ -108,23 +123,3 @@ def load_fat(
 def _weights_beside(path: str | os.PathLike[str]) -> str | None:
     beside = Path(path).with_suffix(".ptd")
     return os.fspath(beside) if beside.exists() else None
-
-
-class _LoadedProgram:
-    """A program on ExecuTorch's runtime. Raises RuntimeError, with ExecuTorch's words, where that can't run it."""
-
-    def __init__(self, source: _core.Source, weights: str | None) -> None:
-        load = runtime_function("load_fat()", "_load_program_from_buffer")
-        findings = verify(source, *([weights] if weights else []))
-        if not findings:
-            raise UnsupportedError(findings.errors[0])
-        self._bytes = loadable_bytes(source)
-        self._program = load(self._bytes.bytes, data_path=weights)
-        count = self._program.num_methods()
-        names = [self._program.get_method_name(index) for index in range(count)]
-        self.methods = {name: self._program.load_method(name) for name in names}
-
-    def __del__(self) -> None:
-        # They refer to the bytes, and are to be gone before them.
-        self.__dict__.pop("methods", None)
-        self.__dict__.pop("_program", None)

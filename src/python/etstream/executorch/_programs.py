@@ -17,8 +17,7 @@ from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
 from etstream.executorch._internals import attribute
-from etstream.executorch._patches import Patch, instead
-from etstream.executorch._usage import leave_to_executorch
+from etstream.executorch._patches import Patch, instead, leave_to_executorch
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
@@ -201,14 +200,9 @@ _FLAT_TENSOR = "executorch.extension.flat_tensor.serialize.serialize"
 NEEDS = (f"{_FLAT_TENSOR}:_FLAT_TENSOR_VERSION",)
 
 
-# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse.
 def _serialize_pte_binary(executorchs: Callable[..., Cord]) -> Callable[..., Cord]:
     def serialize(pte_file: PTEFile, **options: Any) -> Cord:
-        try:
-            return cord_of(plan_pte_file(pte_file, **options))
-        except InvalidArgumentError as error:
-            leave_to_executorch(error)
-            return executorchs(pte_file, **options)
+        return _cord_or(lambda: plan_pte_file(pte_file, **options), lambda: executorchs(pte_file, **options))
 
     return serialize
 
@@ -221,13 +215,21 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
         if version != _FLAT_TENSOR_VERSION:
             leave_to_executorch(f"its tensor data is of version {version}, etstream's of {_FLAT_TENSOR_VERSION}")
             return executorchs(self, data)
-        try:
-            return cord_of(plan_ptd_file(data, self.config.segment_alignment, unchecked=True))
-        except InvalidArgumentError as error:
-            leave_to_executorch(error)
-            return executorchs(self, data)
+        return _cord_or(
+            lambda: plan_ptd_file(data, self.config.segment_alignment, unchecked=True),
+            lambda: executorchs(self, data),
+        )
 
     return serialize
+
+
+def _cord_or(plan: Callable[[], _core.FilePlan], executorchs: Callable[[], Cord]) -> Cord:
+    """What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse."""
+    try:
+        return cord_of(plan())
+    except InvalidArgumentError as error:
+        leave_to_executorch(error)
+        return executorchs()
 
 
 def _save(self: ExecutorchProgramManager, path: str) -> None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 from etstream import _core
@@ -63,7 +65,7 @@ class Bundle:
         self._name = file.name
         self._file = _core.BundledProgramFile(file)
         self._weights = None if weights is None else _core.Source(weights)
-        self._loaded: tuple[_Bytes, _Bytes | None] | None = None
+        self._loaded: tuple[Any, Any] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -142,29 +144,28 @@ class Bundle:
         suite, count = suites[method]
         if not 0 <= case < count:
             raise NoSuchNameError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
-        return self._verify(suite, method, case, _tolerance(rtol, atol, integer, nan_equal))
+        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
+        return self._verify(suite, method, case, compare)
 
     def verify_all(
         self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
     ) -> BundleResult:
         """Runs each test case as verify() does, and raises as that does at the first that can't be run."""
-        tolerance = _tolerance(rtol, atol, integer, nan_equal)
+        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
         return BundleResult(
             tuple(
-                self._verify(suite, method, case, tolerance)
+                self._verify(suite, method, case, compare)
                 for suite, (method, count) in enumerate(_core.suite_sizes(self._file))
                 for case in range(count)
             )
         )
 
-    def _verify(self, suite: int, method: str, case: int, tolerance: dict[str, Any]) -> CaseResult:
+    def _verify(
+        self, suite: int, method: str, case: int, compare: Callable[[Any, Any], _core.Comparison]
+    ) -> CaseResult:
         test_case = _core.fitted_test_case(self._file, suite, case)
         actual = self._run(method, case, [_to_torch(value) for value in test_case.inputs])
-        compared = [
-            _core.compare(expected, output, **tolerance)
-            for expected, output in zip(test_case.expected_outputs, actual)
-        ]
-        return CaseResult(method, case, tuple(compared))
+        return CaseResult(method, case, tuple(map(compare, test_case.expected_outputs, actual)))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
         load = runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")
@@ -181,7 +182,7 @@ class Bundle:
         finally:
             del module  # it refers to the bytes, and is to be gone before them
 
-    def _load(self) -> tuple[_Bytes, _Bytes | None]:
+    def _load(self) -> tuple[Any, Any]:
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
@@ -212,7 +213,7 @@ def open_bundle(source: SourceLike, *, weights: SourceLike | None = None) -> Bun
     return Bundle(source, weights)
 
 
-@functools.cache
+@cache
 def runtime_function(feature: str, name: str) -> Any:
     """What the runtime's Python module has by that name; see needed()."""
     with warnings.catch_warnings():
@@ -221,24 +222,12 @@ def runtime_function(feature: str, name: str) -> Any:
     return function
 
 
-@dataclass(frozen=True)
-class _CopiedBytes:
-    bytes: bytes
-
-
-_Bytes = _core.FileBytes | _CopiedBytes
-
-
-def loadable_bytes(source: _core.Source) -> _Bytes:
-    """All of `source` as bytes, which take no memory where they can be mapped."""
+def loadable_bytes(source: _core.Source) -> Any:
+    """What has all of `source` as `bytes`, which take no memory where they can be mapped."""
     try:
         return _core.FileBytes(source)
     except UnsupportedError:
-        return _CopiedBytes(source.read())
-
-
-def _tolerance(rtol: float, atol: float, integer: int, nan_equal: bool) -> dict[str, Any]:
-    return {"rtol": rtol, "atol": atol, "integer": integer, "nan_equal": nan_equal}
+        return SimpleNamespace(bytes=source.read())
 
 
 def _to_torch(value: Any) -> Any:
