@@ -6,15 +6,16 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "etstream/writer_version.h"
+#include "python/errors.h"
 
 namespace etstream::python {
-
-namespace nb = nanobind;
 
 /// A type as Python's signatures spell it.
 template <std::size_t kLength>
@@ -44,6 +45,14 @@ using Any = Annotated<"typing.Any">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
 using Shape = Annotated<"tuple[int, ...]">;
 
+/// An iterator over the names of what is in `items`, for a mapping.
+template <class Items>
+Names names_of(const Items& items) {
+  nb::list out;
+  for (const auto& item : items) out.append(item.name);
+  return nb::iter(out);
+}
+
 /// An __init__ of the class that `function` returns an object of.
 template <class T, class... Arguments>
 auto constructor(T (*function)(Arguments...)) {
@@ -62,17 +71,35 @@ T choice(const char* argument, const std::string& name, std::pair<std::string_vi
       text("{}: expected '{}' or '{}', found {}", argument, one.first, other.first, quote(name)).c_str());
 }
 
+/// The version that files are written as. None for None. Raises InvalidArgumentError for what is no release.
+inline std::optional<ExecutorchRelease> release_of(const std::optional<std::string>& as_of) {
+  if (!as_of) return std::nullopt;
+  return value_or_raise(executorch_release(*as_of));
+}
+
+/// None for None. Raises InvalidArgumentError for what is no version.
+inline std::optional<VtableSharing> vtables_of(const std::optional<std::string>& flatbuffers) {
+  if (!flatbuffers) return std::nullopt;
+  return value_or_raise(vtable_sharing(*flatbuffers));
+}
+
+/// The latest of what is None.
+inline WriterVersion writer_of(const std::optional<std::string>& as_of,
+                               const std::optional<std::string>& flatbuffers) {
+  const WriterVersion latest;
+  return {release_of(as_of).value_or(latest.release), vtables_of(flatbuffers).value_or(latest.vtables)};
+}
+
 void bind_bundles(nb::module_& module);
 void bind_checkpoints(nb::module_& module);
 void bind_fat_containers(nb::module_& module);
-void bind_file_bytes(nb::module_& module);
 void bind_file_plans(nb::module_& module);
 void bind_flatbuffer_texts(nb::module_& module);
 void bind_heap(nb::module_& module);
+void bind_mapped_files(nb::module_& module);
 void bind_native_packages(nb::module_& module);
 void bind_programs(nb::module_& module);
 void bind_reports(nb::module_& module);
 void bind_sources(nb::module_& module);
-void bind_test_cases(nb::module_& module);
 
 }  // namespace etstream::python

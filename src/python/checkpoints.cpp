@@ -26,9 +26,7 @@
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/sources.h"
-#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
@@ -59,12 +57,6 @@ const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const 
     raise(make_error(ErrorCode::kNotFound, "{}: there is no data named {}", called(checkpoint), quote(name)));
   }
   return *found;
-}
-
-Names names_of_tensors(const CheckpointByName& checkpoint) {
-  nb::list out;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) out.append(tensor.name);
-  return nb::iter(out);
 }
 
 RenameRules rules_of(nb::handle rules) {
@@ -212,7 +204,7 @@ void bind_checkpoints(nb::module_& module) {
       .def("__getitem__", &tensor_called, nb::arg("name"), nb::rv_policy::reference_internal,
            "The tensor of that name. Raises NoSuchNameError, a KeyError.")
       .def("__len__", [](const CheckpointByName& self) { return self.tensors.size(); })
-      .def("__iter__", &names_of_tensors)
+      .def("__iter__", [](const CheckpointByName& self) { return names_of(self.tensors); })
       .def("__repr__", [](const CheckpointByName& self) {
         return text("<etstream.Checkpoint of {}: {}>", counted(self.tensors.size(), "tensor"), called(self));
       });

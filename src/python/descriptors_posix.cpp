@@ -16,7 +16,6 @@
 #include "etstream/input_record.h"
 #include "io/descriptor_posix.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 
 namespace etstream::python {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
@@ -51,5 +52,21 @@ void raise_kept() {
 
 LibraryCall::LibraryCall() : outer_(std::exchange(kept_exception, nullptr)) {}
 LibraryCall::~LibraryCall() { kept_exception = std::move(outer_); }
+
+Result<void> check_signals() {
+  return with_gil([]() -> Result<void> {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return {};
+  });
+}
+
+Result<void> check_signals_at_times() {
+  using Clock = std::chrono::steady_clock;
+  thread_local Clock::time_point next;
+  const auto now = Clock::now();
+  if (now < next) return {};
+  next = now + std::chrono::milliseconds(100);
+  return check_signals();
+}
 
 }  // namespace etstream::python

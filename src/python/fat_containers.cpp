@@ -32,12 +32,6 @@ FilePlan plan_container(const std::vector<std::pair<std::string, SourceLike>>& p
   return without_gil([&] { return plan(container); });
 }
 
-Names names_of(const FatContainerFile& file) {
-  nb::list out;
-  for (const FatPayload& payload : file.payloads()) out.append(payload.name);
-  return nb::iter(out);
-}
-
 ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
   const FatPayload* const payload = file.find(name);
   if (payload != nullptr) return payload->data;
@@ -81,7 +75,7 @@ void bind_fat_containers(nb::module_& module) {
       .def("__getitem__", &payload_of, nb::arg("name"),
            "The source of the first payload of that name. Raises NoSuchNameError, a KeyError.")
       .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
-      .def("__iter__", &names_of)
+      .def("__iter__", [](const FatContainerFile& self) { return names_of(self.payloads()); })
       .def("__repr__", [](const FatContainerFile& self) {
         return text("<etstream.FatContainerFile of {}: {}>", counted(self.payloads().size(), "payload"),
                     self.file().name());

@@ -26,41 +26,29 @@
 namespace etstream::python {
 namespace {
 
+using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
+
 /// Before the first byte of any: none of the outputs is written where one of the layouts has its bytes from.
-void require_apart(const std::vector<const FilePlan*>& layouts, const std::vector<nb::handle>& outputs) {
+void require_apart(const PlansAndOutputs& files) {
   std::vector<FileIdentity> seen;
-  for (const nb::handle output : outputs) {
+  for (const auto& [own, output] : files) {
     const auto file = changed_in_place(output);
     if (!file) continue;
     if (std::find(seen.begin(), seen.end(), *file) != seen.end()) {
       raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be one file; give each its own"));
     }
     seen.push_back(*file);
-    for (const FilePlan* const plan : layouts) value_or_raise(check_apart(*plan, *file));
+    for (const auto& [plan, other] : files) value_or_raise(check_apart(*plan, *file));
   }
-}
-
-void write_plan(const FilePlan& plan, nb::handle output, bool sync, nb::handle progress) {
-  const nb::object callback = progress_callback(progress);
-  require_apart({&plan}, {output});
-  const auto sink = open_output(output, sync);
-  without_gil([&] { return write(plan, *sink, progress_to(callback, 0, plan.size)); });
 }
 
 /// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
 /// has gone to others can't be taken back.
-void write_plans(const std::vector<std::pair<const FilePlan*, OutputLike>>& files, bool sync,
-                 nb::handle progress) {
+void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress) {
   const nb::object callback = progress_callback(progress);
+  require_apart(files);
   std::uint64_t total = 0;
-  std::vector<const FilePlan*> layouts;
-  std::vector<nb::handle> outputs;
-  for (const auto& [plan, output] : files) {
-    total += plan->size;
-    layouts.push_back(plan);
-    outputs.push_back(output);
-  }
-  require_apart(layouts, outputs);
+  for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
   std::vector<std::unique_ptr<Sink>> uncommitted;
   for (const auto& [plan, output] : files) {
@@ -75,6 +63,10 @@ void write_plans(const std::vector<std::pair<const FilePlan*, OutputLike>>& file
     before += plan->size;
   }
   without_gil([&] { return commit_together(uncommitted); });
+}
+
+void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress) {
+  write_plans({{&plan, output}}, sync, progress);
 }
 
 /// A record of inputs while Python's `with` lasts.

@@ -13,13 +13,12 @@
 #include <string>
 
 #include "etstream/version.h"
-#include "etstream/writer_version.h"
 #include "python/bindings.h"
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
   // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
-  nanobind::set_leak_warnings(false);
+  nb::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("version") = ETSTREAM_VERSION;
   bind_sources(module);
@@ -31,16 +30,15 @@ NB_MODULE(_core, module) {
   bind_native_packages(module);
   bind_flatbuffer_texts(module);
   bind_reports(module);
-  bind_test_cases(module);
-  bind_file_bytes(module);
+  bind_mapped_files(module);
   module.def(
       "is_release",
       [](const std::string& version) { return etstream::executorch_release(version).has_value(); },
-      nanobind::arg("version"), "Whether files are written as this version of ExecuTorch does.");
+      nb::arg("version"), "Whether files are written as this version of ExecuTorch does.");
   module.def(
       "is_flatbuffers",
       [](const std::string& version) { return etstream::vtable_sharing(version).has_value(); },
-      nanobind::arg("version"), "Whether this is a version of the Python package flatbuffers.");
+      nb::arg("version"), "Whether this is a version of the Python package flatbuffers.");
 #ifdef ETSTREAM_HAS_HEAP
   bind_heap(module);
 #endif

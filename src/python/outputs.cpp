@@ -13,7 +13,6 @@
 #include "etstream/input_record.h"
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/sources.h"
 
 namespace etstream::python {

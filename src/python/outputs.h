@@ -3,18 +3,15 @@
 // Where files are written to, in Python's terms.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "etstream/sink.h"
 #include "etstream/write.h"
+#include "python/bindings.h"
 
 namespace etstream::python {
-
-namespace nb = nanobind;
 
 /// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
 /// something else, InvalidArgumentError for a file that InputRecord::current() knows as an input, and the

@@ -32,7 +32,6 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
-#include "python/writer_versions.h"
 #include "report/json_report.h"
 #include "report/sharing_report.h"
 
@@ -225,18 +224,14 @@ void bind_programs(nb::module_& module) {
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema"),
              nb::arg("segments_from"), nb::arg("described_flatbuffers"), nb::arg("metadata"),
-             nb::arg("split_max_size"),
-             "The program's plan and, where constants are moved out, the weights'.");
+             nb::arg("split_max_size"));
   module.def(
       "plan_pte_file", &plan_pte_file, nb::arg("program"), nb::arg("options"),
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
-  module.def(
-      "plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
-      nb::arg("into_container"), nb::arg("split_max_size"),
-      "The plans of the programs, of the files of what they have in common and of a container; and the "
-      "report as JSON.");
+  module.def("plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
+             nb::arg("into_container"), nb::arg("split_max_size"));
   module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
   module.def("with_all_shards", &with_all_shards, nb::arg("paths"));
 }

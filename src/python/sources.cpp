@@ -20,7 +20,6 @@
 #include "python/bindings.h"
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/mapped_files_posix.h"
 
 namespace etstream::python {
@@ -139,6 +138,39 @@ class PythonFile final : public ByteStorage {
   mutable std::mutex mutex_;
 };
 
+/// A file whose reads check signals at times.
+class Interruptible final : public ByteStorage {
+ public:
+  Interruptible(ByteSource source, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), source_(std::move(source)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ETSTREAM_TRY(check_signals_at_times());
+    return source_.read_at(offset, out);
+  }
+  /// Of a source that is a whole file.
+  Result<int> open_descriptor() const override {
+    ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
+    return range.descriptor;
+  }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.drop_pages(offset, size);
+  }
+  bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
+                   std::uint64_t at) const noexcept override {
+    const auto range = source_.slice(offset, size);
+    return range && range->clone_range(descriptor, at);
+  }
+
+ private:
+  const std::shared_ptr<const void> owner_;
+  const ByteSource source_;
+};
+
 ByteSource file_range(const PathLike& path, std::uint64_t offset, std::optional<std::uint64_t> size,
                       nb::handle owner) {
   std::shared_ptr<const void> held;
@@ -171,6 +203,11 @@ ByteSource concatenation(const SourcesLike& parts) {
 }
 
 }  // namespace
+
+Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(path));
+  return ByteSource(std::make_shared<Interruptible>(std::move(source), std::move(owner)));
+}
 
 std::string class_name(nb::handle object) {
   return nb::cast<std::string>(nb::object(object.type().attr("__name__")));

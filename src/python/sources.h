@@ -3,18 +3,16 @@
 // Where bytes lie, in Python's terms.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "python/bindings.h"
 
 namespace etstream::python {
-
-namespace nb = nanobind;
 
 /// Of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
@@ -33,6 +31,11 @@ namespace nb = nanobind;
 
 /// The same of each object in an iterable.
 [[nodiscard]] std::vector<ByteSource> sources_of(nb::handle objects);
+
+/// The file at a path, whose reads check signals at times: it may be so large that reading it takes long. It
+/// keeps `owner`, of whatever has the file last. Errors: those of ByteSource::file.
+[[nodiscard]] Result<ByteSource> open_interruptible_file(const std::string& path,
+                                                         std::shared_ptr<const void> owner = nullptr);
 
 /// What says which file an object with fileno() is, or which object it is where it is no file.
 [[nodiscard]] FileIdentity identity_of_object(nb::handle object);

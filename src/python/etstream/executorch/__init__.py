@@ -17,7 +17,6 @@ from etstream.executorch._bundles import (  # noqa: E402
     save_bundled_program,
 )
 from etstream.executorch._cords import LazyData  # noqa: E402
-from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
 from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
 from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
 from etstream.executorch._patches import FunctionUse  # noqa: E402
@@ -28,16 +27,20 @@ from etstream.executorch._programs import (  # noqa: E402
     save_program,
     save_tensor_data,
 )
-from etstream.executorch._recipes import Recipe, register_recipe, registered_recipes  # noqa: E402
 from etstream.executorch._runtime import (  # noqa: E402
     Bundle,
     BundleResult,
     CaseResult,
+    FatProgram,
+    load_fat,
     open_bundle,
 )
 from etstream.executorch._specialize import (  # noqa: E402
+    Recipe,
     RecipeError,
     Specialized,
+    register_recipe,
+    registered_recipes,
     specialize,
     specialized_preprocess,
 )

@@ -15,11 +15,12 @@ import copyreg
 import pickle
 import re
 import secrets
-import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from zipfile import ZipFile, ZipInfo
 
@@ -56,36 +57,20 @@ class _Content:
     """Hands all bytes to its argument, in order."""
 
 
-class _Pickle:
-    """The module `pickle`, as far as `torch.save` uses it."""
+class _Pickler(pickle.Pickler):
+    """Pickles fake tensors in ExecuTorch's way."""
 
-    __name__ = "pickle"
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        from executorch.exir.serde.export_serialize import _reduce_fake_tensor
+        from torch._subclasses import FakeTensor
 
-    class Pickler(pickle.Pickler):
-        """Pickles fake tensors in ExecuTorch's way."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            from executorch.exir.serde.export_serialize import _reduce_fake_tensor
-            from torch._subclasses import FakeTensor
-
-            super().__init__(*args, **kwargs)
-            self.dispatch_table = ChainMap(
-                {FakeTensor: _reduce_fake_tensor}, cast(Any, copyreg.dispatch_table)
-            )
+        super().__init__(*args, **kwargs)
+        self.dispatch_table = ChainMap({FakeTensor: _reduce_fake_tensor}, cast(Any, copyreg.dispatch_table))
 
 
-class _Sink:
+def _sink(write: _Write) -> Any:
     """The part of a file that `torch.save` needs."""
-
-    def __init__(self, write: _Write) -> None:
-        self._write = write
-
-    def write(self, data: Any) -> int:
-        self._write(data)
-        return len(data)
-
-    def flush(self) -> None:
-        pass
+    return SimpleNamespace(write=write, flush=lambda: None)
 
 
 def _artifact(artifact: Any) -> _Content:
@@ -96,7 +81,8 @@ def _artifact(artifact: Any) -> _Content:
     """
 
     def save(write: _Write) -> None:
-        torch.save(artifact, cast(Any, _Sink(write)), pickle_module=_Pickle())
+        pickling = SimpleNamespace(__name__="pickle", Pickler=_Pickler)
+        torch.save(artifact, _sink(write), pickle_module=pickling)
 
     size = 0
 
@@ -116,7 +102,7 @@ def _buffer(data: Any) -> _Content:
 
 def _lazy(data: FileBackedData) -> _Content:
     """Named data that is read where it is asked for."""
-    return _Content(len(data), lambda write: data.write_to_file(_Sink(write)))
+    return _Content(len(data), lambda write: data.write_to_file(_sink(write)))
 
 
 def _base64(content: _Content) -> _Content:
@@ -171,41 +157,39 @@ class _Deferred:
         return _Content(sum(piece.size for piece in pieces), write_to)
 
 
-class _Thread(threading.local):
-    """Where the data of the program that this thread writes goes; None while it writes none."""
-
-    deferred: _Deferred | None = None
-
-
-_thread = _Thread()
+_deferred: ContextVar[_Deferred | None] = ContextVar("etstream_deferred", default=None)
+"""Where the data of the program that this thread writes goes; None while it writes none."""
 
 
 def _b64encode(data: Any, altchars: Any = None) -> bytes:
     """Encodes nothing yet while a record is written."""
-    if _thread.deferred is None:
+    deferred = _deferred.get()
+    if deferred is None:
         return base64.b64encode(data, altchars)
-    return _thread.deferred.mark(_base64(data if isinstance(data, _Content) else _buffer(data)))
+    return deferred.mark(_base64(data if isinstance(data, _Content) else _buffer(data)))
 
 
 @contextlib.contextmanager
 def _deferring() -> Iterator[_Deferred]:
-    before, _thread.deferred = _thread.deferred, _Deferred()
+    deferred = _Deferred()
+    token = _deferred.set(deferred)
     try:
-        yield _thread.deferred
+        yield deferred
     finally:
-        _thread.deferred = before
+        _deferred.reset(token)
 
 
 def _defer_torch_artifact(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda artifact: original(artifact) if _thread.deferred is None else _artifact(artifact)
+    return lambda artifact: original(artifact) if _deferred.get() is None else _artifact(artifact)
 
 
 def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Around the encoder's method for what JSON has no word for: named data may be of any kind."""
 
     def encode(encoder: Any, value: Any) -> Any:
-        if _thread.deferred is not None and isinstance(value, FileBackedData):
-            return _thread.deferred.mark(_base64(_lazy(value))).decode()
+        deferred = _deferred.get()
+        if deferred is not None and isinstance(value, FileBackedData):
+            return deferred.mark(_base64(_lazy(value))).decode()
         return original(encoder, value)
 
     return encode

@@ -55,8 +55,5 @@ def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> No
 
 def patches() -> list[Patch]:
     """What runs flatc in ExecuTorch."""
-
-    def replacement(original: Callable[[Sequence[str]], None]) -> Callable[[Sequence[str]], None]:
-        return lambda args: run_flatc(args, original)
-
-    return [Patch("executorch.exir._serialize._flatbuffer", "_run_flatc", replacement)]
+    serialize = "executorch.exir._serialize._flatbuffer"
+    return [Patch(serialize, "_run_flatc", lambda original: lambda args: run_flatc(args, original))]

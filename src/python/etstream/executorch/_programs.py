@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from etstream import _core
@@ -27,29 +27,6 @@ if TYPE_CHECKING:
     from executorch.exir.program._program import ExecutorchProgram
     from executorch.exir.schema import Buffer
     from executorch.exir.tensor_layout import TensorLayout
-
-
-# As ExecuTorch's dataclasses of these names.
-@dataclass
-class _Segment:
-    """A segment with its data, a source; where it goes is the plan's affair."""
-
-    offset: int
-    size: int
-    data: Any
-    alignment: int
-
-
-@dataclass
-class _SubsegmentOffsets:
-    segment_index: int
-    offsets: list[int]
-
-
-@dataclass
-class _NamedData:
-    key: str
-    segment_index: int
 
 
 def plan_pte_file(
@@ -79,16 +56,18 @@ def plan_pte_file(
         used = {d.processed.index for plan in program.execution_plan for d in plan.delegates}
         if unused := sorted(set(range(len(program.backend_delegate_data))) - used):
             raise InvalidArgumentError(f"delegate data {unused} belongs to no delegate")
-    segments: list[_Segment] = []
+    # What is added has the attributes of ExecuTorch's dataclasses; where segments go is the plan's affair.
+    segments: list[SimpleNamespace] = []
     changes: dict[str, Any] = {"segments": segments}
     if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
         segments.append(_segment([buffer.storage for buffer in pte_file.mutable_data]))
-        changes["mutable_data_segments"] = [_SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
+        offsets = _offsets(pte_file.mutable_data)
+        changes["mutable_data_segments"] = [SimpleNamespace(segment_index=0, offsets=offsets)]
     if pte_file.named_data is not None:
         buffers, entries = pte_file.named_data.buffers, pte_file.named_data.pte_data
         first, places = _in_order(entries)
         changes["named_data"] = [
-            _NamedData(key, len(segments) + places[entry.buffer_index])
+            SimpleNamespace(key=key, segment_index=len(segments) + places[entry.buffer_index])
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
@@ -103,9 +82,10 @@ def plan_pte_file(
     return _core.plan_pte_file(dataclasses.replace(program, **changes), options)
 
 
-def _segment(data: Any, alignment: int = 1) -> _Segment:
+def _segment(data: Any, alignment: int = 1) -> SimpleNamespace:
+    """A segment with its data, a source."""
     size = sum(map(len, data)) if isinstance(data, list) else len(data)
-    return _Segment(0, size, data, alignment or 1)
+    return SimpleNamespace(offset=0, size=size, data=data, alignment=alignment or 1)
 
 
 def _offsets(buffers: list[Buffer]) -> list[int]:
