@@ -79,7 +79,7 @@ Value value_of(nb::handle object) {
   return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
 }
 
-/// Of a tree of them; none for None.
+/// The values at the leaves of a tree of objects; no values for None.
 std::vector<Value> values_of(nb::handle objects) {
   std::vector<Value> values;
   if (objects.is_none()) return values;
@@ -194,7 +194,7 @@ std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProg
   return out;
 }
 
-/// As run_test_case() compares them.
+/// Compares two values as run_test_case() does.
 Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double rtol, double atol,
                           std::uint64_t integer, bool nan_equal) {
   const Value expected = value_of(expected_object);

@@ -103,7 +103,7 @@ std::pair<CheckpointByName, std::optional<RenameReport>> changed(
   return {CheckpointByName(std::move(all)), std::move(report)};
 }
 
-/// Of one file, or of shards with data of at most `most` bytes each.
+/// The plan of one file or, with `most`, of shards with data of at most so many bytes each.
 std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format,
                                       bool share_equal, bool allow_opaque,
                                       std::optional<std::uint32_t> segment_alignment,

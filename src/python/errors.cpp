@@ -11,7 +11,7 @@ namespace {
 
 thread_local std::exception_ptr kept_exception;
 
-/// By the error's code.
+/// The class to raise, by the error's code.
 constexpr const char* kClasses[] = {"InvalidArgumentError", "CorruptError",  "UnsupportedError",
                                     "TooLargeError",        "NotFoundError", "IoError",
                                     "OutOfMemoryError",     "Error"};

@@ -28,7 +28,7 @@ namespace {
 
 using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
 
-/// Before the first byte of any: none of the outputs is written where one of the layouts has its bytes from.
+/// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
 void require_apart(const PlansAndOutputs& files) {
   std::vector<FileIdentity> seen;
   for (const auto& [own, output] : files) {

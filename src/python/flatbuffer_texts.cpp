@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kLargestFlatbuffer = std::numeric_limits<std::int32_t>::max();
 
-/// Of a schema, for a class that is opened with one and the folders of what it includes.
+/// Opens an object of a class that needs a schema and the folders of the schemas that it includes.
 template <class T>
 T opened(const PathLike& schema, const PathsLike& include_folders) {
   std::vector<std::string> folders;
@@ -53,7 +53,7 @@ nb::bytes compiled(const FlatbufferText& schema, const SourceLike& json) {
   return nb::bytes(made.data(), made.size());
 }
 
-/// As Python has text: flatc's may have bytes in it that are not UTF-8.
+/// JSON as a str. Where flatc's text has bytes that are not UTF-8, they become surrogates.
 nb::str decompiled(const FlatbufferText& schema, const SourceLike& flatbuffer, bool strict_json,
                    bool defaults, bool identifier, bool size_prefixed) {
   const DecompileOptions options{strict_json, defaults, identifier, size_prefixed};

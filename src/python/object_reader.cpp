@@ -39,7 +39,7 @@ std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
                                  : std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-/// Of a str that is kept meanwhile.
+/// The characters of a str, as UTF-8. They last as long as `object`.
 std::string_view characters_of(nb::handle object) {
   Py_ssize_t size = 0;
   const char* characters = PyUnicode_AsUTF8AndSize(object.ptr(), &size);

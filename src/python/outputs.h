@@ -22,7 +22,7 @@ namespace etstream::python {
 /// for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
-/// What to call for a `progress` as Python's functions take it; None for nothing.
+/// The function to call for the argument `progress` of Python's functions; None where nothing is shown.
 [[nodiscard]] nb::object progress_callback(nb::handle progress);
 
 /// Looks for Ctrl-C at each step, and hands on how far writing is: `before` bytes and those of this file, of

@@ -150,7 +150,7 @@ class Interruptible final : public ByteStorage {
     ETSTREAM_TRY(check_signals_at_times());
     return source_.read_at(offset, out);
   }
-  /// Of a source that is a whole file.
+  /// The source is a whole file, so offsets are the same in both.
   Result<int> open_descriptor() const override {
     ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
     return range.descriptor;
@@ -181,7 +181,7 @@ ByteSource file_range(const PathLike& path, std::uint64_t offset, std::optional<
   });
 }
 
-/// As Python's slices have it, in steps of 1.
+/// A part of `source` by a slice of Python's, in steps of 1.
 ByteSource slice(const ByteSource& source, const nb::slice& range) {
   const auto [start, stop, step, count] = range.compute(static_cast<std::size_t>(source.size()));
   if (step != 1) throw nb::value_error("expected a slice in steps of 1");

@@ -14,7 +14,7 @@
 
 namespace etstream::python {
 
-/// Of the class of `object`.
+/// The name of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
 
 /// Whether `object` is a path: bytes are a source, which is none.
@@ -37,7 +37,7 @@ namespace etstream::python {
 [[nodiscard]] Result<ByteSource> open_interruptible_file(const std::string& path,
                                                          std::shared_ptr<const void> owner = nullptr);
 
-/// What says which file an object with fileno() is, or which object it is where it is no file.
+/// Identifies the file of an object with fileno(), or the object itself where it has no file.
 [[nodiscard]] FileIdentity identity_of_object(nb::handle object);
 
 /// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
