@@ -128,19 +128,20 @@ std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const 
 /// (dtype's number, sizes, dim_order)
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
-FilePlan plan_ptd_file(
-    const std::vector<std::pair<nb::object, std::uint32_t>>& buffers,
-    std::vector<std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>> entries,
-    std::uint32_t segment_alignment, bool unchecked) {
+using EntryArguments = std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>;
+
+FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& buffers,
+                       const std::vector<EntryArguments>& entries, std::uint32_t segment_alignment,
+                       bool unchecked) {
   TensorData data;
   data.segment_alignment = segment_alignment;
   data.unchecked = unchecked;
   for (const auto& [source, alignment] : buffers) data.buffers.push_back({source_of(source), alignment});
-  for (auto& [key, buffer, layout] : entries) {
-    TensorData::Entry& added = data.entries.emplace_back(TensorData::Entry{std::move(key), buffer});
+  for (const auto& [key, buffer, layout] : entries) {
+    TensorData::Entry& added = data.entries.emplace_back(TensorData::Entry{key, buffer});
     if (!layout) continue;
-    auto& [type, sizes, dim_order] = *layout;
-    added.layout = TensorLayout{static_cast<ScalarType>(type), std::move(sizes), std::move(dim_order)};
+    const auto& [type, sizes, dim_order] = *layout;
+    added.layout = TensorLayout{static_cast<ScalarType>(type), sizes, dim_order};
   }
   return without_gil([&] { return plan(data); });
 }

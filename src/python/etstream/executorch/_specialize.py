@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 _PAGE = 4096
-_TOSA_SPECIFICATION = "TOSA-1.0+FP"
 
 
 class Recipe(Protocol):
@@ -95,7 +94,7 @@ def tosa(exported_program: ExportedProgram) -> Any:
         "executorch.backends.arm.tosa.compile_spec:TosaCompileSpec",
         "executorch.backends.arm.tosa.partitioner:TOSAPartitioner",
     )
-    spec = compile_spec(specification.create_from_string(_TOSA_SPECIFICATION))
+    spec = compile_spec(specification.create_from_string("TOSA-1.0+FP"))
     return lower(exported_program, [partitioner(spec)])
 
 
