@@ -63,7 +63,7 @@ std::string_view name_of_kind(char letter) {
       {'T', "a tensor"},          {'L', "a list of tensors"},  {'O', "a list of optional tensors"},
       {'I', "an integer"},        {'D', "a double"},           {'B', "a boolean"},
       {'S', "a number"},          {'N', "a string"},           {'A', "a list of integers"},
-      {'F', "a list of doubles"}, {'G', "a list of booleans"}, {kNull, "null"}};
+      {'F', "a list of doubles"}, {'G', "a list of booleans"}, {kNullKind, "null"}};
   for (const auto& [each, name] : kNames) {
     if (each == kind_of(letter)) return name;
   }
@@ -72,7 +72,7 @@ std::string_view name_of_kind(char letter) {
 
 bool takes(char letter, char held) {
   const char kind = kind_of(letter);
-  if (held == kNull) return std::islower(static_cast<unsigned char>(letter)) != 0;
+  if (held == kNullKind) return std::islower(static_cast<unsigned char>(letter)) != 0;
   return kind == held || (kind == 'S' && (held == 'I' || held == 'D' || held == 'B'));
 }
 

@@ -23,7 +23,7 @@
 namespace etstream {
 
 constexpr char kUnknownKind = static_cast<char>(pte::ValueKind::kUnknown);
-constexpr char kNull = static_cast<char>(pte::ValueKind::kNull);
+constexpr char kNullKind = static_cast<char>(pte::ValueKind::kNull);
 
 /// What a value holds.
 struct Slot {

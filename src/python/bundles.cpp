@@ -1,43 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/bundles.h"
-
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "bpte/bundled_program_schema.h"
+#include "bpte/case_check.h"
+#include "container/findings.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
+#include "etstream/compare.h"
+#include "etstream/dim_order.h"
 #include "flatbuffer/schema_packer.h"
 #include "python/array_views.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
-#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
 
-BundleFormat format_of(std::string_view name) {
-  if (name == "bp08") return BundleFormat::kBp08;
-  if (name == "segmented") return BundleFormat::kSegmented;
-  throw nb::value_error(text("format: expected 'bp08' or 'segmented', found '{}'", name).c_str());
+BundleFormat format_of(const std::string& name) {
+  return choice<BundleFormat>("format", name, {"bp08", BundleFormat::kBp08},
+                              {"segmented", BundleFormat::kSegmented});
 }
 
 const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
+Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const auto type = find_scalar_type(dtype);
   if (!type) {
@@ -59,33 +64,39 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, nb
   return tensor;
 }
 
-nb::object object_of(const Value& value) {
-  if (const auto* tensor = std::get_if<Tensor>(&value)) return nb::cast(*tensor);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return nb::cast(*integer);
-  if (const auto* truth = std::get_if<bool>(&value)) return nb::cast(*truth);
-  if (const auto* number = std::get_if<double>(&value)) return nb::cast(*number);
-  return nb::none();
+/// A number is what Python says it is, a bool before an int. A tensor is a Tensor, or one of torch's or
+/// NumPy's. Raises TypeError for something else.
+Value value_of(nb::handle object) {
+  if (object.is_none()) return std::monostate{};
+  if (PyBool_Check(object.ptr())) return object.is(Py_True);
+  if (PyLong_Check(object.ptr())) {
+    const long long number = PyLong_AsLongLong(object.ptr());
+    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return std::int64_t{number};
+  }
+  if (PyFloat_Check(object.ptr()) && !nb::hasattr(object, "dtype")) return nb::cast<double>(object);
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
 }
 
-/// Of a tree of them.
+/// The values at the leaves of a tree of objects; no values for None.
 std::vector<Value> values_of(nb::handle objects) {
   std::vector<Value> values;
+  if (objects.is_none()) return values;
   const nb::object leaves = nb::module_::import_("etstream._values").attr("leaves")(objects);
   for (const nb::handle object : nb::iter(leaves)) values.push_back(value_of(object));
   return values;
 }
 
-nb::list objects_of(const std::vector<Value>& values) {
-  nb::list out;
-  for (const Value& value : values) out.append(object_of(value));
-  return out;
+MethodTestCase make_test_case(nb::handle inputs, nb::handle expected_outputs) {
+  return {values_of(inputs), values_of(expected_outputs)};
 }
 
-std::vector<MethodTestSuite> suites_from(const std::string& path) {
-  return without_gil([&] { return read_test_cases(path); });
+std::vector<MethodTestSuite> suites_from(const PathLike& path) {
+  return without_gil([name = path_of(path)] { return read_test_cases(name); });
 }
 
-FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, std::string_view format,
+FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, const std::string& format,
                      bool hash, std::uint32_t program_alignment, bool unchecked,
                      const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
   BundledProgram bundle;
@@ -110,7 +121,7 @@ FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>
   return value_or_raise(packed());
 }
 
-BundledProgramFile open_bundle(nb::handle source) {
+BundledProgramFile open_bundle(const SourceLike& source) {
   ByteSource file = source_of(source);
   return without_gil([&] { return BundledProgramFile::open(std::move(file)); });
 }
@@ -122,31 +133,92 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
   });
 }
 
-void write_cases(const BundledProgramFile& bundle, nb::handle folder, bool sync) {
+void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync) {
   without_gil([&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}); });
 }
 
-nb::tuple shape_of(const Tensor& tensor) { return nb::tuple(nb::cast(tensor.sizes)); }
+const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std::size_t suite,
+                                          std::uint32_t index) {
+  if (suite < bundle.suites().size() && index < bundle.suites()[suite].test_cases) {
+    return bundle.suites()[suite];
+  }
+  throw nb::index_error(
+      text("{}: there is no test case {} in suite {}", bundle.file().name(), index, suite).c_str());
+}
+
+MethodTestCase case_at(const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
+  const auto& found = suite_at(bundle, suite, index);
+  return without_gil([&] { return bundle.test_case(found, index); });
+}
+
+/// Puts tensors in the order of dimensions that the method has them in; what does not fit is left to the
+/// check.
+Result<void> put_in_order(const std::vector<ValueInfo>& infos, std::vector<Value>& values) {
+  for (std::size_t i = 0; i < std::min(infos.size(), values.size()); ++i) {
+    const auto* info = std::get_if<TensorInfo>(&infos[i]);
+    const auto* tensor = std::get_if<Tensor>(&values[i]);
+    if (!info || !tensor || info->dim_order == tensor->dim_order) continue;
+    auto moved = with_dim_order(*tensor, info->dim_order);
+    if (moved) {
+      values[i] = *std::move(moved);
+    } else if (moved.error().code != ErrorCode::kInvalidArgument) {
+      return moved.error();
+    }
+  }
+  return {};
+}
+
+Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const BundledProgramFile::Suite& suite,
+                                   std::uint32_t index) {
+  const std::string name = bundle.file().name();
+  ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
+  Findings findings;
+  ETSTREAM_TRY(program.verify(findings));
+  if (!findings.ok()) return first_error(ErrorCode::kCorrupt, name, findings);
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  const MethodInfo* method = MethodNames(methods).find(suite.method_name, findings);
+  if (!method)
+    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
+  ETSTREAM_ASSIGN(MethodTestCase test_case, bundle.test_case(suite, index));
+  ETSTREAM_TRY(put_in_order(method->inputs, test_case.inputs));
+  ETSTREAM_TRY(put_in_order(method->outputs, test_case.expected_outputs));
+  check_test_case(*method, test_case, index, findings);
+  if (!findings.ok())
+    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
+  return test_case;
+}
+
+std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProgramFile& bundle) {
+  std::vector<std::pair<std::string, std::uint32_t>> out;
+  for (const auto& suite : bundle.suites()) out.emplace_back(suite.method_name, suite.test_cases);
+  return out;
+}
+
+/// Compares two values as run_test_case() does.
+Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double rtol, double atol,
+                          std::uint64_t integer, bool nan_equal) {
+  const Value expected = value_of(expected_object);
+  const Value actual = value_of(actual_object);
+  const Tolerance tolerance{.absolute = atol, .relative = rtol, .integer = integer, .nan_equal = nan_equal};
+  return without_gil([&]() -> Result<Comparison> {
+    const auto* one = std::get_if<Tensor>(&expected);
+    const auto* other = std::get_if<Tensor>(&actual);
+    if (!one || !other || one->sizes != other->sizes) return compare(expected, actual, tolerance);
+    ETSTREAM_ASSIGN(const Tensor moved, with_dim_order(*other, one->dim_order));
+    return compare(expected, moved, tolerance);
+  });
+}
 
 void bind_tensors(nb::module_& module) {
   nb::class_<Tensor> tensors(module, "Tensor",
                              "A tensor's dtype, shape and bytes, which stay where they lie. A value.");
   tensors
       .def(
-          "__init__",
-          [](Tensor* self, const std::string& dtype, std::vector<std::int32_t> sizes, nb::handle data,
-             std::optional<std::vector<std::uint8_t>> dim_order) {
-            new (self) Tensor(make_tensor(dtype, std::move(sizes), data, std::move(dim_order)));
-          },
-          nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"), nb::arg("dim_order") = nb::none(),
-          nb::sig("def __init__(self, dtype: str, sizes: collections.abc.Sequence[int], data: "
-                  "etstream._types.SourceLike, "
-                  "dim_order: collections.abc.Sequence[int] | None = None) -> None"),
+          "__init__", constructor(&make_tensor), nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"),
+          nb::arg("dim_order") = nb::none(),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
-          "in "
-          "the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
-          "contiguous. "
-          "Raises InvalidArgumentError where data is not as long as they say.")
+          "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
+          "contiguous. Raises InvalidArgumentError where data is not as long as they say.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")
@@ -155,13 +227,43 @@ void bind_tensors(nb::module_& module) {
           "The dtype's number in ExecuTorch's files.")
       .def_ro("sizes", &Tensor::sizes, "Of the dimensions.")
       .def_ro("dim_order", &Tensor::dim_order, "The dimensions, outermost first.")
-      .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"), "The sizes.")
+      .def_prop_ro(
+          "shape", [](const Tensor& self) { return shape_of(self.sizes); }, "The sizes.")
       .def_ro("data", &Tensor::data, "The elements, little-endian, dense.")
       .def("__repr__", [](const Tensor& self) {
         return nb::str("<etstream.Tensor of {}, {}: {}>")
-            .format(name_of(self.scalar_type), shape_of(self), self.data.name());
+            .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
+}
+
+void bind_comparisons(nb::module_& module) {
+  nb::class_<Mismatch>(module, "Mismatch", "An element, or a scalar, that is not as expected.")
+      .def_ro("index", &Mismatch::index, "Of the element, in the order in which the expected data lies.")
+      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float"))
+      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float"))
+      .def("__repr__", [](const Mismatch& self) {
+        return nb::str("<etstream.Mismatch at {}: expected {}, found {}>")
+            .format(self.index, self.expected, self.actual);
+      });
+  nb::class_<Comparison>(module, "Comparison",
+                         "How far one output is from the expected one: over the pairs of elements in which "
+                         "both are finite. True where no element mismatches; str() says it in a line.")
+      .def_ro("elements", &Comparison::elements, "How many were compared; 1 for a scalar.")
+      .def_ro("mismatches", &Comparison::mismatches, "How many of them are further off than allowed.")
+      .def_ro("largest_absolute_error", &Comparison::largest_absolute_error)
+      .def_ro("mean_absolute_error", &Comparison::mean_absolute_error)
+      .def_ro("largest_relative_error", &Comparison::largest_relative_error,
+              "|actual - expected| / |expected|, of those whose expected one is not 0.")
+      .def_ro("first", &Comparison::first, "The first mismatch, if any.")
+      .def_ro("worst", &Comparison::worst,
+              "The mismatch with the largest absolute error, or the first with a NaN or an infinity.")
+      .def("__bool__", &Comparison::passed)
+      .def("__str__", &summary)
+      .def("__repr__",
+           [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
+  module.def("compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
+             nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 
 /// pytest takes a class by such a name for tests otherwise.
@@ -173,25 +275,15 @@ void bind_suites(nb::module_& module) {
   say_no_test(cases);
   cases
       .def(
-          "__init__",
-          [](MethodTestCase* self, nb::handle inputs, nb::handle expected_outputs) {
-            new (self) MethodTestCase{values_of(inputs), {}};
-            if (!expected_outputs.is_none()) self->expected_outputs = values_of(expected_outputs);
-          },
-          nb::arg("inputs").none(), nb::arg("expected_outputs").none() = nb::tuple(),
-          nb::sig("def __init__(self, inputs: object, expected_outputs: object = ()) -> None"),
+          "__init__", constructor(&make_test_case), nb::arg("inputs").none(),
+          nb::arg("expected_outputs").none() = nb::tuple(),
           "A value each for every input and output of the method: an int, a float, a bool, None, a Tensor, a "
           "torch tensor or a NumPy array; those that are not contiguous are copied. Lists, tuples and dicts "
           "of them, in each other, are flattened as ExecuTorch does (torch.utils._pytree), and one value "
           "alone is a list of it. None for expected_outputs is none of them.")
-      .def_prop_ro(
-          "inputs", [](const MethodTestCase& self) { return objects_of(self.inputs); },
-          nb::sig("def inputs(self) -> list[Tensor | int | float | bool | None]"),
-          "One for each input of the method.")
-      .def_prop_ro(
-          "expected_outputs", [](const MethodTestCase& self) { return objects_of(self.expected_outputs); },
-          nb::sig("def expected_outputs(self) -> list[Tensor | int | float | bool | None]"),
-          "One for each output of the method; none in a case that is for profiling only.")
+      .def_ro("inputs", &MethodTestCase::inputs, nb::rv_policy::copy, "One for each input of the method.")
+      .def_ro("expected_outputs", &MethodTestCase::expected_outputs, nb::rv_policy::copy,
+              "One for each output of the method; none in a case that is for profiling only.")
       .def("__repr__", [](nb::handle self) {
         return nb::str("etstream.TestCase({}, {})")
             .format(self.attr("inputs"), self.attr("expected_outputs"));
@@ -199,12 +291,8 @@ void bind_suites(nb::module_& module) {
   nb::class_<MethodTestSuite> suites(module, "TestSuite", "The test cases of one method.");
   say_no_test(suites);
   suites
-      .def(
-          "__init__",
-          [](MethodTestSuite* self, std::string method_name, std::vector<MethodTestCase> test_cases) {
-            new (self) MethodTestSuite{std::move(method_name), std::move(test_cases)};
-          },
-          nb::arg("method_name"), nb::arg("test_cases"))
+      .def(nb::init<std::string, std::vector<MethodTestCase>>(), nb::arg("method_name"),
+           nb::arg("test_cases"))
       .def_ro("method_name", &MethodTestSuite::method_name)
       .def_ro("test_cases", &MethodTestSuite::test_cases)
       .def("__repr__", [](const MethodTestSuite& self) {
@@ -215,45 +303,26 @@ void bind_suites(nb::module_& module) {
 
 }  // namespace
 
-Value value_of(nb::handle object) {
-  if (object.is_none()) return std::monostate{};
-  if (PyBool_Check(object.ptr())) return object.is(Py_True);
-  if (PyLong_Check(object.ptr())) {
-    const long long number = PyLong_AsLongLong(object.ptr());
-    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return std::int64_t{number};
-  }
-  if (PyFloat_Check(object.ptr()) && !nb::hasattr(object, "dtype")) return nb::cast<double>(object);
-  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
-  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
-}
-
 void bind_bundles(nb::module_& module) {
   bind_tensors(module);
+  bind_comparisons(module);
   bind_suites(module);
-  module.def(
-      "read_test_cases", [](nb::handle path) { return suites_from(path_of(path)); }, nb::arg("path"),
-      nb::sig("def read_test_cases(path: str | os.PathLike[str]) -> list[TestSuite]"),
-      "The suites of a JSON file of test cases. Headers of the tensors' files are read, their data is not.");
+  module.def("read_test_cases", &suites_from, nb::arg("path"));
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
-             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of").none(),
-             nb::arg("flatbuffers").none());
+             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of"),
+             nb::arg("flatbuffers"));
   module.def(
-      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of").none(),
-      nb::arg("flatbuffers").none(),
+      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of"),
+      nb::arg("flatbuffers"),
       "The plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever is a "
       "source.");
   nb::class_<BundledProgramFile>(
       module, "BundledProgramFile",
       "A bundle (.bpte, of either format), open. Holds at most 512 KiB of it in memory and "
       "the names of its suites. May be used by several threads at once.")
-      .def(
-          "__init__",
-          [](BundledProgramFile* self, nb::handle file) { new (self) BundledProgramFile(open_bundle(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
-          "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
-          "offset, "
-          "expected and found.")
+      .def("__init__", constructor(&open_bundle), nb::arg("file"),
+           "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
+           "offset, expected and found.")
       .def_prop_ro(
           "format", [](const BundledProgramFile& self) { return name_of_format(self.format()); },
           "'bp08' or 'segmented'.")
@@ -267,23 +336,33 @@ void bind_bundles(nb::module_& module) {
           "each use.")
       .def(
           "plan_as",
-          [](const BundledProgramFile& self, std::string_view format, bool hash) {
+          [](const BundledProgramFile& self, const std::string& format, bool hash) {
             return without_gil([&, to = format_of(format)] { return self.plan_as(to, hash); });
           },
           nb::arg("format"), nb::arg("hash") = true,
           "The plan of the same content in 'bp08' or 'segmented', without loss; of a copy where it is in "
-          "that one. "
-          "Raises TooLargeError for bp08 over 2 GiB.")
-      .def(
-          "write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
-          nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True) -> None"),
-          "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
-          "gives "
-          "them back. The folder appears complete or not at all.")
+          "that one. Raises TooLargeError for bp08 over 2 GiB.")
+      .def("write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
+           "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
+           "gives them back. The folder appears complete or not at all.")
       .def("__repr__", [](const BundledProgramFile& self) {
         return text("<etstream.BundledProgramFile, {}, {}: {}>", name_of_format(self.format()),
                     counted(self.suites().size(), "test suite"), self.file().name());
       });
+  module.def("suite_sizes", &suite_sizes, nb::arg("bundle"),
+             "Of each suite in file order, the method and how many test cases it has.");
+  module.def("test_case", &case_at, nb::arg("bundle"), nb::arg("suite"), nb::arg("index"),
+             "A test case of the suite with that number, as it is in the file.");
+  module.def(
+      "fitted_test_case",
+      [](const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
+        const auto& found = suite_at(bundle, suite, index);
+        return without_gil([&] { return fitted_case(bundle, found, index); });
+      },
+      nb::arg("bundle"), nb::arg("suite"), nb::arg("index"),
+      "The same, safe to run: the program is sound as far as its metadata says, and has such inputs and "
+      "outputs, in whose dim_order the tensors are. Raises CorruptError, and InvalidArgumentError naming "
+      "method, case and value.");
 }
 
 }  // namespace etstream::python

@@ -4,11 +4,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,16 +24,14 @@
 #include "etstream/tensor_data_shards.h"
 #include "jobs/rename_rules_file.h"
 #include "python/array_views.h"
-#include "python/checkpoint_by_name.h"
+#include "python/bindings.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/sources.h"
-#include "python/writer_versions.h"
 
 namespace etstream::python {
 namespace {
 
-CheckpointByName checkpoint_at(nb::handle path) {
+CheckpointByName checkpoint_at(const PathLike& path) {
   const auto open_file = [](const std::string& file) { return open_interruptible_file(file); };
   return CheckpointByName(
       without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); }));
@@ -58,15 +59,8 @@ const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const 
   return *found;
 }
 
-std::vector<std::string> names_of_tensors(const Checkpoint& checkpoint) {
-  std::vector<std::string> out;
-  out.reserve(checkpoint.tensors.size());
-  for (const CheckpointTensor& tensor : checkpoint.tensors) out.push_back(tensor.name);
-  return out;
-}
-
 RenameRules rules_of(nb::handle rules) {
-  if (nb::isinstance<nb::str>(rules) || nb::hasattr(rules, "__fspath__")) {
+  if (is_path(rules)) {
     return without_gil([name = path_of(rules)] { return open_rename_rules(name); });
   }
   return without_gil([json = source_of(rules)] { return RenameRules::read(json); });
@@ -109,43 +103,47 @@ std::pair<CheckpointByName, std::optional<RenameReport>> changed(
   return {CheckpointByName(std::move(all)), std::move(report)};
 }
 
-FilePlan plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format, bool share_equal,
-                         bool allow_opaque, std::optional<std::uint32_t> segment_alignment,
-                         const std::optional<std::string>& as_of) {
-  if (format != "ptd" && format != "safetensors") {
-    throw nb::value_error(text("format: expected 'ptd' or 'safetensors', found {}", quote(format)).c_str());
-  }
+/// The plan of one file or, with `most`, of shards with data of at most so many bytes each.
+std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format,
+                                      bool share_equal, bool allow_opaque,
+                                      std::optional<std::uint32_t> segment_alignment,
+                                      const std::optional<std::string>& as_of,
+                                      std::optional<std::uint64_t> most) {
+  const bool is_ptd = choice<bool>("format", format, {"ptd", true}, {"safetensors", false});
   const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
-  return without_gil([&]() -> Result<FilePlan> {
-    if (format == "safetensors") return plan_safetensors(checkpoint);
-    const TensorDataOptions options{
-        .share_equal = share_equal,
-        .allow_opaque = allow_opaque,
-        .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
+  const TensorDataOptions options{
+      .share_equal = share_equal,
+      .allow_opaque = allow_opaque,
+      .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
+  return without_gil([&]() -> Result<std::vector<FilePlan>> {
+    if (!is_ptd) {
+      ETSTREAM_ASSIGN(FilePlan whole, plan_safetensors(checkpoint));
+      return std::vector{std::move(whole)};
+    }
     ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
-    return plan(data);
+    return plan_files(data, most);
   });
 }
 
-/// Of shards with data of at most `most` bytes each.
-std::vector<FilePlan> plan_checkpoint_shards(const CheckpointByName& checkpoint, std::uint64_t most,
-                                             bool share_equal, bool allow_opaque,
-                                             std::optional<std::uint32_t> segment_alignment,
-                                             const std::optional<std::string>& as_of) {
-  const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
-  return without_gil([&]() -> Result<std::vector<FilePlan>> {
-    const TensorDataOptions options{
-        .share_equal = share_equal,
-        .allow_opaque = allow_opaque,
-        .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
-    ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
-    ETSTREAM_ASSIGN(const std::vector<TensorData> shards, split(data, most));
-    std::vector<FilePlan> out;
-    for (const TensorData& shard : shards) {
-      ETSTREAM_ASSIGN(out.emplace_back(), plan(shard));
-    }
-    return out;
-  });
+/// (dtype's number, sizes, dim_order)
+using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
+
+using EntryArguments = std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>;
+
+FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& buffers,
+                       const std::vector<EntryArguments>& entries, std::uint32_t segment_alignment,
+                       bool unchecked) {
+  TensorData data;
+  data.segment_alignment = segment_alignment;
+  data.unchecked = unchecked;
+  for (const auto& [source, alignment] : buffers) data.buffers.push_back({source_of(source), alignment});
+  for (const auto& [key, buffer, layout] : entries) {
+    TensorData::Entry& added = data.entries.emplace_back(TensorData::Entry{key, buffer});
+    if (!layout) continue;
+    const auto& [type, sizes, dim_order] = *layout;
+    added.layout = TensorLayout{static_cast<ScalarType>(type), sizes, dim_order};
+  }
+  return without_gil([&] { return plan(data); });
 }
 
 template <class F>
@@ -157,6 +155,18 @@ auto of_layout(F&& member) {
 }
 
 }  // namespace
+
+Result<std::vector<FilePlan>> plan_files(const TensorData& data, std::optional<std::uint64_t> most) {
+  std::vector<TensorData> shards;
+  if (most) {
+    ETSTREAM_ASSIGN(shards, split(data, *most));
+  }
+  std::vector<FilePlan> out;
+  for (const TensorData& shard : most ? std::span<const TensorData>(shards) : std::span(&data, 1)) {
+    ETSTREAM_ASSIGN(out.emplace_back(), plan(shard));
+  }
+  return out;
+}
 
 void bind_checkpoints(nb::module_& module) {
   nb::class_<CheckpointTensor> tensors(module, "CheckpointTensor", "A tensor of a checkpoint.");
@@ -170,12 +180,11 @@ void bind_checkpoints(nb::module_& module) {
                    "Of the dimensions; None for such data.")
       .def_prop_ro("dim_order", of_layout([](const TensorLayout& it) { return it.dim_order; }),
                    "The dimensions, outermost first; None for such data.")
-      .def_prop_ro("shape", of_layout([](const TensorLayout& it) { return nb::tuple(nb::cast(it.sizes)); }),
-                   nb::sig("def shape(self) -> tuple[int, ...] | None"), "The sizes.")
+      .def_prop_ro("shape", of_layout([](const TensorLayout& it) { return shape_of(it.sizes); }),
+                   "The sizes.")
       .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.")
       .def("__repr__", [](const CheckpointTensor& self) {
-        const nb::object shape =
-            self.layout ? nb::object(nb::tuple(nb::cast(self.layout->sizes))) : nb::none();
+        const nb::object shape = self.layout ? nb::object(shape_of(self.layout->sizes)) : nb::none();
         return nb::str("<etstream.CheckpointTensor {!r}: {}, {}>")
             .format(self.name, self.layout ? std::string(name_of(self.layout->scalar_type)) : self.type,
                     shape);
@@ -184,31 +193,19 @@ void bind_checkpoints(nb::module_& module) {
   nb::class_<CheckpointByName>(
       module, "Checkpoint", nb::sig("class Checkpoint(collections.abc.Mapping[str, CheckpointTensor])"),
       "The tensors of a model by name, a mapping, in files of any kind that people keep weights in.")
-      .def(
-          "__init__",
-          [](CheckpointByName* self, nb::handle path) { new (self) CheckpointByName(checkpoint_at(path)); },
-          nb::arg("path"), nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"),
-          "The file at path, told by its content: safetensors; the index of a sharded one "
-          "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
-          "program (.pte), whose constants and named data are the tensors; tensor data (.ptd); a package "
-          "(.ptn). Reads no "
-          "tensor but a program's constants that have no name, which go by their SHA-256. Raises "
-          "NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
-      .def_static("of", &checkpoint_of, nb::arg("tensors"),
-                  nb::sig("def of(tensors: collections.abc.Sequence[tuple[str, Tensor]]) -> Checkpoint"),
-                  "Of tensors that lie elsewhere.")
-      .def_prop_ro(
-          "files", [](const CheckpointByName& self) { return self.files; },
-          "The paths of all that was opened.")
-      .def_prop_ro(
-          "tensors", [](const CheckpointByName& self) -> const auto& { return self.tensors; },
-          nb::rv_policy::reference_internal, "In the order in which their bytes lie in the files.")
+      .def("__init__", constructor(&checkpoint_at), nb::arg("path"),
+           "The file at path, told by its content: safetensors; the index of a sharded one "
+           "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
+           "program (.pte), whose constants and named data are the tensors; tensor data (.ptd); a package "
+           "(.ptn). Reads no tensor but a program's constants that have no name, which go by their SHA-256. "
+           "Raises NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
+      .def_static("of", &checkpoint_of, nb::arg("tensors"), "Of tensors that lie elsewhere.")
+      .def_ro("files", &CheckpointByName::files, "The paths of all that was opened.")
+      .def_ro("tensors", &CheckpointByName::tensors, "In the order in which their bytes lie in the files.")
       .def("__getitem__", &tensor_called, nb::arg("name"), nb::rv_policy::reference_internal,
            "The tensor of that name. Raises NoSuchNameError, a KeyError.")
       .def("__len__", [](const CheckpointByName& self) { return self.tensors.size(); })
-      .def(
-          "__iter__", [](const CheckpointByName& self) { return nb::iter(nb::cast(names_of_tensors(self))); },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__iter__", [](const CheckpointByName& self) { return names_of(self.tensors); })
       .def("__repr__", [](const CheckpointByName& self) {
         return text("<etstream.Checkpoint of {}: {}>", counted(self.tensors.size(), "tensor"), called(self));
       });
@@ -217,16 +214,15 @@ void bind_checkpoints(nb::module_& module) {
               "The patterns of rules that no tensor matched.")
       .def_ro("left_over_keys", &RenameReport::left_over_keys, "Of tensors without a rule.");
   module.def("changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(),
-             nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"),
-             nb::sig("def changed_checkpoint(checkpoints: collections.abc.Sequence[Checkpoint], rules: "
-                     "object, head_dim: int | None, only: collections.abc.Sequence[str], dtypes: "
-                     "collections.abc.Sequence[tuple[str, str]]) -> tuple[Checkpoint, RenameReport | None]"));
+             nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"));
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
-             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
-             nb::arg("as_of").none());
-  module.def("plan_checkpoint_shards", &plan_checkpoint_shards, nb::arg("checkpoint"), nb::arg("most"),
-             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment").none(),
-             nb::arg("as_of").none());
+             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"), nb::arg("as_of"),
+             nb::arg("most") = nb::none());
+  module.def(
+      "plan_ptd_file", &plan_ptd_file, nb::arg("buffers"), nb::arg("entries"), nb::arg("segment_alignment"),
+      nb::arg("unchecked"),
+      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
+      "buffer and dtype, sizes and dim_order, or None.");
 }
 
 }  // namespace etstream::python

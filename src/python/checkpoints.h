@@ -1,12 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Weights in files of any kind, in Python's terms.
+// Weights: a checkpoint whose tensors are found by their names, and the files that tensor data becomes.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "etstream/checkpoint.h"
+#include "etstream/file_plan.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data.h"
 
 namespace etstream::python {
 
-void bind_checkpoints(nanobind::module_& module);
+/// Its tensors do not change. A copy is one of all of it.
+class CheckpointByName : public Checkpoint {
+ public:
+  explicit CheckpointByName(Checkpoint checkpoint)
+      : Checkpoint(std::move(checkpoint)), order_(tensors.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(order_, {},
+                             [this](std::size_t i) -> std::string_view { return tensors[i].name; });
+  }
+
+  /// The first of that name; null where there is none.
+  [[nodiscard]] const CheckpointTensor* find(std::string_view name) const {
+    const auto name_at = [this](std::size_t i) -> std::string_view { return tensors[i].name; };
+    const auto found = std::ranges::lower_bound(order_, name, {}, name_at);
+    return found != order_.end() && name_at(*found) == name ? &tensors[*found] : nullptr;
+  }
+
+ private:
+  std::vector<std::size_t> order_;  // of the tensors, by name
+};
+
+/// The plans of tensor data: of one file or, with `most`, of shards with data of at most so many bytes each.
+[[nodiscard]] Result<std::vector<FilePlan>> plan_files(const TensorData& data,
+                                                       std::optional<std::uint64_t> most);
 
 }  // namespace etstream::python

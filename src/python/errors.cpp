@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
+#include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 
 namespace etstream::python {
@@ -8,26 +11,15 @@ namespace {
 
 thread_local std::exception_ptr kept_exception;
 
+/// The class to raise, by the error's code.
+constexpr const char* kClasses[] = {"InvalidArgumentError", "CorruptError",  "UnsupportedError",
+                                    "TooLargeError",        "NotFoundError", "IoError",
+                                    "OutOfMemoryError",     "Error"};
+static_assert(std::size(kClasses) == static_cast<std::size_t>(ErrorCode::kInterrupted) + 1);
+
 const char* class_of(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::kInvalidArgument:
-      return "InvalidArgumentError";
-    case ErrorCode::kCorrupt:
-      return "CorruptError";
-    case ErrorCode::kUnsupported:
-      return "UnsupportedError";
-    case ErrorCode::kTooLarge:
-      return "TooLargeError";
-    case ErrorCode::kNotFound:
-      return error.system_code != 0 ? "NoSuchFileError" : "NoSuchNameError";
-    case ErrorCode::kIo:
-      return "IoError";
-    case ErrorCode::kOutOfMemory:
-      return "OutOfMemoryError";
-    case ErrorCode::kInterrupted:
-      break;
-  }
-  return "Error";
+  if (error.code != ErrorCode::kNotFound) return kClasses[static_cast<std::size_t>(error.code)];
+  return error.system_code != 0 ? "NoSuchFileError" : "NoSuchNameError";
 }
 
 }  // namespace
@@ -60,5 +52,21 @@ void raise_kept() {
 
 LibraryCall::LibraryCall() : outer_(std::exchange(kept_exception, nullptr)) {}
 LibraryCall::~LibraryCall() { kept_exception = std::move(outer_); }
+
+Result<void> check_signals() {
+  return with_gil([]() -> Result<void> {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return {};
+  });
+}
+
+Result<void> check_signals_at_times() {
+  using Clock = std::chrono::steady_clock;
+  thread_local Clock::time_point next;
+  const auto now = Clock::now();
+  if (now < next) return {};
+  next = now + std::chrono::milliseconds(100);
+  return check_signals();
+}
 
 }  // namespace etstream::python

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Errors on their way between the library and Python: what the library returns is raised, and what Python
-// raises while the library calls it comes out again as it was.
+// raises while the library calls it comes out again as it was. So does what handlers of signals raise.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -73,5 +73,12 @@ auto with_gil(F&& body) noexcept -> decltype(body()) {
     return keep_exception();
   }
 }
+
+/// Runs Python's handlers of signals that have come, Ctrl-C's for one, in the main thread: Python does so
+/// only when it is asked to. Takes the GIL. Error: of a handler that raised, as keep_exception() has it.
+[[nodiscard]] Result<void> check_signals();
+
+/// The same at most ten times a second, for frequent calls: each run waits for the GIL.
+[[nodiscard]] Result<void> check_signals_at_times();
 
 }  // namespace etstream::python

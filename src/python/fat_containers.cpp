@@ -1,41 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/fat_containers.h"
-
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
 
 namespace etstream::python {
 namespace {
 
-FatContainerFile open_container(nb::handle source) {
+FatContainerFile open_container(const SourceLike& source) {
   ByteSource file = source_of(source);
   return without_gil([&] { return FatContainerFile::open(std::move(file)); });
 }
 
-FilePlan plan_container(nb::handle payloads, std::uint32_t alignment, bool share_equal) {
+FilePlan plan_container(const std::vector<std::pair<std::string, SourceLike>>& payloads,
+                        std::uint32_t alignment, bool share_equal) {
   FatContainer container;
   container.alignment = alignment;
   container.share_equal = share_equal;
-  for (const nb::handle item : nb::iter(payloads)) {
-    container.payloads.push_back({nb::cast<std::string>(item[0]), source_of(item[1])});
-  }
+  for (const auto& [name, data] : payloads) container.payloads.push_back({name, source_of(data)});
   return without_gil([&] { return plan(container); });
-}
-
-std::vector<std::string> names_of(const FatContainerFile& file) {
-  std::vector<std::string> out;
-  for (const FatPayload& payload : file.payloads()) out.push_back(payload.name);
-  return out;
 }
 
 ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
@@ -69,33 +63,25 @@ void bind_fat_containers(nb::module_& module) {
       });
   nb::class_<FatContainerFile>(
       module, "FatContainerFile", nb::sig("class FatContainerFile(collections.abc.Mapping[str, Source])"),
-      "A fat container (NFAT), open: payloads under names, such as one program for each "
-      "backend. Holds its table in memory. May be used by several threads at once.")
-      .def(
-          "__init__",
-          [](FatContainerFile* self, nb::handle file) { new (self) FatContainerFile(open_container(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
-          "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
-          "UnsupportedError for another version.")
+      "A fat container (NFAT), open: payloads under names, such as one program for each backend. Holds its "
+      "table in memory. May be used by several threads at once.")
+      .def("__init__", constructor(&open_container), nb::arg("file"),
+           "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
+           "UnsupportedError for another version.")
       .def_prop_ro(
           "version", [](const FatContainerFile&) { return FatContainerFile::version(); }, "Of the format.")
       .def_prop_ro("payloads", &FatContainerFile::payloads, nb::rv_policy::reference_internal,
                    "In the order of the table, which is that in which they are preferred.")
       .def("__getitem__", &payload_of, nb::arg("name"),
-           "The source of the first payload of that name. Raises NoSuchNameError, a "
-           "KeyError.")
+           "The source of the first payload of that name. Raises NoSuchNameError, a KeyError.")
       .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
-      .def(
-          "__iter__", [](const FatContainerFile& self) { return nb::iter(nb::cast(names_of(self))); },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("__iter__", [](const FatContainerFile& self) { return names_of(self.payloads()); })
       .def("__repr__", [](const FatContainerFile& self) {
         return text("<etstream.FatContainerFile of {}: {}>", counted(self.payloads().size(), "payload"),
                     self.file().name());
       });
   module.def("plan_fat_container", &plan_container, nb::arg("payloads"), nb::arg("alignment"),
-             nb::arg("share_equal"),
-             nb::sig("def plan_fat_container(payloads: collections.abc.Sequence[tuple[str, object]], "
-                     "alignment: int, share_equal: bool) -> FilePlan"));
+             nb::arg("share_equal"));
 }
 
 }  // namespace etstream::python

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/file_plans.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
 #include "etstream/write.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
@@ -25,41 +26,29 @@
 namespace etstream::python {
 namespace {
 
-/// Before the first byte of any: none of the outputs is written where one of the layouts has its bytes from.
-void require_apart(const std::vector<const FilePlan*>& layouts, const std::vector<nb::handle>& outputs) {
+using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
+
+/// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
+void require_apart(const PlansAndOutputs& files) {
   std::vector<FileIdentity> seen;
-  for (const nb::handle output : outputs) {
+  for (const auto& [own, output] : files) {
     const auto file = changed_in_place(output);
     if (!file) continue;
     if (std::find(seen.begin(), seen.end(), *file) != seen.end()) {
       raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be one file; give each its own"));
     }
     seen.push_back(*file);
-    for (const FilePlan* const plan : layouts) value_or_raise(check_apart(*plan, *file));
+    for (const auto& [plan, other] : files) value_or_raise(check_apart(*plan, *file));
   }
-}
-
-void write_plan(const FilePlan& plan, nb::handle output, bool sync, nb::handle progress) {
-  const nb::object callback = progress_callback(progress);
-  require_apart({&plan}, {output});
-  const auto sink = open_output(output, sync);
-  without_gil([&] { return write(plan, *sink, progress_to(callback, 0, plan.size)); });
 }
 
 /// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
 /// has gone to others can't be taken back.
-void write_plans(const std::vector<std::pair<const FilePlan*, nb::object>>& files, bool sync,
-                 nb::handle progress) {
+void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress) {
   const nb::object callback = progress_callback(progress);
+  require_apart(files);
   std::uint64_t total = 0;
-  std::vector<const FilePlan*> layouts;
-  std::vector<nb::handle> outputs;
-  for (const auto& [plan, output] : files) {
-    total += plan->size;
-    layouts.push_back(plan);
-    outputs.push_back(output);
-  }
-  require_apart(layouts, outputs);
+  for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
   std::vector<std::unique_ptr<Sink>> uncommitted;
   for (const auto& [plan, output] : files) {
@@ -76,6 +65,10 @@ void write_plans(const std::vector<std::pair<const FilePlan*, nb::object>>& file
   without_gil([&] { return commit_together(uncommitted); });
 }
 
+void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress) {
+  write_plans({{&plan, output}}, sync, progress);
+}
+
 /// A record of inputs while Python's `with` lasts.
 struct Inputs {
   std::optional<FileIdentity> replaceable;
@@ -86,10 +79,12 @@ nb::bytes bytes_of(const FilePlan& plan) {
   return read_bytes(value_or_raise(source_of(plan)), 0, std::nullopt);
 }
 
-nb::list extents_of(const FilePlan& plan) {
-  nb::list out;
+using ExtentTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+
+std::vector<ExtentTuple> extents_of(const FilePlan& plan) {
+  std::vector<ExtentTuple> out;
   for (const Extent& extent : plan.extents) {
-    out.append(nb::make_tuple(extent.offset, extent.size(), extent.alignment, plan.label(extent)));
+    out.emplace_back(extent.offset, extent.size(), extent.alignment, plan.label(extent));
   }
   return out;
 }
@@ -106,7 +101,7 @@ void bind_file_plans(nb::module_& module) {
       .def_ro("payload_size", &FilePlan::payload_size,
               "The bytes that stay where they lie until they are written.")
       .def_prop_ro("memory", &FilePlan::memory, "About how many bytes of memory writing takes.")
-      .def_prop_ro("extents", &extents_of, nb::sig("def extents(self) -> list[tuple[int, int, int, str]]"),
+      .def_prop_ro("extents", &extents_of,
                    "In file order: offset, size and alignment in bytes, and what it holds.")
       .def("__len__", [](const FilePlan& self) { return static_cast<std::size_t>(self.size); })
       .def("__bytes__", &bytes_of, "The whole file, in memory.")
@@ -115,9 +110,8 @@ void bind_file_plans(nb::module_& module) {
           "The file, to be read before it is written, or instead. Raises UnsupportedError for one that has "
           "hashes in it.")
       .def_static(
-          "copy", [](nb::handle source) { return plan_copy(source_of(source), "copy"); }, nb::arg("source"),
-          nb::sig("def copy(source: etstream._types.SourceLike) -> FilePlan"),
-          "The plan of a file that holds what source holds.")
+          "copy", [](const SourceLike& source) { return plan_copy(source_of(source), "copy"); },
+          nb::arg("source"), "The plan of a file that holds what source holds.")
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(),
            nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
@@ -128,17 +122,13 @@ void bind_file_plans(nb::module_& module) {
            "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
            "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
            "error, or Ctrl-C, a path is as it was. Raises InvalidArgumentError for a file that is written in "
-           "place "
-           "and that it has bytes from, be it by a mapping.")
+           "place and that it has bytes from, be it by a mapping.")
       .def("__repr__", [](const FilePlan& self) {
         return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
       });
   module.def(
       "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
       nb::arg("progress").none(),
-      nb::sig("def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike]], "
-              "*, sync: bool, "
-              "progress: object) -> None"),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
   nb::class_<Inputs>(module, "Inputs",
@@ -148,17 +138,11 @@ void bind_file_plans(nb::module_& module) {
           "__init__",
           [](Inputs* self, nb::handle replaceable) {
             new (self) Inputs();
-            // Bytes are a source, which is no path.
-            if (nb::isinstance<nb::str>(replaceable) || nb::hasattr(replaceable, "__fspath__")) {
-              self->replaceable = identity_of(path_of(replaceable));
-            }
+            if (is_path(replaceable)) self->replaceable = identity_of(path_of(replaceable));
           },
-          nb::arg("replaceable").none() = nb::none(),
-          nb::sig("def __init__(self, replaceable: object = None) -> None"),
+          nb::arg("replaceable") = nb::none(),
           "replaceable, if it is a path, may be one of the inputs that a new file takes the place of.")
-      .def(
-          "__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); },
-          nb::sig("def __enter__(self) -> None"))
+      .def("__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); })
       .def(
           "__exit__", [](Inputs& self, const nb::args&) { self.record.reset(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/flatbuffer_texts.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -17,6 +15,7 @@
 #include "base/try.h"
 #include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
@@ -26,17 +25,12 @@ namespace {
 
 constexpr std::uint64_t kLargestFlatbuffer = std::numeric_limits<std::int32_t>::max();
 
-std::vector<std::string> paths_of(nb::handle paths) {
-  std::vector<std::string> out;
-  for (const nb::handle path : nb::iter(paths)) out.push_back(path_of(path));
-  return out;
-}
-
-/// Of a schema, for a class that is opened with one and the folders of what it includes.
+/// Opens an object of a class that needs a schema and the folders of the schemas that it includes.
 template <class T>
-T opened(nb::handle schema, nb::handle include_folders) {
-  return without_gil(
-      [path = path_of(schema), folders = paths_of(include_folders)] { return T::open(path, folders); });
+T opened(const PathLike& schema, const PathsLike& include_folders) {
+  std::vector<std::string> folders;
+  for (const nb::handle folder : nb::iter(include_folders)) folders.push_back(path_of(folder));
+  return without_gil([&, path = path_of(schema)] { return T::open(path, folders); });
 }
 
 Result<std::vector<std::byte>> content_of(const ByteSource& source, std::uint64_t limit) {
@@ -49,7 +43,7 @@ Result<std::vector<std::byte>> content_of(const ByteSource& source, std::uint64_
   return out;
 }
 
-nb::bytes compiled(const FlatbufferText& schema, nb::handle json) {
+nb::bytes compiled(const FlatbufferText& schema, const SourceLike& json) {
   const std::vector<std::byte> made =
       without_gil([&, source = source_of(json)]() -> Result<std::vector<std::byte>> {
         ETSTREAM_ASSIGN(const auto content, content_of(source, kLargestJson));
@@ -59,33 +53,33 @@ nb::bytes compiled(const FlatbufferText& schema, nb::handle json) {
   return nb::bytes(made.data(), made.size());
 }
 
-/// As Python has text: flatc's may have bytes in it that are not UTF-8.
-nb::object decompiled(const FlatbufferText& schema, nb::handle flatbuffer, const DecompileOptions& options) {
+/// JSON as a str. Where flatc's text has bytes that are not UTF-8, they become surrogates.
+nb::str decompiled(const FlatbufferText& schema, const SourceLike& flatbuffer, bool strict_json,
+                   bool defaults, bool identifier, bool size_prefixed) {
+  const DecompileOptions options{strict_json, defaults, identifier, size_prefixed};
   const std::string json = without_gil([&, source = source_of(flatbuffer)]() -> Result<std::string> {
     ETSTREAM_ASSIGN(const auto content, content_of(source, kLargestFlatbuffer));
     return schema.decompile(content, options, source.name());
   });
-  nb::object out =
-      nb::steal(PyUnicode_DecodeUTF8(json.data(), static_cast<Py_ssize_t>(json.size()), "surrogateescape"));
+  auto out = nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(json.data(), static_cast<Py_ssize_t>(json.size()), "surrogateescape"));
   if (!out.is_valid()) throw nb::python_error();
   return out;
 }
 
-FlatbufferOrder order_of(const std::string& name) {
-  if (name != "flatc" && name != "python") {
-    throw nb::value_error(text("order: expected 'flatc' or 'python', found {}", quote(name)).c_str());
-  }
-  return name == "flatc" ? FlatbufferOrder::kFlatc : FlatbufferOrder::kPython;
+FilePlan plan_exactly(const ExactJson& schema, const SourceLike& json, const PathLike& folder,
+                      const std::string& order) {
+  const auto to = choice<FlatbufferOrder>("order", order, {"flatc", FlatbufferOrder::kFlatc},
+                                          {"python", FlatbufferOrder::kPython});
+  return without_gil(
+      [&, source = source_of(json), path = path_of(folder)] { return schema.compile(source, path, to); });
 }
 
-FilePlan plan_exactly(const ExactJson& schema, nb::handle json, nb::handle folder, const std::string& order) {
-  return without_gil([&, source = source_of(json), path = path_of(folder), to = order_of(order)] {
-    return schema.compile(source, path, to);
-  });
-}
-
-void decompile_exactly(const ExactJson& schema, nb::handle file, nb::handle output,
-                       const ExactJsonOptions& options, bool sync) {
+void decompile_exactly(const ExactJson& schema, const SourceLike& file, const OutputLike& output,
+                       bool compact, bool defaults, bool identifier, bool size_prefixed,
+                       std::optional<std::uint64_t> leave_out_over, std::string file_name, bool sync) {
+  const ExactJsonOptions options{compact,       defaults,       identifier,
+                                 size_prefixed, leave_out_over, std::move(file_name)};
   const ByteSource source = source_of(file);
   if (const auto at = changed_in_place(output); at && source.lies_in(*at)) {
     raise(make_error(
@@ -106,36 +100,21 @@ void bind_flatbuffer_text(nb::module_& module) {
       "A schema, for flatbuffers from JSON and JSON from flatbuffers as flatc makes them. It is loaded once "
       "and serves any number of calls, by several threads at once.")
       .def(
-          "__init__",
-          [](FlatbufferText* self, nb::handle schema, nb::handle include_folders) {
-            new (self) FlatbufferText(opened<FlatbufferText>(schema, include_folders));
-          },
-          nb::arg("schema"), nb::arg("include_folders") = nb::tuple(),
-          nb::sig("def __init__(self, schema: str | os.PathLike[str], include_folders: "
-                  "collections.abc.Iterable[str | os.PathLike[str]] = ()) -> None"),
+          "__init__", constructor(&opened<FlatbufferText>), nb::arg("schema"),
+          nb::arg("include_folders") = nb::tuple(),
           "The path of a .fbs file, which may include others next to it or in include_folders, or of a .bfbs "
           "file. Raises CorruptError with file and line, UnsupportedError, TooLargeError over 16 MiB.")
       .def("compile", &compiled, nb::arg("json"),
-           nb::sig("def compile(self, json: etstream._types.SourceLike) -> bytes"),
            "The flatbuffer that JSON describes, a source (text is given as bytes), byte for byte that of "
            "flatc --binary. Takes some 100 bytes of memory a value. Raises CorruptError with the line; "
            "TooLargeError over 256 MiB, or for a flatbuffer of 2 GiB.")
-      .def(
-          "decompile",
-          [](const FlatbufferText& self, nb::handle flatbuffer, bool strict_json, bool defaults,
-             bool identifier, bool size_prefixed) {
-            return decompiled(self, flatbuffer, {strict_json, defaults, identifier, size_prefixed});
-          },
-          nb::arg("flatbuffer"), nb::kw_only(), nb::arg("strict_json") = true, nb::arg("defaults") = true,
-          nb::arg("identifier") = true, nb::arg("size_prefixed") = false,
-          nb::sig("def decompile(self, flatbuffer: etstream._types.SourceLike, *, strict_json: bool = True, "
-                  "defaults: bool = "
-                  "True, identifier: bool = True, size_prefixed: bool = False) -> str"),
-          "The text that flatc --json gives for a flatbuffer, a source, which is checked against the schema "
-          "first. It rounds numbers, as flatc's; bytes in it that are not UTF-8 come as os.fsdecode gives "
-          "them. strict_json puts names in quotes; defaults adds scalars that are not in the file; "
-          "identifier asks for the schema's; size_prefixed is for files that begin with their size, as "
-          "ETDumps do. Raises CorruptError with the offset, UnsupportedError, TooLargeError over 2 GiB.")
+      .def("decompile", &decompiled, nb::arg("flatbuffer"), nb::kw_only(), nb::arg("strict_json") = true,
+           nb::arg("defaults") = true, nb::arg("identifier") = true, nb::arg("size_prefixed") = false,
+           "The text that flatc --json gives for a flatbuffer, a source, which is checked against the schema "
+           "first. It rounds numbers, as flatc's; bytes in it that are not UTF-8 come as os.fsdecode gives "
+           "them. strict_json puts names in quotes; defaults adds scalars that are not in the file; "
+           "identifier asks for the schema's; size_prefixed is for files that begin with their size, as "
+           "ETDumps do. Raises CorruptError with the offset, UnsupportedError, TooLargeError over 2 GiB.")
       .def_prop_ro("file_extension", &FlatbufferText::file_extension,
                    "That the schema gives to its files, without a point; 'bin' where it gives none.")
       .def("__repr__", [](const FlatbufferText& self) {
@@ -148,33 +127,11 @@ void bind_flatbuffer_text(nb::module_& module) {
 void bind_flatbuffer_texts(nb::module_& module) {
   bind_flatbuffer_text(module);
   nb::class_<ExactJson>(module, "ExactJson")
-      .def(
-          "__init__",
-          [](ExactJson* self, nb::handle schema, nb::handle include_folders) {
-            new (self) ExactJson(opened<ExactJson>(schema, include_folders));
-          },
-          nb::arg("schema"), nb::arg("include_folders"),
-          nb::sig("def __init__(self, schema: str | os.PathLike[str], include_folders: "
-                  "collections.abc.Iterable[str | os.PathLike[str]]) -> None"))
-      .def("plan", &plan_exactly, nb::arg("json"), nb::arg("folder"), nb::arg("order"),
-           nb::sig("def plan(self, json: etstream._types.SourceLike, folder: str | os.PathLike[str], order: "
-                   "str) -> FilePlan"))
-      .def(
-          "decompile",
-          [](const ExactJson& self, nb::handle file, nb::handle output, bool compact, bool defaults,
-             bool identifier, bool size_prefixed, std::optional<std::uint64_t> leave_out_over,
-             std::string file_name, bool sync) {
-            decompile_exactly(
-                self, file, output,
-                {compact, defaults, identifier, size_prefixed, leave_out_over, std::move(file_name)}, sync);
-          },
-          nb::arg("file"), nb::arg("output"), nb::kw_only(), nb::arg("compact"), nb::arg("defaults"),
-          nb::arg("identifier"), nb::arg("size_prefixed"), nb::arg("leave_out_over").none(),
-          nb::arg("file_name"), nb::arg("sync"),
-          nb::sig("def decompile(self, file: etstream._types.SourceLike, output: etstream._types.OutputLike, "
-                  "*, compact: bool, defaults: bool, "
-                  "identifier: bool, size_prefixed: bool, leave_out_over: int | None, file_name: str, "
-                  "sync: bool) -> None"));
+      .def("__init__", constructor(&opened<ExactJson>), nb::arg("schema"), nb::arg("include_folders"))
+      .def("plan", &plan_exactly, nb::arg("json"), nb::arg("folder"), nb::arg("order"))
+      .def("decompile", &decompile_exactly, nb::arg("file"), nb::arg("output"), nb::kw_only(),
+           nb::arg("compact"), nb::arg("defaults"), nb::arg("identifier"), nb::arg("size_prefixed"),
+           nb::arg("leave_out_over"), nb::arg("file_name"), nb::arg("sync"));
 }
 
 }  // namespace etstream::python

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/heap.h"
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
 
 #include "heap/in_process_linux.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
 
@@ -10,14 +13,13 @@ namespace etstream::python {
 void bind_heap(nb::module_& module) {
   module.def(
       "start_heap",
-      [](nb::handle folder, std::uint64_t limit) {
+      [](const PathLike& folder, std::uint64_t limit) {
         const bool is_served =
             without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
         if (is_served) heap::serve_python_arenas();
         return is_served;
       },
       nb::arg("folder"), nb::arg("limit"),
-      nb::sig("def start_heap(folder: str | os.PathLike[str], limit: int) -> bool"),
       "Has large blocks of this process lie in a file in a folder ('': $TMPDIR, or /var/tmp), up to `limit`\n"
       "bytes of them in memory (0: as the system likes). False if they do already, under `etstream run`.");
   module.def(
@@ -27,10 +29,9 @@ void bind_heap(nb::module_& module) {
       "heap_use",
       [] {
         const heap::ProcessUse& use = heap::done();
-        return nb::make_tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
-                              use.refused.load());
+        return std::tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
+                          use.refused.load());
       },
-      nb::sig("def heap_use() -> tuple[int, int, int, int, int]"),
       "What the heap of this process has done in all uses: how many blocks it has handed out; the bytes in\n"
       "blocks now, and at most; the bytes that were let go of for the limit; how many blocks it had no room "
       "for.");

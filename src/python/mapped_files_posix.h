@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which file memory is a mapping of.
+// Files as memory: which file memory is a mapping of, and, in the module, a file's bytes as a bytes object.
 #pragma once
 
 #include <chrono>

@@ -8,43 +8,37 @@
     "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
 #endif
 
+#include <nanobind/stl/string.h>
+
+#include <string>
+
 #include "etstream/version.h"
-#include "python/bundles.h"
-#include "python/cases.h"
-#include "python/checkpoints.h"
-#include "python/fat_containers.h"
-#include "python/file_bytes_posix.h"
-#include "python/file_plans.h"
-#include "python/flatbuffer_texts.h"
-#include "python/heap.h"
-#include "python/native_packages.h"
-#include "python/program_files.h"
-#include "python/programs.h"
-#include "python/reports.h"
-#include "python/shared_weights.h"
-#include "python/sources.h"
-#include "python/writer_versions.h"
+#include "python/bindings.h"
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
   // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
-  nanobind::set_leak_warnings(false);
+  nb::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("version") = ETSTREAM_VERSION;
   bind_sources(module);
   bind_file_plans(module);
   bind_bundles(module);
   bind_programs(module);
-  bind_program_files(module);
   bind_checkpoints(module);
   bind_fat_containers(module);
-  bind_shared_weights(module);
   bind_native_packages(module);
   bind_flatbuffer_texts(module);
   bind_reports(module);
-  bind_test_cases(module);
-  bind_file_bytes(module);
-  bind_writer_versions(module);
+  bind_mapped_files(module);
+  module.def(
+      "is_release",
+      [](const std::string& version) { return etstream::executorch_release(version).has_value(); },
+      nb::arg("version"), "Whether files are written as this version of ExecuTorch does.");
+  module.def(
+      "is_flatbuffers",
+      [](const std::string& version) { return etstream::vtable_sharing(version).has_value(); },
+      nb::arg("version"), "Whether this is a version of the Python package flatbuffers.");
 #ifdef ETSTREAM_HAS_HEAP
   bind_heap(module);
 #endif

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/native_packages.h"
-
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -19,14 +17,15 @@
 #include "base/try.h"
 #include "etstream/native_package.h"
 #include "etstream/native_package_file.h"
-#include "python/checkpoint_by_name.h"
+#include "python/bindings.h"
+#include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
 
 namespace etstream::python {
 namespace {
 
-NativePackageFile open_package(nb::handle source) {
+NativePackageFile open_package(const SourceLike& source) {
   ByteSource file = source_of(source);
   return without_gil([&] { return NativePackageFile::open(std::move(file)); });
 }
@@ -80,13 +79,10 @@ void bind_native_packages(nb::module_& module) {
   nb::class_<NativePackageFile>(module, "NativePackageFile",
                                 "A package of ExecuTorch's native backend (.ptn), open: a graph and its "
                                 "constants. May be used by several threads at once.")
-      .def(
-          "__init__",
-          [](NativePackageFile* self, nb::handle file) { new (self) NativePackageFile(open_package(file)); },
-          nb::arg("file"), nb::sig("def __init__(self, file: etstream._types.SourceLike) -> None"),
-          "Reads the directory, the header of the constants and the aliases of a source. Raises "
-          "CorruptError, naming file, offset, expected and found; UnsupportedError for members that are "
-          "compressed or encrypted.")
+      .def("__init__", constructor(&open_package), nb::arg("file"),
+           "Reads the directory, the header of the constants and the aliases of a source. Raises "
+           "CorruptError, naming file, offset, expected and found; UnsupportedError for members that are "
+           "compressed or encrypted.")
       .def_prop_ro("members", &NativePackageFile::members, nb::rv_policy::reference_internal,
                    "In the order of the directory.")
       .def_prop_ro("graph", &NativePackageFile::graph, "The graph's source.")
@@ -102,10 +98,7 @@ void bind_native_packages(nb::module_& module) {
       });
   module.def("mutable_keys_of_graph", &mutable_keys_of, nb::arg("graph"));
   module.def("plan_native_package", &plan_package, nb::arg("graph"), nb::arg("constants"),
-             nb::arg("mutable_keys"), nb::arg("alignment"), nb::arg("modified").none(),
-             nb::sig("def plan_native_package(graph: object, constants: Checkpoint, mutable_keys: "
-                     "collections.abc.Sequence[str], alignment: int, modified: "
-                     "collections.abc.Sequence[int] | None) -> FilePlan"));
+             nb::arg("mutable_keys"), nb::arg("alignment"), nb::arg("modified"));
 }
 
 }  // namespace etstream::python

@@ -39,8 +39,18 @@ std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
                                  : std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-[[noreturn]] void too_large(nb::handle number, std::uint32_t width) {
-  throw nb::value_error(text("{} does not fit in {} bits", nb::str(number).c_str(), width * 8).c_str());
+/// The characters of a str, as UTF-8. They last as long as `object`.
+std::string_view characters_of(nb::handle object) {
+  Py_ssize_t size = 0;
+  const char* characters = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (characters == nullptr) throw nb::python_error();
+  return {characters, static_cast<std::size_t>(size)};
+}
+
+nb::object elements_of(nb::handle sequence) {
+  nb::object elements = nb::steal(PySequence_Fast(sequence.ptr(), "expected a sequence"));
+  if (!elements.is_valid()) throw nb::python_error();
+  return elements;
 }
 
 std::uint64_t integer_bits(nb::handle object, const InlineType& type) {
@@ -49,24 +59,19 @@ std::uint64_t integer_bits(nb::handle object, const InlineType& type) {
     PyErr_Clear();
     wrong(object, "an integer");
   }
-  const unsigned unused_bits = 64 - type.width * 8;
-  if (type.is_signed) {
-    const long long value = PyLong_AsLongLong(number.ptr());
-    if (value != -1 || PyErr_Occurred() == nullptr) {
-      const auto bits = static_cast<std::uint64_t>(value);
-      if (static_cast<std::int64_t>(bits << unused_bits) >> unused_bits != value)
-        too_large(number, type.width);
-      return bits;
-    }
-  } else {
-    const unsigned long long value = PyLong_AsUnsignedLongLong(number.ptr());
-    if (PyErr_Occurred() == nullptr) {
-      if (value << unused_bits >> unused_bits != value) too_large(number, type.width);
-      return value;
-    }
-  }
+  const auto value = type.is_signed ? static_cast<std::uint64_t>(PyLong_AsLongLong(number.ptr()))
+                                    : PyLong_AsUnsignedLongLong(number.ptr());
+  const bool is_too_wide = PyErr_Occurred() != nullptr;
   PyErr_Clear();
-  too_large(number, type.width);
+  const unsigned unused_bits = 64 - type.width * 8;
+  const std::uint64_t top = value << unused_bits;
+  const auto kept = type.is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(top) >> unused_bits)
+                                   : top >> unused_bits;
+  if (is_too_wide || kept != value) {
+    throw nb::value_error(
+        text("{} does not fit in {} bits", nb::str(number).c_str(), type.width * 8).c_str());
+  }
+  return value;
 }
 
 std::uint64_t scalar_bits(nb::handle object, const InlineType& type) {
@@ -111,10 +116,7 @@ Result<FieldValue> ObjectReader::element(ValueNode vector, std::uint64_t i) {
     const nb::handle item = item_of(from.elements, static_cast<Py_ssize_t>(i));
     if (from.field->kind == FieldKind::kTableVector) return FieldValue(TableValue{{item.ptr(), 0}});
     if (from.field->kind == FieldKind::kUnionVector) return union_value(nb::borrow(item), *from.field);
-    Py_ssize_t size = 0;
-    const char* characters = PyUnicode_AsUTF8AndSize(item.ptr(), &size);
-    if (characters == nullptr) throw nb::python_error();
-    return FieldValue(std::string_view(characters, static_cast<std::size_t>(size)));
+    return FieldValue(characters_of(item));
   });
 }
 
@@ -126,12 +128,8 @@ FieldValue ObjectReader::value(const nb::object& object, const FieldType& field)
       return TableValue{{keep(object).ptr(), 0}};
     case FieldKind::kUnion:
       return union_value(object, field);
-    case FieldKind::kString: {
-      Py_ssize_t size = 0;
-      const char* characters = PyUnicode_AsUTF8AndSize(keep(object).ptr(), &size);
-      if (characters == nullptr) throw nb::python_error();
-      return std::string_view(characters, static_cast<std::size_t>(size));
-    }
+    case FieldKind::kString:
+      return characters_of(keep(object));
     case FieldKind::kInlineVector:
       return inline_vector(object, field);
     case FieldKind::kTableVector:
@@ -147,8 +145,7 @@ FieldValue ObjectReader::value(const nb::object& object, const FieldType& field)
 }
 
 FieldValue ObjectReader::vector(const nb::object& object, const FieldType& field) {
-  nb::object elements = nb::steal(PySequence_Fast(object.ptr(), "expected a sequence"));
-  if (!elements.is_valid()) throw nb::python_error();
+  nb::object elements = elements_of(object);
   const auto count = static_cast<std::uint64_t>(nb::len(elements));
   vectors_.push_back({std::move(elements), &field});
   return VectorValue{{nullptr, vectors_.size() - 1}, count};
@@ -166,8 +163,7 @@ FieldValue ObjectReader::inline_vector(const nb::object& object, const FieldType
     value_or_raise(source.read_at(0, bytes_));
     return BytesValue(bytes_);
   }
-  const nb::object elements = nb::steal(PySequence_Fast(object.ptr(), "expected a sequence"));
-  if (!elements.is_valid()) throw nb::python_error();
+  const nb::object elements = elements_of(object);
   const auto count = static_cast<Py_ssize_t>(nb::len(elements));
   bytes_.resize(static_cast<std::size_t>(count) * field.width);
   for (Py_ssize_t i = 0; i < count; ++i) {

@@ -11,10 +11,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/input_record.h"
+#include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/sources.h"
-#include "python/stream_sink_posix.h"
 
 namespace etstream::python {
 namespace {
@@ -102,10 +101,6 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
     if (is_fifo(path)) return open_fifo(path);
     return open_file_sink(path, {.sync = sync});
   });
-}
-
-bool is_path(nb::handle output) {
-  return nb::isinstance<nb::str>(output) || nb::hasattr(output, "__fspath__");
 }
 
 std::optional<FileIdentity> changed_in_place(nb::handle output) {

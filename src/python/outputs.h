@@ -3,32 +3,26 @@
 // Where files are written to, in Python's terms.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "etstream/sink.h"
 #include "etstream/write.h"
+#include "python/bindings.h"
 
 namespace etstream::python {
-
-namespace nb = nanobind;
 
 /// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
 /// something else, InvalidArgumentError for a file that InputRecord::current() knows as an input, and the
 /// errors of opening it.
 [[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync);
 
-/// Whether `output` is a path, where nothing shows before the commit.
-[[nodiscard]] bool is_path(nb::handle output);
-
 /// What an output that is no path changes in place: its file, or the object itself. Nothing for a path, or
 /// for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
-/// What to call for a `progress` as Python's functions take it; None for nothing.
+/// The function to call for the argument `progress` of Python's functions; None where nothing is shown.
 [[nodiscard]] nb::object progress_callback(nb::handle progress);
 
 /// Looks for Ctrl-C at each step, and hands on how far writing is: `before` bytes and those of this file, of

@@ -1,35 +1,144 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "python/programs.h"
-
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "base/try.h"
+#include "container/findings.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/program_changes.h"
 #include "etstream/program_description.h"
-#include "etstream/tensor_data.h"
+#include "etstream/program_metadata.h"
+#include "etstream/program_weights.h"
+#include "etstream/tensor_data_shards.h"
+#include "jobs/program_input.h"
+#include "jobs/weight_sharing.h"
 #include "pte/rewrite/payload_extraction.h"
+#include "python/bindings.h"
+#include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
-#include "python/writer_versions.h"
+#include "report/json_report.h"
+#include "report/sharing_report.h"
 
 namespace etstream::python {
 namespace {
 
-FilePlan plan_pte_file(nb::object program, bool extract_delegate_segments,
-                       std::optional<std::uint32_t> segment_alignment,
-                       std::optional<std::uint32_t> constant_tensor_alignment,
-                       std::optional<std::uint32_t> delegate_alignment,
-                       const std::optional<std::string>& as_of,
-                       const std::optional<std::string>& flatbuffers) {
+/// A segment and its bytes.
+struct Segment : SegmentInfo {
+  ByteSource data;
+};
+
+ProgramFile open_file(const SourceLike& file) {
+  return without_gil([source = source_of(file)] { return open_program(source); });
+}
+
+std::vector<Segment> segments_of(const ProgramFile& program) {
+  return without_gil([&]() -> Result<std::vector<Segment>> {
+    ETSTREAM_ASSIGN(std::vector<SegmentInfo> infos, program.segments());
+    std::vector<Segment> out;
+    out.reserve(infos.size());
+    for (SegmentInfo& info : infos) {
+      ETSTREAM_ASSIGN(ByteSource data, program.file().slice(info.offset, info.size));
+      out.push_back({std::move(info), std::move(data)});
+    }
+    return out;
+  });
+}
+
+Result<void> require_sound(const std::string& name, const Findings& findings) {
+  if (findings.ok()) return {};
+  Error error = first_error(ErrorCode::kCorrupt, name, findings);
+  error.message =
+      text("{}: {}, the first: {}", name, counted(findings.errors.size(), "error"), error.message);
+  return error;
+}
+
+/// Sound tensor data files.
+Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& sources) {
+  std::deque<TensorDataFile> files;
+  for (const ByteSource& source : sources) {
+    ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(source));
+    Findings findings;
+    ETSTREAM_TRY(weights.verify(findings));
+    ETSTREAM_TRY(require_sound(source.name(), findings));
+    files.push_back(std::move(weights));
+  }
+  return files;
+}
+
+ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
+                                std::optional<std::uint32_t> constant_tensor_alignment,
+                                std::optional<std::uint32_t> delegate_alignment,
+                                const std::optional<std::string>& delegates, bool strict_alignment,
+                                bool extract_constants, const std::optional<std::string>& as_of,
+                                const std::optional<std::string>& flatbuffers) {
+  ProgramPlanOptions options{.segment_alignment = segment_alignment,
+                             .constant_tensor_alignment = constant_tensor_alignment,
+                             .delegate_alignment = delegate_alignment,
+                             .strict_alignment = strict_alignment,
+                             .extract_constants = extract_constants,
+                             .as_of = release_of(as_of),
+                             .vtables = vtables_of(flatbuffers)};
+  if (delegates) {
+    options.delegates = choice<DelegateData>("delegates", *delegates, {"inline", DelegateData::kInline},
+                                             {"segments", DelegateData::kInSegments});
+  }
+  return options;
+}
+
+/// The program, and behind it the files of tensor data where constants are moved out.
+std::vector<FilePlan> plan_program(
+    const SourceLike& program, const ProgramPlanOptions& options, std::vector<std::string> drop_methods,
+    bool strip_stack_traces, bool constants_out, std::map<std::string, std::string> keys,
+    const SourcesLike& constants_from, const PathLike& folder, const std::optional<PathLike>& schema,
+    const std::optional<SourceLike>& segments_from, const std::optional<std::string>& described_flatbuffers,
+    const std::map<std::string, nb::object>& metadata, std::optional<std::uint64_t> split_max_size) {
+  const ByteSource file = source_of(program);
+  const std::string schema_path = schema ? path_of(*schema) : "";
+  ProgramInputOptions input;
+  input.folder = path_of(folder);
+  if (segments_from) input.segments_from = source_of(*segments_from);
+  input.described_vtables = vtables_of(described_flatbuffers).value_or(input.described_vtables);
+  const std::vector<ByteSource> weights = sources_of(constants_from);
+  ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
+  for (const auto& [key, value] : metadata) changes.metadata[key] = source_of(value);
+  if (constants_out) changes.constants_out = ConstantsOut{std::move(keys)};
+
+  return without_gil([&]() -> Result<std::vector<FilePlan>> {
+    if (!schema_path.empty()) {
+      ETSTREAM_ASSIGN(input.schema, ProgramSchema::load(schema_path));
+    }
+    ETSTREAM_ASSIGN(const auto files, open_weights(weights));
+    for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
+    ETSTREAM_ASSIGN(ProgramPlan both,
+                    plan_program_input(file, input, changes, options, [&](const Findings& findings) {
+                      return require_sound(file.name(), findings);
+                    }));
+    std::vector<FilePlan> out;
+    if (both.tensor_data) {
+      ETSTREAM_ASSIGN(out, plan_files(*both.tensor_data, split_max_size));
+    }
+    out.insert(out.begin(), std::move(both.program));
+    return out;
+  });
+}
+
+FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
   const auto describe = [&]() -> Result<ProgramDescription> {
     ETSTREAM_ASSIGN(const auto plain, ProgramSchema().schema());
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
@@ -37,60 +146,94 @@ FilePlan plan_pte_file(nb::object program, bool extract_delegate_segments,
     return describe_program(schema, values, nullptr, "program");
   };
   const ProgramDescription description = value_or_raise(describe());
-  ProgramPlanOptions options;
-  options.segment_alignment = segment_alignment;
-  options.constant_tensor_alignment = constant_tensor_alignment;
-  options.delegate_alignment = delegate_alignment;
-  options.as_of = release_of(as_of);
-  options.vtables = vtables_of(flatbuffers);
-  options.delegates = extract_delegate_segments ? DelegateData::kInSegments : DelegateData::kInline;
   return without_gil([&] { return plan(description, options); });
 }
 
-/// (dtype's number, sizes, dim_order)
-using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
-
-FilePlan plan_ptd_file(const nb::list& buffers, const nb::list& entries, std::uint32_t segment_alignment,
-                       bool unchecked) {
-  TensorData data;
-  data.segment_alignment = segment_alignment;
-  data.unchecked = unchecked;
-  for (const nb::handle buffer : buffers) {
-    const auto [source, alignment] = nb::cast<std::pair<nb::object, std::uint32_t>>(buffer);
-    data.buffers.push_back({source_of(source), alignment});
+/// The programs, the files of what they have in common, the container, and the report as JSON.
+std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, std::string>
+plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
+                    bool into_container, std::optional<std::uint64_t> split_max_size) {
+  std::vector<SharingInput> inputs;
+  std::vector<SharingProgram> before;
+  for (const auto& [name, program] : programs) {
+    inputs.push_back({name, source_of(program)});
+    before.push_back({name, inputs.back().program.size()});
   }
-  for (const nb::handle entry : entries) {
-    auto [key, buffer, layout] =
-        nb::cast<std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>>(entry);
-    TensorData::Entry& added = data.entries.emplace_back();
-    added.key = std::move(key);
-    added.buffer = buffer;
-    if (!layout) continue;
-    auto& [type, sizes, dim_order] = *layout;
-    added.layout = TensorLayout{static_cast<ScalarType>(type), std::move(sizes), std::move(dim_order)};
-  }
-  return without_gil([&] { return plan(data); });
+  const SharingOptions options{.least_size = least_size, .into_container = into_container};
+  std::vector<FilePlan> weights;
+  SharingPlan planned = without_gil([&]() -> Result<SharingPlan> {
+    ETSTREAM_ASSIGN(SharingPlan out, plan_sharing(inputs, options));
+    if (!out.files.weights) return out;
+    ETSTREAM_ASSIGN(weights, plan_files(out.files.tensor_data, split_max_size));
+    return out;
+  });
+  std::string report = json_text(sharing_to_json(before, planned.files));
+  return {std::move(planned.files.programs), std::move(weights), std::move(planned.container),
+          std::move(report)};
 }
 
 }  // namespace
 
 void bind_programs(nb::module_& module) {
+  nb::class_<Segment>(module, "Segment", "A part of a program that lies behind its flatbuffer.")
+      .def_ro("use", &Segment::use,
+              "'constants', 'mutable data', 'delegate XnnpackBackend', 'named data'; '' for none.")
+      .def_ro("offset", &Segment::offset, "From the start of the program, in bytes.")
+      .def_ro("size", &Segment::size, "In bytes.")
+      .def_ro("data", &Segment::data, "The bytes, which stay where they are.")
+      .def("__repr__", [](const Segment& self) {
+        return text("<etstream.Segment of {} bytes at {}: {}>", self.size, self.offset,
+                    self.use.empty() ? "of no use" : self.use);
+      });
+  nb::class_<ProgramFile>(module, "ProgramFile",
+                          "A program (.pte), open: a file, or what is in a bundle (.bpte). Holds at most 512 "
+                          "KiB of it in memory. May be used by several threads at once.")
+      .def("__init__", constructor(&open_file), nb::arg("file"),
+           "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
+           "offset, expected and found; UnsupportedError for another kind of file.")
+      .def_prop_ro("file", &ProgramFile::file, "All of the program.")
+      .def_prop_ro(
+          "version", [](const ProgramFile& self) { return without_gil([&] { return self.version(); }); },
+          "Of the schema.")
+      .def_prop_ro("segments", &segments_of, "By their indices. Read again at each use.")
+      .def_prop_ro(
+          "metadata",
+          [](const ProgramFile& self) {
+            std::map<std::string, ByteSource> out;
+            for (MetadataEntry& entry : without_gil([&] { return read_metadata(self); })) {
+              out.try_emplace(std::move(entry.key), std::move(entry.value));
+            }
+            return out;
+          },
+          "What the program says of its model: sources of the values by their keys, without \"metadata.\". "
+          "Read again at each use.")
+      .def_prop_ro(
+          "external_keys",
+          [](const ProgramFile& self) { return without_gil([&] { return external_keys(self); }); },
+          "The keys that the program asks for and does not have, in order, each once: they come from a .ptd "
+          "file.")
+      .def("__repr__", [](const ProgramFile& self) {
+        return text("<etstream.ProgramFile of {} bytes: {}>", self.file().size(), self.file().name());
+      });
+  nb::class_<ProgramPlanOptions>(module, "ProgramPlanOptions", "See etstream.plan_program.")
+      .def("__init__", constructor(&plan_options), nb::kw_only(), nb::arg("segment_alignment"),
+           nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"), nb::arg("delegates"),
+           nb::arg("strict_alignment") = false, nb::arg("extract_constants") = false, nb::arg("as_of"),
+           nb::arg("flatbuffers"));
+  module.def("plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
+             nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
+             nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema"),
+             nb::arg("segments_from"), nb::arg("described_flatbuffers"), nb::arg("metadata"),
+             nb::arg("split_max_size"));
   module.def(
-      "plan_pte_file", &plan_pte_file, nb::arg("program"), nb::kw_only(),
-      nb::arg("extract_delegate_segments"), nb::arg("segment_alignment"),
-      nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"), nb::arg("as_of").none(),
-      nb::arg("flatbuffers").none(),
+      "plan_pte_file", &plan_pte_file, nb::arg("program"), nb::arg("options"),
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
-  module.def(
-      "plan_ptd_file", &plan_ptd_file, nb::arg("buffers"), nb::arg("entries"), nb::arg("segment_alignment"),
-      nb::arg("unchecked"),
-      nb::sig(
-          "def plan_ptd_file(buffers: list[tuple[object, int]], entries: list[tuple[str, int, "
-          "tuple[int, list[int], list[int]] | None]], segment_alignment: int, unchecked: bool) -> FilePlan"),
-      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
-      "buffer and dtype, sizes and dim_order, or None.");
+  module.def("plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
+             nb::arg("into_container"), nb::arg("split_max_size"));
+  module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
+  module.def("with_all_shards", &with_all_shards, nb::arg("paths"));
 }
 
 }  // namespace etstream::python

@@ -17,9 +17,9 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/input_record.h"
-#include "python/descriptor_source_posix.h"
+#include "python/bindings.h"
+#include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/interrupts.h"
 #include "python/mapped_files_posix.h"
 
 namespace etstream::python {
@@ -138,17 +138,50 @@ class PythonFile final : public ByteStorage {
   mutable std::mutex mutex_;
 };
 
-ByteSource file_range(const std::string& path, std::uint64_t offset, std::optional<std::uint64_t> size,
+/// A file whose reads check signals at times.
+class Interruptible final : public ByteStorage {
+ public:
+  Interruptible(ByteSource source, std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)), source_(std::move(source)) {}
+
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  std::string name() const override { return source_.name(); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ETSTREAM_TRY(check_signals_at_times());
+    return source_.read_at(offset, out);
+  }
+  /// The source is a whole file, so offsets are the same in both.
+  Result<int> open_descriptor() const override {
+    ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
+    return range.descriptor;
+  }
+  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
+  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
+    source_.drop_pages(offset, size);
+  }
+  bool clone_range(std::uint64_t offset, std::uint64_t size, int descriptor,
+                   std::uint64_t at) const noexcept override {
+    const auto range = source_.slice(offset, size);
+    return range && range->clone_range(descriptor, at);
+  }
+
+ private:
+  const std::shared_ptr<const void> owner_;
+  const ByteSource source_;
+};
+
+ByteSource file_range(const PathLike& path, std::uint64_t offset, std::optional<std::uint64_t> size,
                       nb::handle owner) {
   std::shared_ptr<const void> held;
   if (!owner.is_none()) held = std::make_shared<const HeldObject>(nb::borrow(owner));
-  return without_gil([&]() -> Result<ByteSource> {
-    ETSTREAM_ASSIGN(const ByteSource file, open_interruptible_file(path, std::move(held)));
+  return without_gil([&, name = path_of(path)]() -> Result<ByteSource> {
+    ETSTREAM_ASSIGN(const ByteSource file, open_interruptible_file(name, std::move(held)));
     return file.slice(offset, size.value_or(offset < file.size() ? file.size() - offset : 0));
   });
 }
 
-/// As Python's slices have it, in steps of 1.
+/// A part of `source` by a slice of Python's, in steps of 1.
 ByteSource slice(const ByteSource& source, const nb::slice& range) {
   const auto [start, stop, step, count] = range.compute(static_cast<std::size_t>(source.size()));
   if (step != 1) throw nb::value_error("expected a slice in steps of 1");
@@ -165,16 +198,23 @@ nb::object buffer_of(const ByteSource& source) {
   return nb::make_tuple(view, place.begin);
 }
 
-ByteSource concatenation(const nb::handle& parts) {
-  std::vector<ByteSource> sources;
-  for (const nb::handle part : nb::iter(parts)) sources.push_back(source_of(part));
-  return value_or_raise(ByteSource::concatenation(std::move(sources)));
+ByteSource concatenation(const SourcesLike& parts) {
+  return value_or_raise(ByteSource::concatenation(sources_of(parts)));
 }
 
 }  // namespace
 
+Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(path));
+  return ByteSource(std::make_shared<Interruptible>(std::move(source), std::move(owner)));
+}
+
 std::string class_name(nb::handle object) {
   return nb::cast<std::string>(nb::object(object.type().attr("__name__")));
+}
+
+bool is_path(nb::handle object) {
+  return nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__");
 }
 
 std::string path_of(nb::handle object) {
@@ -197,15 +237,15 @@ FileIdentity identity_of_object(nb::handle object) {
 
 ByteSource source_of(nb::handle object) {
   if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
-  if (nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__")) {
-    return file_range(path_of(object), 0, std::nullopt, nb::none());
-  }
+  if (is_path(object)) return file_range(nb::borrow(object), 0, std::nullopt, nb::none());
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     // A NumPy array says that it has the protocol also where its type has no place in it.
     auto buffer = nb::module_::import_("etstream._buffers").attr("exported")(object);
     return ByteSource(std::make_shared<Buffer>(buffer));
   }
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) return concatenation(object);
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
+    return value_or_raise(ByteSource::concatenation(sources_of(object)));
+  }
   if (nb::hasattr(object, "read") && nb::hasattr(object, "seek") && nb::hasattr(object, "tell")) {
     return ByteSource(std::make_shared<PythonFile>(nb::borrow(object)));
   }
@@ -217,6 +257,12 @@ ByteSource source_of(nb::handle object) {
            class_name(object))
           .c_str());
   throw nb::python_error();
+}
+
+std::vector<ByteSource> sources_of(nb::handle objects) {
+  std::vector<ByteSource> sources;
+  for (const nb::handle object : nb::iter(objects)) sources.push_back(source_of(object));
+  return sources;
 }
 
 nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::optional<std::uint64_t> size) {
@@ -241,16 +287,11 @@ void bind_sources(nb::module_& module) {
           "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
           "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
-          "another. What is in place is "
-          "kept alive, and is to stay unchanged until all is written. Raises TypeError for something else.")
+          "another. What is in place is kept alive, and is to stay unchanged until all is written. Raises "
+          "TypeError for something else.")
       .def_static(
-          "file",
-          [](nb::handle path, std::uint64_t offset, std::optional<std::uint64_t> size, nb::handle owner) {
-            return file_range(path_of(path), offset, size, owner);
-          },
-          nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(), nb::arg("owner") = nb::none(),
-          nb::sig("def file(path: str | os.PathLike[str], offset: int = 0, size: int | None = None, owner: "
-                  "object = None) -> Source"),
+          "file", &file_range, nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),
+          nb::arg("owner") = nb::none(),
           "A range of a regular file, in bytes; without size, all from offset on. owner is kept alive: an "
           "object that removes the file at its end, for one. Raises NotFoundError, IoError, and "
           "InvalidArgumentError for a range that is not inside the file.")
@@ -258,17 +299,13 @@ void bind_sources(nb::module_& module) {
           "descriptor", &open_descriptor_source, nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
           "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "
           "It need have no name, and may grow; the range is not to change.")
-      .def_static(
-          "concatenation", &concatenation, nb::arg("parts"),
-          nb::sig("def concatenation(parts: collections.abc.Iterable[etstream._types.SourceLike]) -> Source"),
-          "The parts, each a source, one after another.")
+      .def_static("concatenation", &concatenation, nb::arg("parts"),
+                  "The parts, each a source, one after another.")
       .def("__len__", [](const ByteSource& self) { return static_cast<std::size_t>(self.size()); })
-      .def("__getitem__", &slice, nb::arg("range"), nb::sig("def __getitem__(self, range: slice) -> Source"),
-           "A part of it, in steps of 1; lazy.")
+      .def("__getitem__", &slice, nb::arg("range"), "A part of it, in steps of 1; lazy.")
       .def_prop_ro("size", &ByteSource::size, "In bytes.")
       .def_prop_ro("name", &ByteSource::name, "What messages call it: a path for a file.")
       .def("read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
-           nb::sig("def read(self, offset: int = 0, size: int | None = None) -> bytes"),
            "A copy of size bytes from offset on; without size, of all that follows.")
       .def(
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
@@ -285,8 +322,7 @@ void bind_sources(nb::module_& module) {
         PyBuffer_Release(&view);
         return address;
       },
-      nb::arg("buffer"), nb::sig("def address_of(buffer: object) -> int"),
-      "Where a buffer's bytes are in memory.");
+      nb::arg("buffer"), "Where a buffer's bytes are in memory.");
   module.def(
       "buffer_of", &buffer_of, nb::arg("source"),
       nb::sig("def buffer_of(source: Source) -> tuple[memoryview, int] | None"),

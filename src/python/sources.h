@@ -3,20 +3,22 @@
 // Where bytes lie, in Python's terms.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "etstream/byte_source.h"
+#include "python/bindings.h"
 
 namespace etstream::python {
 
-namespace nb = nanobind;
-
-/// Of the class of `object`.
+/// The name of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
+
+/// Whether `object` is a path: bytes are a source, which is none.
+[[nodiscard]] bool is_path(nb::handle object);
 
 /// A path, a str or an os.PathLike, as the operating system has it; raises TypeError for something else.
 [[nodiscard]] std::string path_of(nb::handle object);
@@ -27,13 +29,19 @@ namespace nb = nanobind;
 /// something else, and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
-/// What says which file an object with fileno() is, or which object it is where it is no file.
+/// The same of each object in an iterable.
+[[nodiscard]] std::vector<ByteSource> sources_of(nb::handle objects);
+
+/// The file at a path, whose reads check signals at times: it may be so large that reading it takes long. It
+/// keeps `owner`, of whatever has the file last. Errors: those of ByteSource::file.
+[[nodiscard]] Result<ByteSource> open_interruptible_file(const std::string& path,
+                                                         std::shared_ptr<const void> owner = nullptr);
+
+/// Identifies the file of an object with fileno(), or the object itself where it has no file.
 [[nodiscard]] FileIdentity identity_of_object(nb::handle object);
 
 /// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
 [[nodiscard]] nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset,
                                    std::optional<std::uint64_t> size);
-
-void bind_sources(nb::module_& module);
 
 }  // namespace etstream::python

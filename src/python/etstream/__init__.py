@@ -9,6 +9,8 @@ threads at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping as _Mapping
+
 from etstream._bundles import TestCases, bundle, convert, plan_bundle, read_test_cases
 from etstream._core import (
     BundledProgramFile,
@@ -46,7 +48,6 @@ from etstream._errors import (
 )
 from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
-from etstream._mappings import make_mapping
 from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import Finding, diff, graph, inspect, verify
@@ -119,11 +120,14 @@ __all__ = [
     "write_tensor_data_shards",
 ]
 
-make_mapping(Checkpoint)
-make_mapping(FatContainerFile)
+# They find by name, count and name what they have; the other methods of a Mapping follow from these.
+for _kind in (Checkpoint, FatContainerFile):
+    _Mapping.register(_kind)
+    for _name in ("__contains__", "get", "items", "keys", "values"):
+        setattr(_kind, _name, getattr(_Mapping, _name))
 
 # In messages, help() and pickles they are what users call them.
 for _name in __all__:
     if callable(globals()[_name]):
         globals()[_name].__module__ = __name__
-del _name
+del _kind, _name

@@ -9,20 +9,13 @@ from importlib import metadata
 from pathlib import Path
 
 
-def _command() -> Path | None:
-    """The command that the package was installed with."""
-    for file in metadata.files("etstream") or []:
-        if file.name == "etstream" and file.parent.name == "bin":
-            return Path(str(file.locate())).resolve()
-    return None
-
-
 def main() -> None:
-    """Becomes the command, with the arguments of this process."""
-    command = _command()
-    if command is None or not command.exists():
+    """Becomes the command that the package was installed with, with the arguments of this process."""
+    files = metadata.files("etstream") or []
+    found = [Path(str(one.locate())).resolve() for one in files if one.name == "etstream" and one.parent.name == "bin"]
+    if not found or not found[0].exists():
         raise SystemExit("etstream: the command is not installed beside the package: pip install etstream")
-    os.execv(command, ["etstream", *sys.argv[1:]])
+    os.execv(found[0], ["etstream", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

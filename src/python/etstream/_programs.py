@@ -104,7 +104,7 @@ def plan_program(
         as_of=as_of,
         flatbuffers=flatbuffers,
     )
-    planned = _core.plan_program(
+    whole, *weights = _core.plan_program(
         program,
         options,
         drop_methods=_names("drop_methods", drop_methods),
@@ -119,9 +119,8 @@ def plan_program(
         metadata={key: _encoded(value) for key, value in (metadata or {}).items()},
         split_max_size=split_max_size,
     )
-    whole, weights = planned
     if split_max_size is not None:
-        return ProgramPlan(whole, None, tuple(weights or ()))
+        return ProgramPlan(whole, None, tuple(weights))
     return ProgramPlan(whole, weights[0] if weights else None)
 
 

@@ -4,24 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from etstream._warnings import warn
 
 Progress = Callable[[int, int], object]
-
-
-class Bar:
-    """A bar by tqdm, in bytes. It is closed at the end, or when it is let go of."""
-
-    def __init__(self, tqdm: Any) -> None:
-        self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)
-
-    def __call__(self, done: int, total: int) -> None:
-        self._bar.total = total
-        self._bar.update(done - self._bar.n)
-        if done == total:
-            self._bar.close()
 
 
 def callback(progress: Progress | bool | None) -> Progress | None:
@@ -35,4 +21,12 @@ def callback(progress: Progress | bool | None) -> Progress | None:
     except ImportError:
         warn("progress=True shows nothing: tqdm is not installed")
         return None
-    return Bar(tqdm)
+    bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)  # closed at the end, or when it is let go of
+
+    def show(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
+
+    return show

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, overload
 
 from etstream import _core
@@ -60,7 +61,7 @@ def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | No
         UnsupportedError: the file is of another kind.
         CorruptError: it is damaged.
     """
-    report = _core.inspect(file, duplicates)
+    report: dict[str, Any] = json.loads(_core.inspect(file, duplicates))
     if html is not None:
         _core.inspect_page(file).write(html)
     return report
@@ -88,7 +89,7 @@ def graph(
     """
     if format not in ("json", "dot"):
         raise ValueError(f"format: expected 'json' or 'dot', found {format!r}")
-    return _core.graph(file, method) if format == "json" else _core.graph_dot(file, method)
+    return json.loads(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
 
 
 def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False) -> dict[str, Any]:
@@ -106,4 +107,5 @@ def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False) -> dict[s
         InvalidArgumentError: the files are of two kinds.
         CorruptError: one is damaged.
     """
-    return _core.diff(a, b, ignore_layout)
+    differences: dict[str, Any] = json.loads(_core.diff(a, b, ignore_layout))
+    return differences

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,8 +61,8 @@ def plan_shared_weights(
     )
     by_name = dict(zip(programs, planned))
     if split_max_size is not None:
-        return SharedWeightsPlan(by_name, None, packed, report, tuple(files))
-    return SharedWeightsPlan(by_name, files[0] if files else None, packed, report)
+        return SharedWeightsPlan(by_name, None, packed, json.loads(report), tuple(files))
+    return SharedWeightsPlan(by_name, files[0] if files else None, packed, json.loads(report))
 
 
 def share_weights(

@@ -70,7 +70,8 @@ def plan_tensor_data(
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype)
-    return _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+    return plan
 
 
 def _changed(
@@ -165,7 +166,9 @@ def write_tensor_data_shards(
     """
     with _core.Inputs():
         checkpoint = _changed(inputs, rules, head_dim, only, dtype)
-        plans = _core.plan_checkpoint_shards(checkpoint, max_size, share_equal, allow_opaque, segment_alignment, as_of)
+        plans = _core.plan_checkpoint(
+            checkpoint, "ptd", share_equal, allow_opaque, segment_alignment, as_of, max_size
+        )
         files = shard_outputs(plans, output)
         _core.write_plans(files, sync=sync, progress=progress)
     return [str(path) for _, path in files]

@@ -15,6 +15,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 _LOG = "ETSTREAM_PROFILE"
@@ -44,12 +45,7 @@ def _tell(kind: str, name: str) -> None:
         try:
             status = _numbers("/proc/self/status", b":\t")
             io = _numbers("/proc/self/io", b": ")
-            memory = [
-                status.get(b"VmHWM", 0),
-                status.get(b"VmRSS", 0),
-                status.get(b"RssAnon", 0),
-                status.get(b"RssFile", 0) + status.get(b"RssShmem", 0),
-            ]
+            memory = [status[b"VmHWM"], status[b"VmRSS"], status[b"RssAnon"], status[b"RssFile"] + status[b"RssShmem"]]
             cpu = time.process_time_ns()
             reset = _reset_high_water()
             words = [
@@ -59,8 +55,8 @@ def _tell(kind: str, name: str) -> None:
                 time.clock_gettime_ns(time.CLOCK_MONOTONIC),
                 *(kibibytes << 10 for kibibytes in memory),
                 cpu,
-                io.get(b"rchar", 0),
-                io.get(b"wchar", 0),
+                io[b"rchar"],
+                io[b"wchar"],
                 int(reset),
                 " ".join(name.splitlines()),
             ]
@@ -69,9 +65,9 @@ def _tell(kind: str, name: str) -> None:
             os.close(log)
 
 
-def _numbers(path: str, mark: bytes) -> dict[bytes, int]:
-    """The first number of each line "NAME: NUMBER"; nothing where the file can't be read."""
-    found: dict[bytes, int] = {}
+def _numbers(path: str, mark: bytes) -> Counter[bytes]:
+    """The first number of each line "NAME: NUMBER"; 0 for names that the file lacks, or where it can't be read."""
+    found: Counter[bytes] = Counter()
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         for line in file.read(16384).split(b"\n"):
             name, _, value = line.partition(mark)

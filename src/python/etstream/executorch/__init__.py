@@ -11,12 +11,15 @@ from etstream.executorch import _internals
 
 _internals.expect_installed()
 
-from etstream.executorch._bundles import load_bundled_program  # noqa: E402
-from etstream.executorch._bundling import plan_bundled_program, save_bundled_program  # noqa: E402
+from etstream.executorch._bundles import (  # noqa: E402
+    load_bundled_program,
+    plan_bundled_program,
+    save_bundled_program,
+)
 from etstream.executorch._cords import LazyData  # noqa: E402
-from etstream.executorch._fat_programs import FatProgram, load_fat  # noqa: E402
 from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
 from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
+from etstream.executorch._patches import FunctionUse  # noqa: E402
 from etstream.executorch._programs import (  # noqa: E402
     plan_ptd_file,
     plan_pte_file,
@@ -24,20 +27,23 @@ from etstream.executorch._programs import (  # noqa: E402
     save_program,
     save_tensor_data,
 )
-from etstream.executorch._recipes import Recipe, register_recipe, registered_recipes  # noqa: E402
 from etstream.executorch._runtime import (  # noqa: E402
     Bundle,
     BundleResult,
     CaseResult,
+    FatProgram,
+    load_fat,
     open_bundle,
 )
 from etstream.executorch._specialize import (  # noqa: E402
+    Recipe,
     RecipeError,
     Specialized,
+    register_recipe,
+    registered_recipes,
     specialize,
     specialized_preprocess,
 )
-from etstream.executorch._usage import FunctionUse  # noqa: E402
 
 __all__ = [
     "Bundle",

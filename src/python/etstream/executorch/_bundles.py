@@ -1,21 +1,101 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundled programs (.bpte) as the dataclasses of ExecuTorch's schema."""
+"""ExecuTorch's bundled programs (.bpte), serialized from its own objects and read back into its dataclasses."""
 
 from __future__ import annotations
 
 import mmap
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from etstream import _core
 from etstream._buffers import exported, mapped
+from etstream._bundles import BundleFormat, suites_of
 from etstream._errors import UnsupportedError
-from etstream._types import SourceLike
-from etstream.executorch._internals import needed
+from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
+from etstream._writers import installed_executorch, installed_flatbuffers
+from etstream.executorch._internals import attribute, needed
 from etstream.executorch._patches import Patch, instead
+from etstream.executorch._programs import program_source
 
 if TYPE_CHECKING:
+    from executorch.devtools import BundledProgram
     from executorch.devtools.bundled_program import schema
+    from executorch.devtools.bundled_program.config import MethodTestSuite
+    from executorch.exir import ExecutorchProgramManager
+
+    Bundle: TypeAlias = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+
+_FEATURE = "save_bundled_program()"
+
+
+def plan_bundled_program(
+    bundled_program: Bundle,
+    *,
+    format: BundleFormat = "bp08",
+    hash: bool = True,
+    unchecked: bool = False,
+) -> _core.FilePlan:
+    """The plan of a bundle (.bpte), of a program whose `.buffer` is never made.
+
+    Args:
+        bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and the test suites of
+            its methods, which BundledProgram checks as it does its own.
+        format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
+            serialize_from_bundled_program_to_flatbuffer.
+
+    Raises:
+        AssertionError: what ExecuTorch raises for test suites that do not fit.
+        InvalidArgumentError, TooLargeError: see etstream.plan_bundle().
+    """
+    if isinstance(bundled_program, tuple):
+        manager, suites = bundled_program
+        (checked,) = needed(_FEATURE, "executorch.devtools:BundledProgram")
+        bundled_program = checked(manager, list(suites))
+    if bundled_program.executorch_program is not None:
+        program = program_source(bundled_program.executorch_program)
+    else:
+        program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
+    return _core.plan_bundle(
+        program,
+        suites_of(bundled_program.method_test_suites),
+        format=format,
+        hash=hash,
+        program_alignment=32,
+        unchecked=unchecked,
+        as_of=installed_executorch(),
+        flatbuffers=installed_flatbuffers(),
+    )
+
+
+def save_bundled_program(
+    bundled_program: Bundle,
+    output: OutputLike,
+    *,
+    format: BundleFormat = "bp08",
+    hash: bool = True,
+    unchecked: bool = False,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> _core.FilePlan:
+    """Writes a bundle: plans it as plan_bundled_program() does, and writes it as etstream.FilePlan.write() does.
+
+    Returns the plan, whose size is that of the file.
+    """
+    plan = plan_bundled_program(bundled_program, format=format, hash=hash, unchecked=unchecked)
+    plan.write(output, sync=sync, progress=progress)
+    return plan
+
+
+def _serialize(bundled_program: BundledProgram) -> bytes:
+    return bytes(plan_bundled_program(bundled_program, unchecked=True))
+
+
+def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
+    return bytes(
+        _core.plan_bundle_objects(bundled_program, installed_executorch(), installed_flatbuffers())
+    )
 
 
 def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.BundledProgram:
@@ -39,7 +119,53 @@ def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.Bun
         ValueError: a tensor has a dtype that ExecuTorch does not know.
     """
     file = _core.Source(source)
-    return _Reading(file, _view_of(source, file) if lazy else None).bundle()
+    view = _view_of(source, file) if lazy else None
+    theirs, scalar_type = needed(
+        "load_bundled_program()",
+        "executorch.devtools.bundled_program.schema",
+        "executorch.exir.scalar_type:ScalarType",
+    )
+
+    def payload(part: _core.Source) -> Any:
+        begin = None if view is None else _core.offset_in(part, file)
+        return part.read() if view is None or begin is None else view[begin : begin + part.size]
+
+    def value_of(value: Any) -> Any:
+        if isinstance(value, _core.Tensor):
+            if value.dtype == "unknown":
+                raise ValueError(f"{file.name}: a tensor has a dtype that is {value.dtype}")
+            return theirs.Tensor(
+                scalar_type=scalar_type(value.scalar_type),
+                sizes=list(value.sizes),
+                data=payload(value.data),
+                dim_order=list(value.dim_order),
+            )
+        if isinstance(value, bool):
+            return theirs.Bool(bool_val=value)
+        if isinstance(value, int):
+            return theirs.Int(int_val=value)
+        return None if value is None else theirs.Double(double_val=value)
+
+    def values_of(values: list[Any]) -> list[schema.Value]:
+        return [theirs.Value(val=value_of(one)) for one in values]
+
+    bundle = _core.BundledProgramFile(file)
+    return theirs.BundledProgram(
+        version=bundle.version,
+        method_test_suites=[
+            theirs.BundledMethodTestSuite(
+                method_name=suite.method_name,
+                test_cases=[
+                    theirs.BundledMethodTestCase(
+                        inputs=values_of(case.inputs), expected_outputs=values_of(case.expected_outputs)
+                    )
+                    for case in suite.test_cases
+                ],
+            )
+            for suite in bundle.suites
+        ],
+        program=payload(bundle.program),
+    )
 
 
 def _view_of(source: SourceLike, file: _core.Source) -> memoryview | None:
@@ -55,70 +181,15 @@ def _view_of(source: SourceLike, file: _core.Source) -> memoryview | None:
         return None
 
 
-class _Reading:
-    """Of one bundle, whose payloads are parts of `view` where there is one."""
-
-    def __init__(self, file: _core.Source, view: memoryview | None) -> None:
-        self._file = file
-        self._view = view
-        self._schema, self._scalar_type = needed(
-            "load_bundled_program()",
-            "executorch.devtools.bundled_program.schema",
-            "executorch.exir.scalar_type:ScalarType",
-        )
-
-    def bundle(self) -> schema.BundledProgram:
-        file = _core.BundledProgramFile(self._file)
-        schema = self._schema
-        return schema.BundledProgram(
-            version=file.version,
-            method_test_suites=[
-                schema.BundledMethodTestSuite(
-                    method_name=suite.method_name,
-                    test_cases=[
-                        schema.BundledMethodTestCase(
-                            inputs=self._values(case.inputs),
-                            expected_outputs=self._values(case.expected_outputs),
-                        )
-                        for case in suite.test_cases
-                    ],
-                )
-                for suite in file.suites
-            ],
-            program=self._payload(file.program),
-        )
-
-    def _values(self, values: list[Any]) -> list[schema.Value]:
-        return [self._schema.Value(val=self._value(value)) for value in values]
-
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, _core.Tensor):
-            if value.dtype == "unknown":
-                raise ValueError(f"{self._file.name}: a tensor has a dtype that is {value.dtype}")
-            return self._schema.Tensor(
-                scalar_type=self._scalar_type(value.scalar_type),
-                sizes=list(value.sizes),
-                data=self._payload(value.data),
-                dim_order=list(value.dim_order),
-            )
-        if isinstance(value, bool):
-            return self._schema.Bool(bool_val=value)
-        if isinstance(value, int):
-            return self._schema.Int(int_val=value)
-        return None if value is None else self._schema.Double(double_val=value)
-
-    def _payload(self, source: _core.Source) -> Any:
-        begin = None if self._view is None else _core.offset_in(source, self._file)
-        if self._view is None or begin is None:
-            return source.read()
-        return self._view[begin : begin + source.size]
-
-
 def _deserialize(flatbuffer: bytes) -> schema.BundledProgram:
     return load_bundled_program(flatbuffer, lazy=False)
 
 
 def patches() -> list[Patch]:
-    """What reads bundled programs in ExecuTorch."""
+    """What serializes bundled programs in ExecuTorch, and what reads them."""
     serialize_bundle = "executorch.devtools.bundled_program.serialize"
-    return [Patch(serialize_bundle, "deserialize_from_flatbuffer_to_bundled_program", instead(_deserialize))]
+    return [
+        Patch(serialize_bundle, "serialize_from_bundled_program_to_flatbuffer", instead(_serialize)),
+        Patch(serialize_bundle, "_bundled_program_schema_to_flatbuffer", instead(_serialize_schema)),
+        Patch(serialize_bundle, "deserialize_from_flatbuffer_to_bundled_program", instead(_deserialize)),
+    ]

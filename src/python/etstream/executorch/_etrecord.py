@@ -15,16 +15,18 @@ import copyreg
 import pickle
 import re
 import secrets
-import threading
 import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from zipfile import ZipFile, ZipInfo
 
 import torch
 from etstream.executorch._cords import FileBackedData
-from etstream.executorch._patches import Patch, instead
+from etstream.executorch._patches import Patch, instead, module_with
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -46,99 +48,65 @@ _CHUNK = 3 << 18
 _Write = Callable[[Any], object]
 
 
-class _Content(Protocol):
+@dataclass(frozen=True)
+class _Content:
     """Bytes that are made as they are written."""
 
     size: int
-
-    def write_to(self, write: _Write) -> None:
-        """Hands all bytes to `write`, in order."""
-
-
-class _Pickle:
-    """The module `pickle`, as far as `torch.save` uses it."""
-
-    __name__ = "pickle"
-
-    class Pickler(pickle.Pickler):
-        """Pickles fake tensors in ExecuTorch's way."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            from executorch.exir.serde.export_serialize import _reduce_fake_tensor
-            from torch._subclasses import FakeTensor
-
-            super().__init__(*args, **kwargs)
-            self.dispatch_table = ChainMap(
-                {FakeTensor: _reduce_fake_tensor}, cast(Any, copyreg.dispatch_table)
-            )
+    write_to: Callable[[_Write], object]
+    """Hands all bytes to its argument, in order."""
 
 
-class _Artifact:
+class _Pickler(pickle.Pickler):
+    """Pickles fake tensors in ExecuTorch's way."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        from executorch.exir.serde.export_serialize import _reduce_fake_tensor
+        from torch._subclasses import FakeTensor
+
+        super().__init__(*args, **kwargs)
+        self.dispatch_table = ChainMap({FakeTensor: _reduce_fake_tensor}, cast(Any, copyreg.dispatch_table))
+
+
+def _sink(write: _Write) -> Any:
+    """The part of a file that `torch.save` needs."""
+    return SimpleNamespace(write=write, flush=lambda: None)
+
+
+def _artifact(artifact: Any) -> _Content:
     """What `torch.save` makes of tensors.
 
     It is made twice: to learn its size, which raises what there is to raise before anything is written, and
     when it is written.
     """
 
-    def __init__(self, artifact: Any) -> None:
-        self._artifact = artifact
-        self.size = 0
-        self._save(self._count)
+    def save(write: _Write) -> None:
+        pickling = SimpleNamespace(__name__="pickle", Pickler=_Pickler)
+        torch.save(artifact, _sink(write), pickle_module=pickling)
 
-    def write_to(self, write: _Write) -> None:
-        self._save(write)
+    size = 0
 
-    def _count(self, data: Any) -> None:
-        self.size += len(data)
+    def count(data: Any) -> None:
+        nonlocal size
+        size += len(data)
 
-    def _save(self, write: _Write) -> None:
-        torch.save(self._artifact, cast(Any, _Sink(write)), pickle_module=_Pickle())
-
-
-class _Sink:
-    """The part of a file that `torch.save` needs."""
-
-    def __init__(self, write: _Write) -> None:
-        self._write = write
-
-    def write(self, data: Any) -> int:
-        self._write(data)
-        return len(data)
-
-    def flush(self) -> None:
-        pass
+    save(count)
+    return _Content(size, save)
 
 
-class _Buffer:
+def _buffer(data: Any) -> _Content:
     """Bytes that are in memory."""
-
-    def __init__(self, data: Any) -> None:
-        self._data = memoryview(data).cast("B")
-        self.size = len(self._data)
-
-    def write_to(self, write: _Write) -> None:
-        write(self._data)
+    view = memoryview(data).cast("B")
+    return _Content(len(view), lambda write: write(view))
 
 
-class _Lazy:
+def _lazy(data: FileBackedData) -> _Content:
     """Named data that is read where it is asked for."""
-
-    def __init__(self, data: FileBackedData) -> None:
-        self._data = data
-        self.size = len(data)
-
-    def write_to(self, write: _Write) -> None:
-        self._data.write_to_file(_Sink(write))
+    return _Content(len(data), lambda write: data.write_to_file(_sink(write)))
 
 
-class _Base64:
-    """A content in base64."""
-
-    def __init__(self, content: _Content) -> None:
-        self._content = content
-        self.size = (content.size + 2) // 3 * 4
-
-    def write_to(self, write: _Write) -> None:
+def _base64(content: _Content) -> _Content:
+    def write_to(write: _Write) -> None:
         rest = bytearray()
 
         def encode(data: Any) -> None:
@@ -156,20 +124,10 @@ class _Base64:
                 write(binascii.b2a_base64(view[begin : min(begin + _CHUNK, whole)], newline=False))
             rest.extend(view[whole:])
 
-        self._content.write_to(encode)
+        content.write_to(encode)
         write(binascii.b2a_base64(rest, newline=False))
 
-
-class _Text:
-    """A text with contents in the places of their marks."""
-
-    def __init__(self, pieces: list[_Content]) -> None:
-        self._pieces = pieces
-        self.size = sum(piece.size for piece in pieces)
-
-    def write_to(self, write: _Write) -> None:
-        for piece in self._pieces:
-            piece.write_to(write)
+    return _Content((content.size + 2) // 3 * 4, write_to)
 
 
 class _Deferred:
@@ -187,55 +145,51 @@ class _Deferred:
         self._contents.append(content)
         return f"{self._key}x{len(self._contents) - 1}x".encode()
 
-    def text(self, marked: bytes) -> _Text:
+    def text(self, marked: bytes) -> _Content:
+        """The text `marked` with the contents in the places of their marks."""
         parts = re.split(f"{self._key}x([0-9]+)x".encode(), marked)
-        pieces: list[_Content] = []
-        for index, part in enumerate(parts):
-            pieces.append(self._contents[int(part)] if index % 2 else _Buffer(part))
-        return _Text(pieces)
+        pieces = [self._contents[int(part)] if i % 2 else _buffer(part) for i, part in enumerate(parts)]
+
+        def write_to(write: _Write) -> None:
+            for piece in pieces:
+                piece.write_to(write)
+
+        return _Content(sum(piece.size for piece in pieces), write_to)
 
 
-class _Thread(threading.local):
-    """Where the data of the program that this thread writes goes; None while it writes none."""
-
-    deferred: _Deferred | None = None
+_deferred: ContextVar[_Deferred | None] = ContextVar("etstream_deferred", default=None)
+"""Where the data of the program that this thread writes goes; None while it writes none."""
 
 
-_thread = _Thread()
-
-
-class _Base64Module:
-    """The module `base64`, which encodes nothing yet while a record is written."""
-
-    @staticmethod
-    def b64encode(data: Any, altchars: Any = None) -> bytes:
-        if _thread.deferred is None:
-            return base64.b64encode(data, altchars)
-        return _thread.deferred.mark(_Base64(data if isinstance(data, _Artifact) else _Buffer(data)))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(base64, name)
+def _b64encode(data: Any, altchars: Any = None) -> bytes:
+    """Encodes nothing yet while a record is written."""
+    deferred = _deferred.get()
+    if deferred is None:
+        return base64.b64encode(data, altchars)
+    return deferred.mark(_base64(data if isinstance(data, _Content) else _buffer(data)))
 
 
 @contextlib.contextmanager
 def _deferring() -> Iterator[_Deferred]:
-    before, _thread.deferred = _thread.deferred, _Deferred()
+    deferred = _Deferred()
+    token = _deferred.set(deferred)
     try:
-        yield _thread.deferred
+        yield deferred
     finally:
-        _thread.deferred = before
+        _deferred.reset(token)
 
 
 def _defer_torch_artifact(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda artifact: original(artifact) if _thread.deferred is None else _Artifact(artifact)
+    return lambda artifact: original(artifact) if _deferred.get() is None else _artifact(artifact)
 
 
 def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Around the encoder's method for what JSON has no word for: named data may be of any kind."""
 
     def encode(encoder: Any, value: Any) -> Any:
-        if _thread.deferred is not None and isinstance(value, FileBackedData):
-            return _thread.deferred.mark(_Base64(_Lazy(value))).decode()
+        deferred = _deferred.get()
+        if deferred is not None and isinstance(value, FileBackedData):
+            return deferred.mark(_base64(_lazy(value))).decode()
         return original(encoder, value)
 
     return encode
@@ -264,7 +218,7 @@ def _write_program(archive: ZipFile, name: str, program: ExportedProgram) -> Non
         f"{name}_example_inputs": artifact.example_inputs,
     }
     for entry, content in entries.items():
-        _write_entry(archive, entry, _Buffer(content) if isinstance(content, bytes) else content)
+        _write_entry(archive, entry, _buffer(content) if isinstance(content, bytes) else content)
 
 
 def _save_exported_program(
@@ -284,7 +238,7 @@ def _save_edge_dialect_program(
 
 def patches() -> list[Patch]:
     """What writes ETRecords in ExecuTorch."""
-    record, encode = f"{_RECORD}:ETRecord", instead(_Base64Module())
+    record, encode = f"{_RECORD}:ETRecord", module_with(base64, b64encode=_b64encode)
     return [
         Patch(record, "_save_exported_program", instead(_save_exported_program)),
         Patch(record, "_save_edge_dialect_program", instead(_save_edge_dialect_program)),

@@ -5,57 +5,28 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from etstream import FlatbufferText
 from etstream._errors import CorruptError, TooLargeError, UnsupportedError
-from etstream.executorch._patches import Patch
-from etstream.executorch._usage import leave_to_executorch
-
-
-@dataclass(frozen=True)
-class _Call:
-    """Arguments of flatc, as ExecuTorch's two functions give them."""
-
-    options: frozenset[str]
-    folder: Path
-    schema: Path
-    file: Path
-
-    @classmethod
-    def parse(cls, arguments: Sequence[str]) -> _Call | None:
-        """None for arguments that are others."""
-        if arguments.count("-o") != 1 or len(arguments) < 5:
-            return None
-        options = arguments[: arguments.index("-o")]
-        folder, *files = arguments[len(options) + 1 :]
-        if len(files) == 3 and files[1] == "--":
-            del files[1]
-        if len(files) != 2 or not (set(options) == _COMPILE or _DECOMPILE <= set(options) <= _KNOWN):
-            return None
-        return cls(frozenset(options), Path(folder), Path(files[0]), Path(files[1]))
-
-    def run(self) -> None:
-        schema = FlatbufferText(self.schema)
-        if self.options == _COMPILE:
-            output = self.file.with_suffix(f".{schema.file_extension}").name
-            (self.folder / output).write_bytes(schema.compile(self.file))
-            return
-        text = schema.decompile(
-            self.file,
-            strict_json=True,
-            defaults=True,
-            identifier="--raw-binary" not in self.options,
-            size_prefixed="--size-prefixed" in self.options,
-        )
-        output = self.file.with_suffix(".json").name
-        (self.folder / output).write_bytes(text.encode("utf-8", "surrogateescape"))
-
+from etstream.executorch._patches import Patch, leave_to_executorch
 
 _COMPILE = {"--binary"}
 _DECOMPILE = {"--json", "--defaults-json", "--strict-json"}
 _KNOWN = _DECOMPILE | {"--raw-binary", "--size-prefixed"}
+
+
+def _parsed(arguments: Sequence[str]) -> tuple[set[str], Path, Path, Path] | None:
+    """The options, the folder, the schema and the file, as ExecuTorch's two functions give them; None for others."""
+    if arguments.count("-o") != 1 or len(arguments) < 5:
+        return None
+    options = arguments[: arguments.index("-o")]
+    folder, *files = arguments[len(options) + 1 :]
+    if len(files) == 3 and files[1] == "--":
+        del files[1]
+    if len(files) != 2 or not (set(options) == _COMPILE or _DECOMPILE <= set(options) <= _KNOWN):
+        return None
+    return set(options), Path(folder), Path(files[0]), Path(files[1])
 
 
 def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> None:
@@ -63,21 +34,26 @@ def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> No
 
     Raises subprocess.CalledProcessError, as where flatc fails, and says why.
     """
-    call = _Call.parse(args)
-    if call is None:
+    parsed = _parsed(args)
+    if parsed is None:
         leave_to_executorch("arguments that ExecuTorch itself never gives to flatc")
         flatc(args)
         return
+    options, folder, schema_path, file = parsed
     try:
-        call.run()
+        schema = FlatbufferText(schema_path)
+        if options == _COMPILE:
+            (folder / file.with_suffix(f".{schema.file_extension}").name).write_bytes(schema.compile(file))
+            return
+        text = schema.decompile(
+            file, identifier="--raw-binary" not in options, size_prefixed="--size-prefixed" in options
+        )
+        (folder / file.with_suffix(".json").name).write_bytes(text.encode("utf-8", "surrogateescape"))
     except (CorruptError, UnsupportedError, TooLargeError) as error:
         raise subprocess.CalledProcessError(1, ["flatc", *args], stderr=str(error)) from error
 
 
 def patches() -> list[Patch]:
     """What runs flatc in ExecuTorch."""
-
-    def replacement(original: Callable[[Sequence[str]], None]) -> Callable[[Sequence[str]], None]:
-        return lambda args: run_flatc(args, original)
-
-    return [Patch("executorch.exir._serialize._flatbuffer", "_run_flatc", replacement)]
+    serialize = "executorch.exir._serialize._flatbuffer"
+    return [Patch(serialize, "_run_flatc", lambda original: lambda args: run_flatc(args, original))]

@@ -7,9 +7,8 @@ import copy
 import logging
 import sys
 
-from etstream.executorch import _bundles, _bundling, _etrecord, _flatc, _programs
-from etstream.executorch._patches import Patch, PatchSet
-from etstream.executorch._usage import FunctionUse, counted
+from etstream.executorch import _bundles, _etrecord, _flatc, _programs
+from etstream.executorch._patches import FunctionUse, Patch, PatchSet, counted
 
 _logger = logging.getLogger("etstream")
 _uses: dict[str, FunctionUse] = {}
@@ -20,7 +19,6 @@ def _patches() -> list[Patch]:
     _uses.clear()
     patches = [
         *_programs.patches(),
-        *_bundling.patches(),
         *_bundles.patches(),
         *_etrecord.patches(),
         *_flatc.patches(),

@@ -6,8 +6,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
+
+from etstream._writers import version_of
 
 _PACKAGES = ("executorch", "torch")
 _ABSENT = object()
@@ -52,7 +53,7 @@ class Lookup:
     def finish(self) -> None:
         """Raises one ImportError that names all that was not found, and the versions."""
         if self._missing:
-            found = " and ".join(f"{package} {_version(package)}" for package in _PACKAGES)
+            found = " and ".join(f"{package} {version_of(package) or '(of no known version)'}" for package in _PACKAGES)
             missing = ", ".join(dict.fromkeys(self._missing))
             raise ImportError(f"{self._feature} needs what {found} do not have: {missing}")
 
@@ -73,10 +74,3 @@ def attribute(feature: str, value: object, name: str) -> Any:
         lookup.miss(f"{type(value).__module__}.{type(value).__qualname__}.{name}")
         lookup.finish()
     return found
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "(of no known version)"

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
@@ -22,7 +23,7 @@ from etstream import InvalidArgumentError, _core
 from etstream._warnings import warn
 
 from ._cords import LazyData, cord_patches
-from ._patches import Patch, PatchSet, instead
+from ._patches import Patch, PatchSet, instead, module_with
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
@@ -232,32 +233,18 @@ def _constant(array: ctypes.Array[Any]) -> bytes | LazyData:
     return LazyData(storage)
 
 
-class _Hashes:
-    """The module hashlib, with a sha256 that takes what stands for bytes."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
-
-    def sha256(self, data: Any = b"") -> Any:
-        return _KnownHash(data) if isinstance(data, LazyData) else self._module.sha256(data)
-
-
-class _KnownHash:
-    def __init__(self, data: LazyData) -> None:
-        self.digest = data.sha256
-
-    def hexdigest(self) -> str:
-        return self.digest().hex()
+def _sha256(data: Any = b"") -> Any:
+    """Takes what stands for bytes too."""
+    if not isinstance(data, LazyData):
+        return hashlib.sha256(data)
+    return SimpleNamespace(digest=data.sha256, hexdigest=lambda: data.sha256().hex())
 
 
 def _patches() -> list[Patch]:
     emitter = "executorch.exir.emit._emitter"
     return [
         Patch(emitter, "bytes", instead(_constant), only_there=True),
-        Patch(emitter, "hashlib", instead(_Hashes(hashlib)), only_there=True),
+        Patch(emitter, "hashlib", module_with(hashlib, sha256=_sha256), only_there=True),
         Patch(f"{emitter}:_Emitter", "_tensor_spec_to_evalue", _emit_tensor),
         *cord_patches(),
     ]

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of ours in the place of ExecuTorch's, and these back again."""
+"""Functions of ours in the place of ExecuTorch's, and these back again; and which of the two were called."""
 
 from __future__ import annotations
 
+import functools
+import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from types import ModuleType, TracebackType
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from etstream.executorch._internals import Lookup
 
+_logger = logging.getLogger("etstream")
 _lock = threading.RLock()
+_counts_lock = threading.Lock()
 _ABSENT = object()
 
 
@@ -34,28 +41,9 @@ def instead(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
 
 
-@dataclass(frozen=True, eq=False)
-class _Target:
-    """A patch and what it was found to be about."""
-
-    owner: Any
-    name: str
-    original: Any
-    replacement: Any
-    is_everywhere: bool
-
-    def places(self) -> list[tuple[Any, str]]:
-        places = [(self.owner, self.name)]
-        if self.is_everywhere:
-            places += [place for place in _places_of(self.original) if place[0] is not self.owner]
-        return places
-
-
-@dataclass(frozen=True)
-class _Replaced:
-    namespace: Any
-    name: str
-    target: _Target
+def module_with(module: ModuleType, **attributes: Any) -> Callable[[Any], Any]:
+    """For a Patch in whose owner a module is to have these attributes in the place of its own."""
+    return instead(SimpleNamespace(**{**vars(module), **attributes}))
 
 
 class PatchSet:
@@ -75,7 +63,7 @@ class PatchSet:
         self._feature = feature
         self._find = find
         self._needs = needs
-        self._replaced: list[_Replaced] = []
+        self._undo = ExitStack()
         self._entered = 0
 
     @property
@@ -88,24 +76,20 @@ class PatchSet:
         """Raises one ImportError that names all that this ExecuTorch and this torch do not have."""
         with _lock:
             if self._entered == 0:
-                self._apply(self._targets())
+                self._undo = self._applied()
             self._entered += 1
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _lock:
             if self._entered == 0:
                 return
             self._entered -= 1
             if self._entered == 0:
-                self._revert()
+                self._undo.close()
 
-    def _targets(self) -> list[_Target]:
+    def _applied(self) -> ExitStack:
+        """Puts the patches in place. Closing what it returns puts back what was there."""
         lookup = Lookup(self._feature)
         targets = []
         for name in self._needs:
@@ -118,43 +102,95 @@ class PatchSet:
             if original is _ABSENT and not patch.only_there:
                 lookup.miss(f"{patch.owner}.{patch.name}")
                 continue
-            is_everywhere = isinstance(owner, ModuleType) and not patch.only_there
-            targets.append(
-                _Target(owner, patch.name, original, patch.replacement(original), is_everywhere)
-            )
+            targets.append((patch, owner, original, patch.replacement(original)))
         lookup.finish()
-        return targets
-
-    def _apply(self, targets: list[_Target]) -> None:
-        try:
-            for target in targets:
-                for namespace, name in target.places():
-                    setattr(namespace, name, target.replacement)
-                    self._replaced.append(_Replaced(namespace, name, target))
-        except BaseException:
-            self._revert()
-            raise
-
-    def _revert(self) -> None:
-        for target in dict.fromkeys(replaced.target for replaced in self._replaced):
-            if not target.is_everywhere:
-                continue
-            # Whoever imported it meanwhile, `__main__` for one, has the replacement.
-            for module, name in _places_of(target.replacement):
-                setattr(module, name, target.original)
-        for replaced in reversed(self._replaced):
-            if replaced.target.original is _ABSENT:
-                delattr(replaced.namespace, replaced.name)
-            else:
-                setattr(replaced.namespace, replaced.name, replaced.target.original)
-        self._replaced.clear()
+        with ExitStack() as undo:
+            for patch, owner, original, replacement in targets:
+                setattr(owner, patch.name, replacement)
+                undo.callback(_put, owner, patch.name, original)
+                if isinstance(owner, ModuleType) and not patch.only_there:
+                    # Back also for whoever imported it meanwhile, `__main__` for one.
+                    undo.callback(_put_everywhere, replacement, original)
+                    _put_everywhere(original, replacement)
+            return undo.pop_all()
 
 
-def _places_of(value: Any) -> Iterator[tuple[ModuleType, str]]:
-    """Where modules have `value` under a name; but for etstream's own, which keep what they define."""
+def _put(owner: Any, name: str, value: Any) -> None:
+    if value is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+def _put_everywhere(value: Any, other: Any) -> None:
+    """Has `other` stand wherever modules have `value`; but for etstream's own, which keep what they define."""
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] == "etstream" or not isinstance(module, ModuleType):
             continue
-        for name, found in list(vars(module).items()):
-            if found is value:
-                yield module, name
+        for name in [name for name, found in list(vars(module).items()) if found is value]:
+            setattr(module, name, other)
+
+
+@dataclass
+class FunctionUse:
+    """How often a function was called that etstream stands in for."""
+
+    name: str
+    """ "executorch.exir._serialize._program.serialize_pte_binary"."""
+    used: int = 0
+    """By etstream."""
+    left: Counter[str] = field(default_factory=Counter)
+    """Left to ExecuTorch: how often, by the reason."""
+
+    def __str__(self) -> str:
+        said = [f"{self.name}: {self.used} through etstream"]
+        said += [f"{times} left to ExecuTorch: {reason}" for reason, times in self.left.items()]
+        return "; ".join(said)
+
+
+_left: ContextVar[list[str] | None] = ContextVar("etstream_left", default=None)
+"""Why the call that is being made was left to ExecuTorch, once it was."""
+
+
+def leave_to_executorch(reason: object) -> None:
+    """Takes note that ExecuTorch's own function does what was asked for, and why."""
+    reasons = _left.get()
+    if reasons is not None:
+        reasons.append(str(reason))
+
+
+def counted(patch: Patch, uses: dict[str, FunctionUse]) -> Patch:
+    """The same patch, whose function counts its calls in `uses`; one that replaces something else as it is."""
+
+    def replacement(original: Any) -> Any:
+        ours = patch.replacement(original)
+        if not isinstance(ours, FunctionType):
+            return ours
+        name = f"{patch.owner.replace(':', '.')}.{patch.name}"
+        with _counts_lock:
+            use = uses.setdefault(name, FunctionUse(name))
+        return _counting(ours, use)
+
+    return Patch(patch.owner, patch.name, replacement, patch.only_there)
+
+
+def _counting(function: Callable[..., Any], use: FunctionUse) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        reasons: list[str] = []
+        token = _left.set(reasons)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _left.reset(token)
+            with _counts_lock:
+                if reasons:
+                    use.left[reasons[0]] += 1
+                else:
+                    use.used += 1
+            if reasons:
+                _logger.debug("%s: left to ExecuTorch: %s", use.name, reasons[0])
+            else:
+                _logger.debug("%s: through etstream", use.name)
+
+    return call

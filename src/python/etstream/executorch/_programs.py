@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from etstream import _core
@@ -17,8 +17,7 @@ from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
 from etstream.executorch._internals import attribute
-from etstream.executorch._patches import Patch, instead
-from etstream.executorch._usage import leave_to_executorch
+from etstream.executorch._patches import Patch, instead, leave_to_executorch
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
@@ -28,29 +27,6 @@ if TYPE_CHECKING:
     from executorch.exir.program._program import ExecutorchProgram
     from executorch.exir.schema import Buffer
     from executorch.exir.tensor_layout import TensorLayout
-
-
-# As ExecuTorch's dataclasses of these names.
-@dataclass
-class _Segment:
-    """A segment with its data, a source; where it goes is the plan's affair."""
-
-    offset: int
-    size: int
-    data: Any
-    alignment: int
-
-
-@dataclass
-class _SubsegmentOffsets:
-    segment_index: int
-    offsets: list[int]
-
-
-@dataclass
-class _NamedData:
-    key: str
-    segment_index: int
 
 
 def plan_pte_file(
@@ -80,33 +56,36 @@ def plan_pte_file(
         used = {d.processed.index for plan in program.execution_plan for d in plan.delegates}
         if unused := sorted(set(range(len(program.backend_delegate_data))) - used):
             raise InvalidArgumentError(f"delegate data {unused} belongs to no delegate")
-    segments: list[_Segment] = []
+    # What is added has the attributes of ExecuTorch's dataclasses; where segments go is the plan's affair.
+    segments: list[SimpleNamespace] = []
     changes: dict[str, Any] = {"segments": segments}
     if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
         segments.append(_segment([buffer.storage for buffer in pte_file.mutable_data]))
-        changes["mutable_data_segments"] = [_SubsegmentOffsets(0, _offsets(pte_file.mutable_data))]
+        offsets = _offsets(pte_file.mutable_data)
+        changes["mutable_data_segments"] = [SimpleNamespace(segment_index=0, offsets=offsets)]
     if pte_file.named_data is not None:
         buffers, entries = pte_file.named_data.buffers, pte_file.named_data.pte_data
         first, places = _in_order(entries)
         changes["named_data"] = [
-            _NamedData(key, len(segments) + places[entry.buffer_index])
+            SimpleNamespace(key=key, segment_index=len(segments) + places[entry.buffer_index])
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
-    return _core.plan_pte_file(
-        dataclasses.replace(program, **changes),
-        extract_delegate_segments=extract_delegate_segments,
+    options = _core.ProgramPlanOptions(
         segment_alignment=segment_alignment,
         constant_tensor_alignment=constant_tensor_alignment,
         delegate_alignment=delegate_alignment,
+        delegates="segments" if extract_delegate_segments else "inline",
         as_of=installed_executorch(),
         flatbuffers=installed_flatbuffers(),
     )
+    return _core.plan_pte_file(dataclasses.replace(program, **changes), options)
 
 
-def _segment(data: Any, alignment: int = 1) -> _Segment:
+def _segment(data: Any, alignment: int = 1) -> SimpleNamespace:
+    """A segment with its data, a source."""
     size = sum(map(len, data)) if isinstance(data, list) else len(data)
-    return _Segment(0, size, data, alignment or 1)
+    return SimpleNamespace(offset=0, size=size, data=data, alignment=alignment or 1)
 
 
 def _offsets(buffers: list[Buffer]) -> list[int]:
@@ -201,14 +180,9 @@ _FLAT_TENSOR = "executorch.extension.flat_tensor.serialize.serialize"
 NEEDS = (f"{_FLAT_TENSOR}:_FLAT_TENSOR_VERSION",)
 
 
-# What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse.
 def _serialize_pte_binary(executorchs: Callable[..., Cord]) -> Callable[..., Cord]:
     def serialize(pte_file: PTEFile, **options: Any) -> Cord:
-        try:
-            return cord_of(plan_pte_file(pte_file, **options))
-        except InvalidArgumentError as error:
-            leave_to_executorch(error)
-            return executorchs(pte_file, **options)
+        return _cord_or(lambda: plan_pte_file(pte_file, **options), lambda: executorchs(pte_file, **options))
 
     return serialize
 
@@ -221,13 +195,21 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
         if version != _FLAT_TENSOR_VERSION:
             leave_to_executorch(f"its tensor data is of version {version}, etstream's of {_FLAT_TENSOR_VERSION}")
             return executorchs(self, data)
-        try:
-            return cord_of(plan_ptd_file(data, self.config.segment_alignment, unchecked=True))
-        except InvalidArgumentError as error:
-            leave_to_executorch(error)
-            return executorchs(self, data)
+        return _cord_or(
+            lambda: plan_ptd_file(data, self.config.segment_alignment, unchecked=True),
+            lambda: executorchs(self, data),
+        )
 
     return serialize
+
+
+def _cord_or(plan: Callable[[], _core.FilePlan], executorchs: Callable[[], Cord]) -> Cord:
+    """What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse."""
+    try:
+        return cord_of(plan())
+    except InvalidArgumentError as error:
+        leave_to_executorch(error)
+        return executorchs()
 
 
 def _save(self: ExecutorchProgramManager, path: str) -> None:

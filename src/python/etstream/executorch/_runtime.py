@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles on the ExecuTorch runtime that is installed."""
+"""Bundles and fat containers on the ExecuTorch runtime that is installed."""
 
 from __future__ import annotations
 
-import functools
+import os
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from etstream import _core
-from etstream._errors import ExecutionError, NoSuchNameError, UnsupportedError
+from etstream import _core, verify
+from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
 from etstream._types import SourceLike
 from etstream._values import torch_tensor
 from etstream.executorch._internals import needed
@@ -49,8 +53,8 @@ class BundleResult:
         return "\n".join([*map(str, self.cases), f"{passed} of {len(self.cases)} test cases passed"])
 
 
-class Bundle:
-    """An open bundle; see open_bundle(). A context manager. One thread at a time may use it.
+class Bundle(_core.BundledProgramFile):
+    """An open bundle that runs; see open_bundle(). A context manager. One thread at a time may use it.
 
     The program, and the weights, are mapped where they lie in their files, which are not to change while the
     bundle is open: they take no memory but what the runtime makes of them (a delegate may copy weights), and
@@ -60,10 +64,10 @@ class Bundle:
 
     def __init__(self, source: SourceLike, weights: SourceLike | None = None) -> None:
         file = _core.Source(source)
+        super().__init__(file)
         self._name = file.name
-        self._file = _core.BundledProgramFile(file)
         self._weights = None if weights is None else _core.Source(weights)
-        self._loaded: tuple[_Bytes, _Bytes | None] | None = None
+        self._loaded: tuple[Any, Any] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -82,24 +86,9 @@ class Bundle:
         self._closed = True
 
     @property
-    def format(self) -> str:
-        """'bp08' or 'segmented'."""
-        return self._file.format
-
-    @property
-    def program(self) -> _core.Source:
-        """The .pte file inside, which stays where it is."""
-        return self._file.program
-
-    @property
     def methods(self) -> dict[str, int]:
         """The methods that have test cases, in the order of the file, and how many each has."""
         return {method: count for method, (_, count) in self._suites_by_method().items()}
-
-    @property
-    def suites(self) -> list[_core.TestSuite]:
-        """The test cases of each method, in the order of the file. The data of tensors stays in it."""
-        return self._file.suites
 
     def verify(
         self,
@@ -142,32 +131,31 @@ class Bundle:
         suite, count = suites[method]
         if not 0 <= case < count:
             raise NoSuchNameError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
-        return self._verify(suite, method, case, _tolerance(rtol, atol, integer, nan_equal))
+        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
+        return self._verify(suite, method, case, compare)
 
     def verify_all(
         self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
     ) -> BundleResult:
         """Runs each test case as verify() does, and raises as that does at the first that can't be run."""
-        tolerance = _tolerance(rtol, atol, integer, nan_equal)
+        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
         return BundleResult(
             tuple(
-                self._verify(suite, method, case, tolerance)
-                for suite, (method, count) in enumerate(_core.suite_sizes(self._file))
+                self._verify(suite, method, case, compare)
+                for suite, (method, count) in enumerate(_core.suite_sizes(self))
                 for case in range(count)
             )
         )
 
-    def _verify(self, suite: int, method: str, case: int, tolerance: dict[str, Any]) -> CaseResult:
-        test_case = _core.fitted_test_case(self._file, suite, case)
+    def _verify(
+        self, suite: int, method: str, case: int, compare: Callable[[Any, Any], _core.Comparison]
+    ) -> CaseResult:
+        test_case = _core.fitted_test_case(self, suite, case)
         actual = self._run(method, case, [_to_torch(value) for value in test_case.inputs])
-        compared = [
-            _core.compare(expected, output, **tolerance)
-            for expected, output in zip(test_case.expected_outputs, actual)
-        ]
-        return CaseResult(method, case, tuple(compared))
+        return CaseResult(method, case, tuple(map(compare, test_case.expected_outputs, actual)))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
-        load = runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")
+        load = _runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")
         program, weights = self._load()
         module = None
         try:
@@ -181,18 +169,18 @@ class Bundle:
         finally:
             del module  # it refers to the bytes, and is to be gone before them
 
-    def _load(self) -> tuple[_Bytes, _Bytes | None]:
+    def _load(self) -> tuple[Any, Any]:
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
             weights = None if self._weights is None else loadable_bytes(self._weights)
-            self._loaded = loadable_bytes(self._file.program), weights
+            self._loaded = loadable_bytes(self.program), weights
         return self._loaded
 
     def _suites_by_method(self) -> dict[str, tuple[int, int]]:
         """The index of each method's first suite, and how many test cases that has."""
         suites: dict[str, tuple[int, int]] = {}
-        for suite, (method, count) in enumerate(_core.suite_sizes(self._file)):
+        for suite, (method, count) in enumerate(_core.suite_sizes(self)):
             suites.setdefault(method, (suite, count))
         return suites
 
@@ -212,8 +200,120 @@ def open_bundle(source: SourceLike, *, weights: SourceLike | None = None) -> Bun
     return Bundle(source, weights)
 
 
-@functools.cache
-def runtime_function(feature: str, name: str) -> Any:
+class FatProgram:
+    """A payload of a fat container, loaded; see load_fat(). A context manager. One thread at a time may use it."""
+
+    name: str
+    """Of the payload."""
+    rejected: dict[str, str]
+    """Why those that come before it can't be run here, by their names."""
+
+    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: str | None) -> None:
+        """Raises RuntimeError, with ExecuTorch's words, where that can't run the program."""
+        self.name = name
+        self.rejected = rejected
+        self._program: Any = None
+        self._methods: dict[str, Any] = {}
+        load = _runtime_function("load_fat()", "_load_program_from_buffer")
+        findings = verify(source, *([weights] if weights else []))
+        if not findings:
+            raise UnsupportedError(findings.errors[0])
+        self._bytes: Any = loadable_bytes(source)
+        self._program = load(self._bytes.bytes, data_path=weights)
+        names = map(self._program.get_method_name, range(self._program.num_methods()))
+        self._methods = {name: self._program.load_method(name) for name in names}
+
+    def __repr__(self) -> str:
+        return f"<etstream.executorch.FatProgram {self.name!r}>"
+
+    def __enter__(self) -> FatProgram:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the program and its file. May be called again."""
+        self._methods = {}
+        self._program = None
+        self._bytes = None  # after what refers to them
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """In the order of the program."""
+        return tuple(self._loaded())
+
+    def run(self, inputs: Sequence[Any] = (), method: str = "forward") -> list[Any]:
+        """Runs a method, and returns its outputs; tensors are torch's.
+
+        Raises:
+            NoSuchNameError: the program has no such method.
+            ExecutionError: what ExecuTorch says; its log on stderr says more.
+        """
+        methods = self._loaded()
+        if method not in methods:
+            known = ", ".join(map(repr, methods))
+            raise NoSuchNameError(f"payload {self.name!r} has no method {method!r}; methods: {known}")
+        try:
+            outputs: list[Any] = methods[method].call(list(inputs))
+        except RuntimeError as error:
+            raise ExecutionError(f"payload {self.name!r}: method {method!r}: ExecuTorch says: {error}") from error
+        return outputs
+
+    def _loaded(self) -> dict[str, Any]:
+        if self._program is None:
+            raise ValueError(f"payload {self.name!r} is closed")
+        return self._methods
+
+
+def load_fat(
+    path: str | os.PathLike[str],
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    prefer: Iterable[str] = (),
+) -> FatProgram:
+    """Loads the first payload of a fat container that the installed ExecuTorch runtime can run.
+
+    A payload can be run if it is a sound program, and each of its methods loads: with its operators, its delegates'
+    backends, and its weights. It is mapped where it lies in the container if that is at a multiple of 16, as with
+    specialize(); otherwise it is copied to memory. What can be run is what this process has of ExecuTorch: import
+    first what registers more operators and backends.
+
+    Args:
+        path: of the container. Neither it nor the weights are to change while the program is open.
+        weights: path of the .ptd file that the payloads share; by default the one beside the container that has its
+            name with the suffix .ptd, if there is one.
+        prefer: names of payloads to try before the others, which follow in the container's order. Names that the
+            container lacks are passed over.
+
+    Raises:
+        UnsupportedError: no payload can be run; says of each why not.
+        CorruptError: the container is damaged; names file and offset.
+        ImportError: ExecuTorch's runtime can't be loaded.
+    """
+    container = _core.FatContainerFile(os.fspath(path))
+    shared = _weights_beside(path) if weights is None else os.fspath(weights)
+    preferred = [name for name in prefer if name in container]
+    rejected: dict[str, str] = {}
+    for name in dict.fromkeys([*preferred, *container]):
+        try:
+            return FatProgram(name, rejected, container[name], shared)
+        except (Error, RuntimeError) as error:
+            rejected[name] = str(error)
+    reasons = "".join(f"\n  {name}: {reason}" for name, reason in rejected.items()) or " it has none"
+    raise UnsupportedError(f"{os.fspath(path)}: no payload can be run here:{reasons}")
+
+
+def _weights_beside(path: str | os.PathLike[str]) -> str | None:
+    beside = Path(path).with_suffix(".ptd")
+    return os.fspath(beside) if beside.exists() else None
+
+
+@cache
+def _runtime_function(feature: str, name: str) -> Any:
     """What the runtime's Python module has by that name; see needed()."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is experimental
@@ -221,24 +321,12 @@ def runtime_function(feature: str, name: str) -> Any:
     return function
 
 
-@dataclass(frozen=True)
-class _CopiedBytes:
-    bytes: bytes
-
-
-_Bytes = _core.FileBytes | _CopiedBytes
-
-
-def loadable_bytes(source: _core.Source) -> _Bytes:
-    """All of `source` as bytes, which take no memory where they can be mapped."""
+def loadable_bytes(source: _core.Source) -> Any:
+    """What has all of `source` as `bytes`, which take no memory where they can be mapped."""
     try:
         return _core.FileBytes(source)
     except UnsupportedError:
-        return _CopiedBytes(source.read())
-
-
-def _tolerance(rtol: float, atol: float, integer: int, nan_equal: bool) -> dict[str, Any]:
-    return {"rtol": rtol, "atol": atol, "integer": integer, "nan_equal": nan_equal}
+        return SimpleNamespace(bytes=source.read())
 
 
 def _to_torch(value: Any) -> Any:

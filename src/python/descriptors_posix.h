@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sinks to what may keep a writer waiting, a pipe or a socket, which Ctrl-C gets through to.
+// Open descriptors as sources and as sinks. Ctrl-C gets through to a sink that keeps its writer waiting, as a
+// pipe or a socket may.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 
 namespace etstream::python {
+
+/// `descriptor` is duplicated. Raises IoError, and InvalidArgumentError for a range that is not in the file.
+[[nodiscard]] ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size);
 
 /// A descriptor, which stays the caller's, written from its position on.
 [[nodiscard]] std::unique_ptr<Sink> open_descriptor(int descriptor);
