@@ -206,17 +206,16 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
 }
 
 std::string describe(const ValueInfo& info) {
-  struct Visitor {
-    std::string operator()(const TensorInfo& tensor) const {
-      const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
-      return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
-    }
-    std::string operator()(std::int64_t value) const { return text("integer {}", value); }
-    std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-    std::string operator()(double value) const { return text("double {}", exact_text(value)); }
-    std::string operator()(const OtherInfo& other) const { return other.kind; }
-  };
-  return match(info, Visitor{});
+  return match(
+      info,
+      [](const TensorInfo& tensor) {
+        const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
+        return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
+      },
+      [](std::int64_t value) { return text("integer {}", value); },
+      [](bool value) { return std::string(value ? "bool true" : "bool false"); },
+      [](double value) { return text("double {}", exact_text(value)); },
+      [](const OtherInfo& other) { return other.kind; });
 }
 
 }  // namespace etstream
