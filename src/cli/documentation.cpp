@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 
 namespace etstream::cli {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
-#include "cli/own_program.h"
+#include "base/text.h"
 
 namespace etstream::cli {
 
@@ -23,5 +23,7 @@ int exit_code_of(const Error& error) {
   if (error.code == ErrorCode::kNotFound) return 127;
   return error.code == ErrorCode::kIo ? 126 : 125;
 }
+
+std::string count_processes(std::size_t n) { return text("{} process{}", n, n == 1 ? "" : "es"); }
 
 }  // namespace etstream::cli

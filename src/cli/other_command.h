@@ -25,4 +25,10 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
 /// where it is no program, otherwise 125.
 [[nodiscard]] int exit_code_of(const Error& error);
 
+/// "1 process", "2 processes"
+[[nodiscard]] std::string count_processes(std::size_t n);
+
+/// The file that this process runs, where links lead to; empty where the system doesn't tell.
+[[nodiscard]] std::filesystem::path own_program();
+
 }  // namespace etstream::cli

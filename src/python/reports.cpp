@@ -66,9 +66,7 @@ nb::list list_of(const std::vector<Finding>& findings) {
 nb::object inspected(nb::handle file, bool duplicates) {
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
-  auto report = inspection_to_json(source.name(), found);
-  if (duplicates) report["duplicates"] = duplicates_to_json(found.duplicates);
-  return object_of(report);
+  return object_of(inspection_to_json(source.name(), found, duplicates));
 }
 
 FilePlan inspect_page(nb::handle file) {

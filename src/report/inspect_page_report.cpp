@@ -13,10 +13,8 @@
 #include "etstream/inspect.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
-#include "report/findings_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
-#include "report/page.h"
 
 namespace etstream {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 
 namespace etstream {
@@ -15,8 +14,8 @@ namespace etstream {
 /// As people read them: "float32 [1, 3]".
 [[nodiscard]] std::vector<std::string> described(const std::vector<ValueInfo>& values);
 
-/// `file` is what the report calls it.
-[[nodiscard]] nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found);
-[[nodiscard]] nlohmann::ordered_json duplicates_to_json(const std::vector<Duplicates>& duplicates);
+/// `file` is what the report calls it. `duplicates` are in it where they were asked for.
+[[nodiscard]] nlohmann::ordered_json inspection_to_json(const std::string& file, const FileInspection& found,
+                                                        bool duplicates);
 
 }  // namespace etstream
