@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/documentation.h"
 
 namespace etstream::cli {
@@ -16,12 +17,6 @@ std::string escaped(std::string_view text, std::string_view characters, std::str
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string out;
-  for (const std::string& word : words) out.append(out.empty() ? "" : between).append(word);
-  return out;
-}
-
 /// A word for bash and zsh.
 std::string shell_word(std::string_view text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
 
@@ -33,14 +28,13 @@ std::vector<std::string> names_of(const std::vector<OptionText>& options) {
 
 std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
   std::vector<std::string> out;
-  out.reserve(commands.size());
   for (const CommandText& command : commands) out.push_back(command.name);
   return out;
 }
 
 /// Has bash complete with `words`, which are divided by spaces.
 std::string bash_words(const std::string& words) {
-  return "mapfile -t COMPREPLY < <(compgen -W '" + words + R"(' -- "$word"))";
+  return text("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$word\")", words);
 }
 
 /// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
@@ -49,11 +43,12 @@ std::string bash_values(const CommandText& command) {
   for (const OptionText& option : command.options) {
     if (!option.has_value() || option.by_place()) continue;
     std::vector<std::string> patterns;
-    for (const std::string& name : option.names) patterns.push_back("'" + command.name + " " + name + "'");
-    out += "    " + joined(patterns, " | ") + ") ";
+    for (const std::string& name : option.names) patterns.push_back(text("'{} {}'", command.name, name));
+    out += text("    {}) ", CLI::detail::join(patterns, " | "));
     if (option.completion != Completion::kFiles) out += "compopt +o default; ";
     if (option.completion == Completion::kFolders) out += "compopt -o dirnames; ";
-    if (option.completion == Completion::kChoices) out += bash_words(joined(option.choices, " ")) + "; ";
+    if (option.completion == Completion::kChoices)
+      out += bash_words(CLI::detail::join(option.choices, " ")) + "; ";
     out += "return ;;\n";
   }
   return out;
@@ -66,16 +61,15 @@ std::string zsh_option(const OptionText& option) {
     value = ":" + escaped(option.value, kSpecial) + ":";
     if (option.completion == Completion::kFiles) value += "_files";
     if (option.completion == Completion::kFolders) value += "_files -/";
-    if (option.completion == Completion::kChoices) value += "(" + joined(option.choices, " ") + ")";
+    if (option.completion == Completion::kChoices)
+      value += "(" + CLI::detail::join(option.choices, " ") + ")";
   }
   if (option.by_place()) return " " + shell_word(value);
-  const std::string excluded = "(" + joined(option.names, " ") + ")";
-  const std::string description = "[" + escaped(option.description, kSpecial) + "]";
   std::string out;
   for (const std::string& name : option.names) {
-    std::string specification = excluded + name;
-    if (option.has_value()) specification += name.starts_with("--") ? "=" : "+";
-    out.append(" ").append(shell_word(specification.append(description).append(value)));
+    const std::string_view joint = !option.has_value() ? "" : name.starts_with("--") ? "=" : "+";
+    out += " " + shell_word(text("({}){}{}[{}]{}", CLI::detail::join(option.names, " "), name, joint,
+                                 escaped(option.description, kSpecial), value));
   }
   return out;
 }
@@ -98,11 +92,12 @@ std::string zsh_arguments(const CommandText& command) {
   std::string cases;
   for (const CommandText& subcommand : command.subcommands) {
     described += " " + zsh_described(subcommand);
-    cases += " " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;";
+    cases += text(" {}) {} ;;", subcommand.name, zsh_arguments(subcommand));
   }
-  return "if (( CURRENT == 2 )); then commands=(" + described.substr(1) +
-         "); _describe -t commands command commands; else shift words; (( CURRENT-- )); case $words[1] in" +
-         cases + " esac; fi";
+  return text(
+      "if (( CURRENT == 2 )); then commands=({}); _describe -t commands command commands; "
+      "else shift words; (( CURRENT-- )); case $words[1] in{} esac; fi",
+      described.substr(1), cases);
 }
 
 std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
@@ -113,19 +108,11 @@ std::string fish_option(const OptionText& option, const std::string& start) {
     out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   }
   if (option.has_value()) {
-    switch (option.completion) {
-      case Completion::kNothing:
-        out += " -x";
-        break;
-      case Completion::kFiles:
-        out += option.by_place() ? " -F" : " -r -F";
-        break;
-      case Completion::kFolders:
-        out += " -x -a '(__fish_complete_directories)'";
-        break;
-      case Completion::kChoices:
-        out += " -x -a " + fish_word(joined(option.choices, " "));
-        break;
+    if (option.completion != Completion::kFiles) out += " -x";
+    if (option.completion == Completion::kFiles) out += option.by_place() ? " -F" : " -r -F";
+    if (option.completion == Completion::kFolders) out += " -a '(__fish_complete_directories)'";
+    if (option.completion == Completion::kChoices) {
+      out += " -a " + fish_word(CLI::detail::join(option.choices, " "));
     }
   }
   // One that goes by its place has no entry of its own to describe.
@@ -134,23 +121,17 @@ std::string fish_option(const OptionText& option, const std::string& start) {
 
 /// `complete` is what all lines begin with.
 std::string fish_subcommand(const std::string& complete, const CommandText& command) {
-  const std::string seen = "__fish_seen_subcommand_from ";
-  const std::string start = complete + " -n '" + seen + command.name;
+  static constexpr std::string_view kSeen = "__fish_seen_subcommand_from";
+  const std::string start = text("{} -n '{} {}", complete, kSeen, command.name);
   std::string out;
   for (const OptionText& option : command.options) out += fish_option(option, start + "'");
-  const std::string nested = joined(names_of(command.subcommands), " ");
+  const std::string nested = CLI::detail::join(names_of(command.subcommands), " ");
   for (const CommandText& subcommand : command.subcommands) {
-    out.append(start)
-        .append("; and not ")
-        .append(seen)
-        .append(nested)
-        .append("' -a ")
-        .append(subcommand.name);
-    out.append(" -d ").append(fish_word(subcommand.description)).append("\n");
-    std::string with_it = start;
-    with_it.append("; and ").append(seen).append(subcommand.name).append("'");
+    out += text("{}; and not {} {}' -a {} -d {}\n", start, kSeen, nested, subcommand.name,
+                fish_word(subcommand.description));
     for (const OptionText& option : subcommand.options) {
-      if (!option.is_help()) out += fish_option(option, with_it);
+      if (!option.is_help())
+        out += fish_option(option, text("{}; and {} {}'", start, kSeen, subcommand.name));
     }
   }
   return out;
@@ -159,21 +140,25 @@ std::string fish_subcommand(const std::string& complete, const CommandText& comm
 }  // namespace
 
 std::string bash_completion(const CommandText& command) {
+  const auto options_of = [](std::string_view name, const std::vector<OptionText>& options) {
+    return text("    '{}') options='{}' ;;\n", name, CLI::detail::join(names_of(options), " "));
+  };
+  const auto words_of = [](std::string_view name, const std::vector<CommandText>& subcommands) {
+    return text("    {}) compopt +o default; {} ;;\n", name,
+                bash_words(CLI::detail::join(names_of(subcommands), " ")));
+  };
   std::string values;
-  std::string options = "    '') options='" + joined(names_of(command.options), " ") + "' ;;\n";
+  std::string options = options_of("", command.options);
   for (const CommandText& subcommand : working_commands(command)) {
     values += bash_values(subcommand);
-    options +=
-        "    '" + subcommand.name + "') options='" + joined(names_of(subcommand.options), " ") + "' ;;\n";
+    options += options_of(subcommand.name, subcommand.options);
   }
-  std::string words =
-      "    '') compopt +o default; " + bash_words(joined(names_of(command.subcommands), " ")) + " ;;\n";
+  std::string words = words_of("''", command.subcommands);
   std::string groups;
   for (const CommandText& group : command.subcommands) {
     if (group.subcommands.empty()) continue;
-    groups += "|" + group.name;
-    words += "    " + group.name + ") compopt +o default; " +
-             bash_words(joined(names_of(group.subcommands), " ")) + " ;;\n";
+    groups += (groups.empty() ? "" : "|") + group.name;
+    words += words_of(group.name, group.subcommands);
   }
   return "# Completes the command " + command.name +
          R"( in bash. Where this gives nothing, bash completes files.
@@ -186,7 +171,7 @@ _)" + command.name +
     [[ ${COMP_WORDS[i]} != -* ]] || continue
     command+=${command:+ }${COMP_WORDS[i]}
     case $command in )" +
-         groups.substr(groups.empty() ? 0 : 1) +
+         groups +
          R"() ;; *) break ;; esac
   done
   COMPREPLY=()
@@ -213,7 +198,7 @@ std::string zsh_completion(const CommandText& command) {
   std::string cases;
   for (const CommandText& subcommand : command.subcommands) {
     commands += " " + zsh_described(subcommand);
-    cases += "      " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;\n";
+    cases += text("      {}) {} ;;\n", subcommand.name, zsh_arguments(subcommand));
   }
   return "#compdef " + command.name + "\n# Completes the command " + command.name + R"( in zsh.
 local curcontext=$curcontext state line
@@ -240,7 +225,7 @@ std::string fish_completion(const CommandText& command) {
   std::string out = "# Completes the command " + command.name + " in fish.\n" + complete + " -f\n";
   for (const OptionText& option : command.options) out += fish_option(option, first);
   for (const CommandText& subcommand : command.subcommands) {
-    out += first + " -a " + subcommand.name + " -d " + fish_word(subcommand.description) + "\n";
+    out += text("{} -a {} -d {}\n", first, subcommand.name, fish_word(subcommand.description));
     out += fish_subcommand(complete, subcommand);
   }
   return out;

@@ -107,7 +107,7 @@ std::string synopsis(const std::string& tool, const CommandText& command) {
     if (option.required) {
       required += " " + heading(option, false);
     } else {
-      optional += " [" + heading(option, false) + "]";
+      optional += text(" [{}]", heading(option, false));
     }
   }
   return bold(tool + " " + command.name) + required + optional + "\n";

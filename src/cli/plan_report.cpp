@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -22,10 +23,9 @@ std::vector<const Extent*> rows_of(const FilePlan& plan) {
   std::vector<const Extent*> rows;
   for (const Extent& extent : plan.extents) rows.push_back(&extent);
   if (rows.size() <= kMostExtents) return rows;
-  std::nth_element(rows.begin(), rows.begin() + kMostExtents, rows.end(),
-                   [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
+  std::ranges::nth_element(rows, rows.begin() + kMostExtents, std::greater{}, &Extent::size);
   rows.resize(kMostExtents);
-  std::sort(rows.begin(), rows.end(), [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
+  std::ranges::sort(rows, {}, &Extent::offset);
   return rows;
 }
 

@@ -2,6 +2,7 @@
 #include "etstream/duplicates.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -11,7 +12,7 @@
 #include "etstream/inspect.h"
 #include "io/file_budget.h"
 #include "io/hash_source.h"
-#include "report/inspection.h"
+#include "report/any_file.h"
 
 namespace etstream {
 namespace {
@@ -33,17 +34,15 @@ class DuplicateFinder {
     // The largest first, and each behind what it lies in: what is in a spare one is spare with it.
     std::vector<std::uint32_t> payloads(contents_.size());
     std::iota(payloads.begin(), payloads.end(), 0U);
-    std::stable_sort(payloads.begin(), payloads.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return contents_[a].size > contents_[b].size; });
+    const auto size = [&](std::uint32_t i) { return contents_[i].size; };
+    std::ranges::stable_sort(payloads, std::greater{}, size);
     for (auto begin = payloads.begin(); begin != payloads.end();) {
-      const auto end = std::find_if(begin, payloads.end(), [&](std::uint32_t i) {
-        return contents_[i].size != contents_[*begin].size;
-      });
+      const auto end =
+          std::find_if(begin, payloads.end(), [&](std::uint32_t i) { return size(i) != size(*begin); });
       ETSTREAM_TRY(add(begin, end));
       begin = end;
     }
-    std::stable_sort(out_.begin(), out_.end(),
-                     [](const Duplicates& a, const Duplicates& b) { return a.wasted() > b.wasted(); });
+    std::ranges::stable_sort(out_, std::greater{}, &Duplicates::wasted);
     return std::move(out_);
   }
 

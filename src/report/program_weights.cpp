@@ -17,7 +17,7 @@
 #include "io/find_keys.h"
 #include "layout/same_bytes.h"
 #include "pte/program_model.h"
-#include "report/data_pairs.h"
+#include "report/any_file.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
