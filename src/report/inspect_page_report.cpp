@@ -99,7 +99,7 @@ Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& na
                      {"methods", methods_to_json(found)},
                      {"metadata", found.metadata},
                      {"findings", findings_to_json(findings)}};
-  const std::string page = filled_page(kInspectPage, compact_json_text(data));
+  const std::string page = filled_page(kInspectPage, json_text(data, -1));
   const std::span bytes = std::as_bytes(std::span(page));
   return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "page");
 }

@@ -36,12 +36,8 @@ std::vector<std::string> messages_of(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::string json_text(const nlohmann::ordered_json& report) {
-  return without_controls(report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-std::string compact_json_text(const nlohmann::ordered_json& report) {
-  return without_controls(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+std::string json_text(const nlohmann::ordered_json& report, int indent) {
+  return without_controls(report.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void print_json(const nlohmann::ordered_json& report) { std::printf("%s\n", json_text(report).c_str()); }

@@ -11,10 +11,8 @@
 
 namespace etstream {
 
-/// Bytes that are not UTF-8, as a path may have, become U+FFFD.
-[[nodiscard]] std::string json_text(const nlohmann::ordered_json& report);
-/// Without white space.
-[[nodiscard]] std::string compact_json_text(const nlohmann::ordered_json& report);
+/// Bytes that are not UTF-8, as a path may have, become U+FFFD. An `indent` of -1 leaves out white space.
+[[nodiscard]] std::string json_text(const nlohmann::ordered_json& report, int indent = 2);
 void print_json(const nlohmann::ordered_json& report);
 
 /// `page`, one of pages.h, with `json` as its data: one file that needs no other, nor a network. Whatever
