@@ -20,7 +20,6 @@
 #include "etstream/program_graph.h"
 #include "etstream/program_summary.h"
 #include "report/graph_report.h"
-#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 

@@ -44,14 +44,14 @@ CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, cons
       ->transform(CLI::AsSizeValue(false).description(""));
 }
 
-/// Of all that write.
+/// The options of every subcommand that writes.
 struct WriteOptions {
   bool no_sync = false;
   std::optional<std::uint64_t> max_memory;  // in bytes, as is
   std::optional<std::uint64_t> max_disk;
 };
 
-/// Of those that write one file.
+/// The options of subcommands that write one file.
 struct OutputOptions : WriteOptions {
   std::string output;
   bool dry_run = false;
@@ -59,10 +59,10 @@ struct OutputOptions : WriteOptions {
 };
 
 void add_write_options(CLI::App& command, WriteOptions& options);
-/// Of those --max-memory and --max-disk, which need a plan.
+/// Only --max-memory and --max-disk, which need a plan. Returns both.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
 
-/// `what` is written, to a path such as `example`.
+/// -o, the path of `what` is written, such as `example`.
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
                      const std::string& example);
 void add_output_flags(CLI::App& command, OutputOptions& options);

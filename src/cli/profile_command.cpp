@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -84,8 +85,7 @@ void print_jumps(const std::vector<ProfileJump>& jumps) {
   std::vector<std::pair<std::uint64_t, const std::vector<std::string>*>> largest;
   largest.reserve(sums.size());
   for (const auto& [words, by] : sums) largest.emplace_back(by, &words);
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(largest, std::greater{}, [](const auto& each) { return each.first; });
   for (std::size_t i = 0; i < largest.size() && i < kMostJumps; ++i) {
     const auto& [by, words] = largest[i];
     complain("  {:>10} were added in{}\n", readable_size(by),
@@ -115,10 +115,9 @@ Result<void> write_reports(const Profile& profile, const ProfileArguments& argum
   std::deque<FilePlan> plans;
   std::vector<Output> outputs;
   const auto add = [&](const std::string& path, const std::string& content) {
-    if (path.empty()) return;
     const std::span bytes = std::as_bytes(std::span(content));
-    plans.push_back(plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "profile"));
-    outputs.push_back({&plans.back(), path, true});
+    const auto source = ByteSource::owned({bytes.begin(), bytes.end()});
+    outputs.push_back({&plans.emplace_back(plan_copy(source, "profile")), path, true});
   };
   if (!arguments.json.empty()) add(arguments.json, json_text(profile_to_json(profile)) + "\n");
   if (!arguments.html.empty()) add(arguments.html, profile_page(profile));
@@ -161,13 +160,15 @@ std::string change(std::uint64_t a, std::uint64_t b) {
   return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
 }
 
-void print_compared(const std::string& name, const PeakMemory* a, const PeakMemory* b, double seconds_a,
-                    double seconds_b) {
-  const auto figure = [](const PeakMemory* peak) {
-    return peak != nullptr ? readable_size(peak->anonymous) : "-";
+/// Two profiles, or two phases; null where there is none.
+template <class Measured>
+void print_compared(const std::string& name, const Measured* a, const Measured* b) {
+  const auto figure = [](const Measured* one) {
+    return one != nullptr ? readable_size(one->peak.anonymous) : "-";
   };
   say("{:36} {:>10} {:>10} {:>10} {:9.1f} {:9.1f}\n", name, figure(a), figure(b),
-      a != nullptr && b != nullptr ? change(a->anonymous, b->anonymous) : "", seconds_a, seconds_b);
+      a != nullptr && b != nullptr ? change(a->peak.anonymous, b->peak.anonymous) : "",
+      a != nullptr ? a->seconds : 0, b != nullptr ? b->seconds : 0);
 }
 
 /// Phases of one name are compared in the order in which they began.
@@ -175,11 +176,10 @@ Result<void> compare_command(const ProfileArguments& arguments) {
   std::vector<Profile> read;
   for (const std::string& path : arguments.compare) {
     ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(path));
-    ETSTREAM_ASSIGN(Profile profile, read_profile(json));
-    read.push_back(std::move(profile));
+    ETSTREAM_ASSIGN(read.emplace_back(), read_profile(json));
   }
   say("{:36} {:>10} {:>10} {:>10} {:>9} {:>9}\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
-  print_compared("all", &read[0].peak, &read[1].peak, read[0].seconds, read[1].seconds);
+  print_compared("all", &read[0], &read[1]);
   std::map<std::string, std::deque<const PhaseProfile*>> others;
   for (const PhaseProfile& b : read[1].phases) others[b.name].push_back(&b);
   std::set<const PhaseProfile*> compared;
@@ -188,11 +188,10 @@ Result<void> compare_command(const ProfileArguments& arguments) {
     const PhaseProfile* const b = alike.empty() ? nullptr : alike.front();
     if (b != nullptr) alike.pop_front();
     compared.insert(b);
-    print_compared(a.name, &a.peak, b != nullptr ? &b->peak : nullptr, a.seconds,
-                   b != nullptr ? b->seconds : 0);
+    print_compared(a.name, &a, b);
   }
   for (const PhaseProfile& b : read[1].phases) {
-    if (!compared.contains(&b)) print_compared(b.name, nullptr, &b.peak, 0, b.seconds);
+    if (!compared.contains(&b)) print_compared<PhaseProfile>(b.name, nullptr, &b);
   }
   return {};
 }
@@ -203,10 +202,7 @@ Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
   let_writes_end_as_before();
   Profile profile;
   const auto end = run_profiled(run.command, profile, {.callers = arguments.callers});
-  if (!end) {
-    run.failed = exit_code_of(end.error());
-    return end.error();
-  }
+  if (!end) return not_run(run, end.error());
   let_writes_fail();
   print_profile(profile);
   ETSTREAM_TRY(write_reports(profile, arguments));

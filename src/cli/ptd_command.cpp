@@ -88,8 +88,7 @@ Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& check
 Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : arguments.files) {
-    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
-    checkpoints.push_back(std::move(checkpoint));
+    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
   ETSTREAM_TRY(apply_rename_rules(arguments, joined));

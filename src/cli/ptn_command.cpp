@@ -37,8 +37,7 @@ Result<NativePackage> read_package(const PtnArguments& arguments) {
     out.graph = file;
   }
   for (const std::string& path : arguments.constants) {
-    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
-    checkpoints.push_back(std::move(checkpoint));
+    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));

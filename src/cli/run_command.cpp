@@ -2,7 +2,7 @@
 //
 // etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--report] -- COMMAND...
 //
-// Exit code: the command's; exit_code_of() if it can't be run.
+// Exit code: the command's; see not_run() if it can't be run.
 #include <string>
 #include <vector>
 
@@ -41,17 +41,10 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
 Result<void> run_command(RunArguments arguments, Run& run) {
   arguments.options.library = (installed_folder() / ETSTREAM_HEAP_LIBRARY).string();
   let_writes_end_as_before();
-  if (!arguments.report) {
-    Error failed = become_out_of_core(run.command, arguments.options);
-    run.failed = exit_code_of(failed);
-    return failed;
-  }
+  if (!arguments.report) return not_run(run, become_out_of_core(run.command, arguments.options));
   OutOfCoreUse use;
   const auto end = run_out_of_core(run.command, arguments.options, use);
-  if (!end) {
-    run.failed = exit_code_of(end.error());
-    return end.error();
-  }
+  if (!end) return not_run(run, end.error());
   print_use(use, arguments.options);
   if (end->signal != 0) die_of(end->signal);
   run.done = end->exit_code;

@@ -16,7 +16,6 @@
 #include "python/sources.h"
 #include "report/diff_report.h"
 #include "report/graph_report.h"
-#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 

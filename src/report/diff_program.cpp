@@ -22,8 +22,7 @@ Result<Graphs> read_graphs(const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   Graphs graphs;
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
-    ETSTREAM_ASSIGN(ProgramGraph graph, ProgramGraph::read(program, i));
-    graphs.push_back(std::move(graph));
+    ETSTREAM_ASSIGN(graphs.emplace_back(), ProgramGraph::read(program, i));
   }
   return graphs;
 }
