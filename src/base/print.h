@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace etstream {
 
 /// `words` with control characters but line ends, and bytes that are not UTF-8, as \xNN.
@@ -19,8 +21,16 @@ namespace etstream {
 /// Prints `words` as for_terminal() has them.
 void print_to(std::FILE* file, std::string_view words);
 
-/// As printf() and fprintf(stderr), and as for_terminal().
-[[gnu::format(printf, 1, 2)]] void say(const char* format, ...);
-[[gnu::format(printf, 1, 2)]] void complain(const char* format, ...);
+/// Prints text(words, arguments...) as for_terminal() has it, on standard output.
+template <class... Arguments>
+void say(Template<Arguments...> words, const Arguments&... arguments) {
+  print_to(stdout, text(words, arguments...));
+}
+
+/// The same on standard error.
+template <class... Arguments>
+void complain(Template<Arguments...> words, const Arguments&... arguments) {
+  print_to(stderr, text(words, arguments...));
+}
 
 }  // namespace etstream

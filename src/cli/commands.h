@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The subcommands, one file each. Each adds itself to the command line; running it gives a
-// Result that says how it went.
+// The subcommands, a file each or a few that belong together. Each registers its options, and a function that
+// returns a Result that says how it went.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,28 +18,31 @@ namespace etstream::cli {
 /// What the chosen subcommand does, once the command line has been read, and the exit codes that it ends
 /// with.
 struct Run {
-  std::function<Result<void>()> work;
+  std::function<Result<void>()> work = {};
   /// What follows "--" on the command line of a subcommand that runs another command.
   std::vector<std::string> command = {};
   int done = 0;
   int failed = 1;
-
-  template <class Work>
-  Run& operator=(Work chosen) {
-    work = std::move(chosen);
-    return *this;
-  }
 };
 
 /// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
-/// Type names of values. Shells complete choices such as "one|other" with their words, folders with folders,
-/// the other three with nothing, and values of any other type name with files.
-inline constexpr const char* kNumber = "N";
-inline constexpr const char* kName = "NAME";
-inline constexpr const char* kSize = "SIZE";
-inline constexpr const char* kFolder = "DIR";
+/// Adds a subcommand that runs `work` on its arguments. Returns it with these arguments, which live as long:
+/// its options set them. `check` gets both after parsing, and throws CLI11's errors where options don't go
+/// together.
+template <class Arguments, class Work, class Check = void (*)(const CLI::App&, const Arguments&)>
+std::pair<CLI::App&, Arguments&> add_subcommand(
+    CLI::App& app, Run& run, const std::string& name, const std::string& description, Work work,
+    Check check = [](const CLI::App&, const Arguments&) {}) {
+  CLI::App* const command = app.add_subcommand(name, description);
+  const auto arguments = std::make_shared<Arguments>();
+  command->callback([=, &run] {
+    check(*command, *arguments);
+    run.work = [=] { return work(*arguments); };
+  });
+  return {*command, *arguments};
+}
 
 void add_bundle_command(CLI::App& app, Run& run);
 void add_compile_command(CLI::App& app, Run& run);

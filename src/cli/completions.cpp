@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <string_view>
 
+#include "base/text.h"
 #include "cli/documentation.h"
 
 namespace etstream::cli {
@@ -16,141 +17,132 @@ std::string escaped(std::string_view text, std::string_view characters, std::str
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string out;
-  for (const std::string& word : words) out.append(out.empty() ? "" : between).append(word);
-  return out;
-}
-
 /// A word for bash and zsh.
 std::string shell_word(std::string_view text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
 
-std::vector<std::string> names_of(const std::vector<OptionText>& options) {
+/// The names of all options, and of all subcommands, between spaces.
+std::string option_names(const CLI::App& app) {
   std::vector<std::string> out;
-  for (const OptionText& option : options) out.insert(out.end(), option.names.begin(), option.names.end());
-  return out;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : names_of(*option)) out.push_back(name);
+  }
+  return CLI::detail::join(out, " ");
 }
 
-std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
+std::string command_names(const CLI::App& app) {
   std::vector<std::string> out;
-  out.reserve(commands.size());
-  for (const CommandText& command : commands) out.push_back(command.name);
-  return out;
+  for (const CLI::App* command : app.get_subcommands({})) out.push_back(command->get_name());
+  return CLI::detail::join(out, " ");
+}
+
+/// The words that a value may be, between spaces.
+std::string choices_of(const CLI::Option& option) {
+  return CLI::detail::join(CLI::detail::split(value_of(option), '|'), " ");
 }
 
 /// Has bash complete with `words`, which are divided by spaces.
 std::string bash_words(const std::string& words) {
-  return "mapfile -t COMPREPLY < <(compgen -W '" + words + R"(' -- "$word"))";
+  return text("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$word\")", words);
 }
 
 /// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
-std::string bash_values(const CommandText& command) {
+std::string bash_values(const WorkingCommand& command) {
   std::string out;
-  for (const OptionText& option : command.options) {
-    if (!option.has_value() || option.by_place()) continue;
+  for (const CLI::Option* option : command.app->get_options()) {
     std::vector<std::string> patterns;
-    for (const std::string& name : option.names) patterns.push_back("'" + command.name + " " + name + "'");
-    out += "    " + joined(patterns, " | ") + ") ";
-    if (option.completion != Completion::kFiles) out += "compopt +o default; ";
-    if (option.completion == Completion::kFolders) out += "compopt -o dirnames; ";
-    if (option.completion == Completion::kChoices) out += bash_words(joined(option.choices, " ")) + "; ";
+    for (const std::string& name : names_of(*option)) patterns.push_back(text("'{} {}'", command.name, name));
+    if (patterns.empty() || value_of(*option).empty()) continue;
+    const Completion completion = completion_of(*option);
+    out += text("    {}) ", CLI::detail::join(patterns, " | "));
+    if (completion != Completion::kFiles) out += "compopt +o default; ";
+    if (completion == Completion::kFolders) out += "compopt -o dirnames; ";
+    if (completion == Completion::kChoices) out += bash_words(choices_of(*option)) + "; ";
     out += "return ;;\n";
   }
   return out;
 }
 
-std::string zsh_option(const OptionText& option) {
+std::string zsh_option(const CLI::Option& option) {
   static constexpr std::string_view kSpecial = "\\:[]";
-  std::string value;
-  if (option.has_value()) {
-    value = ":" + escaped(option.value, kSpecial) + ":";
-    if (option.completion == Completion::kFiles) value += "_files";
-    if (option.completion == Completion::kFolders) value += "_files -/";
-    if (option.completion == Completion::kChoices) value += "(" + joined(option.choices, " ") + ")";
+  std::string value = value_of(option);
+  const bool has_value = !value.empty();
+  if (has_value) {
+    const Completion completion = completion_of(option);
+    value = ":" + escaped(value, kSpecial) + ":";
+    if (completion == Completion::kFiles) value += "_files";
+    if (completion == Completion::kFolders) value += "_files -/";
+    if (completion == Completion::kChoices) value += "(" + choices_of(option) + ")";
   }
-  if (option.by_place()) return " " + shell_word(value);
-  const std::string excluded = "(" + joined(option.names, " ") + ")";
-  const std::string description = "[" + escaped(option.description, kSpecial) + "]";
+  const std::vector<std::string> names = names_of(option);
+  if (names.empty()) return " " + shell_word(value);
   std::string out;
-  for (const std::string& name : option.names) {
-    std::string specification = excluded + name;
-    if (option.has_value()) specification += name.starts_with("--") ? "=" : "+";
-    out.append(" ").append(shell_word(specification.append(description).append(value)));
+  for (const std::string& name : names) {
+    const std::string_view joint = !has_value ? "" : name.starts_with("--") ? "=" : "+";
+    out += " " + shell_word(text("({}){}{}[{}]{}", CLI::detail::join(names, " "), name, joint,
+                                 escaped(option.get_description(), kSpecial), value));
   }
   return out;
 }
 
-std::string zsh_options(const CommandText& command) {
+std::string zsh_options(const CLI::App& app) {
   std::string out;
-  for (const OptionText& option : command.options) out += zsh_option(option);
+  for (const CLI::Option* option : app.get_options()) out += zsh_option(*option);
   return out;
 }
 
-/// For _describe.
-std::string zsh_described(const CommandText& command) {
-  return shell_word(escaped(command.name, ":") + ":" + command.description);
+/// The subcommands, for _describe.
+std::string zsh_described(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    out += (out.empty() ? "" : " ") +
+           shell_word(escaped(command->get_name(), ":") + ":" + command->get_description());
+  }
+  return out;
 }
 
 /// What completes the words behind a subcommand, those of a group by the word that follows it.
-std::string zsh_arguments(const CommandText& command) {
-  if (command.subcommands.empty()) return "_arguments" + zsh_options(command);
-  std::string described;
+std::string zsh_arguments(const CLI::App& app) {
+  const std::vector<const CLI::App*> subcommands = app.get_subcommands({});
+  if (subcommands.empty()) return "_arguments" + zsh_options(app);
   std::string cases;
-  for (const CommandText& subcommand : command.subcommands) {
-    described += " " + zsh_described(subcommand);
-    cases += " " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;";
+  for (const CLI::App* command : subcommands) {
+    cases += text(" {}) {} ;;", command->get_name(), zsh_arguments(*command));
   }
-  return "if (( CURRENT == 2 )); then commands=(" + described.substr(1) +
-         "); _describe -t commands command commands; else shift words; (( CURRENT-- )); case $words[1] in" +
-         cases + " esac; fi";
+  return text(
+      "if (( CURRENT == 2 )); then commands=({}); _describe -t commands command commands; "
+      "else shift words; (( CURRENT-- )); case $words[1] in{} esac; fi",
+      zsh_described(app), cases);
 }
 
 std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
 
-std::string fish_option(const OptionText& option, const std::string& start) {
+std::string fish_option(const CLI::Option& option, const std::string& start) {
   std::string out = start;
-  for (const std::string& name : option.names) {
-    out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  }
-  if (option.has_value()) {
-    switch (option.completion) {
-      case Completion::kNothing:
-        out += " -x";
-        break;
-      case Completion::kFiles:
-        out += option.by_place() ? " -F" : " -r -F";
-        break;
-      case Completion::kFolders:
-        out += " -x -a '(__fish_complete_directories)'";
-        break;
-      case Completion::kChoices:
-        out += " -x -a " + fish_word(joined(option.choices, " "));
-        break;
-    }
+  for (const std::string& name : option.get_snames()) out += " -s " + name;
+  for (const std::string& name : option.get_lnames()) out += " -l " + name;
+  if (!value_of(option).empty()) {
+    const Completion completion = completion_of(option);
+    if (completion != Completion::kFiles) out += " -x";
+    if (completion == Completion::kFiles) out += option.nonpositional() ? " -r -F" : " -F";
+    if (completion == Completion::kFolders) out += " -a '(__fish_complete_directories)'";
+    if (completion == Completion::kChoices) out += " -a " + fish_word(choices_of(option));
   }
   // One that goes by its place has no entry of its own to describe.
-  return out + (option.by_place() ? "" : " -d " + fish_word(option.description)) + "\n";
+  return out + (option.nonpositional() ? " -d " + fish_word(option.get_description()) : "") + "\n";
 }
 
 /// `complete` is what all lines begin with.
-std::string fish_subcommand(const std::string& complete, const CommandText& command) {
-  const std::string seen = "__fish_seen_subcommand_from ";
-  const std::string start = complete + " -n '" + seen + command.name;
+std::string fish_subcommand(const std::string& complete, const CLI::App& app) {
+  static constexpr std::string_view kSeen = "__fish_seen_subcommand_from";
+  const std::string start = text("{} -n '{} {}", complete, kSeen, app.get_name());
   std::string out;
-  for (const OptionText& option : command.options) out += fish_option(option, start + "'");
-  const std::string nested = joined(names_of(command.subcommands), " ");
-  for (const CommandText& subcommand : command.subcommands) {
-    out.append(start)
-        .append("; and not ")
-        .append(seen)
-        .append(nested)
-        .append("' -a ")
-        .append(subcommand.name);
-    out.append(" -d ").append(fish_word(subcommand.description)).append("\n");
-    std::string with_it = start;
-    with_it.append("; and ").append(seen).append(subcommand.name).append("'");
-    for (const OptionText& option : subcommand.options) {
-      if (!option.is_help()) out += fish_option(option, with_it);
+  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, start + "'");
+  for (const CLI::App* command : app.get_subcommands({})) {
+    out += text("{}; and not {} {}' -a {} -d {}\n", start, kSeen, command_names(app), command->get_name(),
+                fish_word(command->get_description()));
+    for (const CLI::Option* option : command->get_options()) {
+      if (is_help(*option)) continue;
+      out += fish_option(*option, text("{}; and {} {}'", start, kSeen, command->get_name()));
     }
   }
   return out;
@@ -158,26 +150,29 @@ std::string fish_subcommand(const std::string& complete, const CommandText& comm
 
 }  // namespace
 
-std::string bash_completion(const CommandText& command) {
+std::string bash_completion(const CLI::App& app) {
+  const auto options_of = [](std::string_view name, const CLI::App& command) {
+    return text("    '{}') options='{}' ;;\n", name, option_names(command));
+  };
+  const auto words_of = [](std::string_view name, const CLI::App& command) {
+    return text("    {}) compopt +o default; {} ;;\n", name, bash_words(command_names(command)));
+  };
   std::string values;
-  std::string options = "    '') options='" + joined(names_of(command.options), " ") + "' ;;\n";
-  for (const CommandText& subcommand : working_commands(command)) {
-    values += bash_values(subcommand);
-    options +=
-        "    '" + subcommand.name + "') options='" + joined(names_of(subcommand.options), " ") + "' ;;\n";
+  std::string options = options_of("", app);
+  for (const WorkingCommand& command : working_commands(app)) {
+    values += bash_values(command);
+    options += options_of(command.name, *command.app);
   }
-  std::string words =
-      "    '') compopt +o default; " + bash_words(joined(names_of(command.subcommands), " ")) + " ;;\n";
+  std::string words = words_of("''", app);
   std::string groups;
-  for (const CommandText& group : command.subcommands) {
-    if (group.subcommands.empty()) continue;
-    groups += "|" + group.name;
-    words += "    " + group.name + ") compopt +o default; " +
-             bash_words(joined(names_of(group.subcommands), " ")) + " ;;\n";
+  for (const CLI::App* group : app.get_subcommands({})) {
+    if (group->get_subcommands({}).empty()) continue;
+    groups += (groups.empty() ? "" : "|") + group->get_name();
+    words += words_of(group->get_name(), *group);
   }
-  return "# Completes the command " + command.name +
+  return "# Completes the command " + app.get_name() +
          R"( in bash. Where this gives nothing, bash completes files.
-_)" + command.name +
+_)" + app.get_name() +
          R"(() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= options= i
   [[ $before != = ]] || before=${COMP_WORDS[COMP_CWORD-2]}
@@ -186,7 +181,7 @@ _)" + command.name +
     [[ ${COMP_WORDS[i]} != -* ]] || continue
     command+=${command:+ }${COMP_WORDS[i]}
     case $command in )" +
-         groups.substr(groups.empty() ? 0 : 1) +
+         groups +
          R"() ;; *) break ;; esac
   done
   COMPREPLY=()
@@ -205,26 +200,24 @@ _)" + command.name +
   fi
 }
 complete -o default -F _)" +
-         command.name + " " + command.name + "\n";
+         app.get_name() + " " + app.get_name() + "\n";
 }
 
-std::string zsh_completion(const CommandText& command) {
-  std::string commands;
+std::string zsh_completion(const CLI::App& app) {
   std::string cases;
-  for (const CommandText& subcommand : command.subcommands) {
-    commands += " " + zsh_described(subcommand);
-    cases += "      " + subcommand.name + ") " + zsh_arguments(subcommand) + " ;;\n";
+  for (const CLI::App* command : app.get_subcommands({})) {
+    cases += text("      {}) {} ;;\n", command->get_name(), zsh_arguments(*command));
   }
-  return "#compdef " + command.name + "\n# Completes the command " + command.name + R"( in zsh.
+  return "#compdef " + app.get_name() + "\n# Completes the command " + app.get_name() + R"( in zsh.
 local curcontext=$curcontext state line
 local -A opt_args
 local -a commands
 _arguments -C)" +
-         zsh_options(command) + R"( '1: :->command' '*:: :->arguments'
+         zsh_options(app) + R"( '1: :->command' '*:: :->arguments'
 case $state in
   command)
     commands=()" +
-         commands.substr(1) + R"()
+         zsh_described(app) + R"()
     _describe -t commands command commands ;;
   arguments)
     case $words[1] in
@@ -234,14 +227,14 @@ esac
 )";
 }
 
-std::string fish_completion(const CommandText& command) {
-  const std::string complete = "complete -c " + command.name;
+std::string fish_completion(const CLI::App& app) {
+  const std::string complete = "complete -c " + app.get_name();
   const std::string first = complete + " -n __fish_use_subcommand";
-  std::string out = "# Completes the command " + command.name + " in fish.\n" + complete + " -f\n";
-  for (const OptionText& option : command.options) out += fish_option(option, first);
-  for (const CommandText& subcommand : command.subcommands) {
-    out += first + " -a " + subcommand.name + " -d " + fish_word(subcommand.description) + "\n";
-    out += fish_subcommand(complete, subcommand);
+  std::string out = text("# Completes the command {} in fish.\n{} -f\n", app.get_name(), complete);
+  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, first);
+  for (const CLI::App* command : app.get_subcommands({})) {
+    out += text("{} -a {} -d {}\n", first, command->get_name(), fish_word(command->get_description()));
+    out += fish_subcommand(complete, *command);
   }
   return out;
 }

@@ -2,12 +2,10 @@
 //
 // etstream diff A B [--ignore-layout]
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/print.h"
-#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "etstream/diff.h"
@@ -31,24 +29,21 @@ struct DiffArguments {
 };
 
 void print_differences(const FileDiff& found) {
-  if (found.same_bytes) {
-    say("same bytes\n");
-    return;
-  }
-  say("%s\n", found.same_content ? "same content, other layout" : "other content");
+  if (found.same_bytes) return say("same bytes\n");
+  say("{}\n", found.same_content ? "same content, other layout" : "other content");
   const std::size_t rows = std::min(kMostDifferences, found.differences.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const DiffEntry& one = found.differences[i];
-    say("%s\n  a: %s\n  b: %s\n", one.subject.c_str(), one.in_a.empty() ? "-" : one.in_a.c_str(),
-        one.in_b.empty() ? "-" : one.in_b.c_str());
+    say("{}\n  a: {}\n  b: {}\n", one.subject, one.in_a.empty() ? "-" : one.in_a,
+        one.in_b.empty() ? "-" : one.in_b);
   }
   if (rows < found.differences.size()) {
-    say("... and %s; --json lists all\n",
-        counted(found.differences.size() - rows, "more difference").c_str());
+    say("... and {}; --json lists all\n", counted(found.differences.size() - rows, "more difference"));
   }
 }
 
-Result<bool> diff_command(const DiffArguments& arguments) {
+Result<void> diff_command(const DiffArguments& arguments, Run& run) {
+  run.failed = kTrouble;
   ETSTREAM_ASSIGN(const ByteSource a, ByteSource::file(arguments.a));
   ETSTREAM_ASSIGN(const ByteSource b, ByteSource::file(arguments.b));
   ETSTREAM_ASSIGN(FileDiff found, diff(a, b));
@@ -58,31 +53,25 @@ Result<bool> diff_command(const DiffArguments& arguments) {
   } else {
     print_differences(found);
   }
-  return found.same_bytes || (arguments.ignore_layout && found.same_content);
+  if (!found.same_bytes && !(arguments.ignore_layout && found.same_content)) run.done = kDifferent;
+  return {};
 }
 
 }  // namespace
 
 void add_diff_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("diff", "Say what differs between two files of one kind");
-  command->footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
-  auto arguments = std::make_shared<DiffArguments>();
+  const auto& [command, arguments] =
+      add_subcommand<DiffArguments>(app, run, "diff", "Say what differs between two files of one kind",
+                                    [&run](const DiffArguments& given) { return diff_command(given, run); });
+  command.footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
   command
-      ->add_option("A", arguments->a,
-                   "A program, a bundle, tensor data (.pte, .bpte, .ptd), or a file of a checkpoint")
+      .add_option("A", arguments.a,
+                  "A program, a bundle, tensor data (.pte, .bpte, .ptd), or a file of a checkpoint")
       ->required();
-  command->add_option("B", arguments->b, "Another of the same kind")->required();
-  command->add_flag("--ignore-layout", arguments->ignore_layout,
-                    "Take files for the same that only have the same content in other places");
-  command->add_flag("--json", arguments->json, "Report as JSON");
-  command->callback([arguments, &run] {
-    run.failed = kTrouble;
-    run = [arguments, &run]() -> Result<void> {
-      ETSTREAM_ASSIGN(const bool same, diff_command(*arguments));
-      run.done = same ? 0 : kDifferent;
-      return {};
-    };
-  });
+  command.add_option("B", arguments.b, "Another of the same kind")->required();
+  command.add_flag("--ignore-layout", arguments.ignore_layout,
+                   "Take files for the same that only have the same content in other places");
+  command.add_flag("--json", arguments.json, "Report as JSON");
 }
 
 }  // namespace etstream::cli

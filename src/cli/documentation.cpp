@@ -8,53 +8,40 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/options.h"
 
 namespace etstream::cli {
-namespace {
 
-Completion completion_of(const std::string& value) {
+std::vector<WorkingCommand> working_commands(const CLI::App& app) {
+  std::vector<WorkingCommand> out;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const auto nested = working_commands(*command);
+    if (nested.empty()) out.push_back({command->get_name(), command});
+    for (const auto& [name, within] : nested) out.push_back({command->get_name() + " " + name, within});
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> out;
+  for (const std::string& name : option.get_snames()) out.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) out.push_back("--" + name);
+  return out;
+}
+
+std::string value_of(const CLI::Option& option) {
+  if (option.nonpositional()) return option.get_items_expected_max() > 0 ? option.get_type_name() : "";
+  return option.get_name();
+}
+
+Completion completion_of(const CLI::Option& option) {
+  const std::string value = value_of(option);
   if (value.empty() || value == kNumber || value == kName) return Completion::kNothing;
   if (value.find('|') != std::string::npos) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }
 
-OptionText describe(const CLI::Option& option) {
-  OptionText out;
-  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
-  if (out.by_place()) {
-    out.value = option.get_name();
-  } else if (option.get_items_expected_max() > 0) {
-    out.value = option.get_type_name();
-  }
-  out.description = option.get_description();
-  out.completion = completion_of(out.value);
-  if (out.completion == Completion::kChoices) out.choices = CLI::detail::split(out.value, '|');
-  out.required = option.get_required();
-  return out;
-}
-
-}  // namespace
-
-CommandText describe(const CLI::App& app) {
-  CommandText out = {
-      .name = app.get_name(), .description = app.get_description(), .options = {}, .subcommands = {}};
-  for (const CLI::Option* option : app.get_options()) out.options.push_back(describe(*option));
-  for (const CLI::App* command : app.get_subcommands({})) out.subcommands.push_back(describe(*command));
-  return out;
-}
-
-std::vector<CommandText> working_commands(const CommandText& command) {
-  std::vector<CommandText> out;
-  for (const CommandText& subcommand : command.subcommands) {
-    if (subcommand.subcommands.empty()) out.push_back(subcommand);
-    for (CommandText& nested : working_commands(subcommand)) {
-      nested.name = subcommand.name + " " + nested.name;
-      out.push_back(std::move(nested));
-    }
-  }
-  return out;
-}
+bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
 
 }  // namespace etstream::cli
 
@@ -62,13 +49,13 @@ int main(int argc, char** argv) {
   using namespace etstream::cli;
   try {
     Run run;
-    const CommandText command = describe(*make_command_line(run));
+    const auto app = make_command_line(run);
     const std::string_view wanted = argc == 2 ? argv[1] : "";
-    const std::string text = wanted == "man"        ? manual_page(command)
-                             : wanted == "bash"     ? bash_completion(command)
-                             : wanted == "zsh"      ? zsh_completion(command)
-                             : wanted == "fish"     ? fish_completion(command)
-                             : wanted == "markdown" ? markdown_page(command)
+    const std::string text = wanted == "man"        ? manual_page(*app)
+                             : wanted == "bash"     ? bash_completion(*app)
+                             : wanted == "zsh"      ? zsh_completion(*app)
+                             : wanted == "fish"     ? fish_completion(*app)
+                             : wanted == "markdown" ? markdown_page(*app)
                                                     : "";
     if (text.empty()) {
       return std::fputs("usage: etstream_documentation man|bash|zsh|fish|markdown\n", stderr), 2;

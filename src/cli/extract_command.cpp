@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--tensor KEY -o OUT] [--cases DIR]
-#include <cstdio>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
@@ -38,16 +38,15 @@ struct Part {
 };
 
 Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Part>& parts) {
-  std::vector<FilePlan> layouts;
-  layouts.reserve(parts.size());
-  for (const Part& part : parts) layouts.push_back(plan_copy(part.source, part.what));
+  std::deque<FilePlan> plans;
   std::vector<Output> outputs;
-  outputs.reserve(parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) outputs.push_back({&layouts[i], parts[i].path});
+  for (const Part& part : parts) {
+    outputs.push_back({&plans.emplace_back(plan_copy(part.source, part.what)), part.path});
+  }
   ETSTREAM_TRY(write_outputs(outputs, arguments));
   for (const Part& part : parts) {
     if (is_standard_output(part.path)) continue;
-    say("%s: %s, %s\n", part.path.c_str(), part.what.c_str(), readable_size(part.source.size()).c_str());
+    say("{}: {}, {}\n", part.path, part.what, readable_size(part.source.size()));
   }
   return {};
 }
@@ -97,51 +96,46 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   if (!arguments.cases.empty()) {
     ETSTREAM_TRY(
         write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync}, interruptible_progress()));
-    say("%s: test cases of %s, in %s/cases.json\n", arguments.cases.c_str(),
-        counted(bundle.suites().size(), "method").c_str(), arguments.cases.c_str());
+    say("{}: test cases of {}, in {}/cases.json\n", arguments.cases,
+        counted(bundle.suites().size(), "method"), arguments.cases);
   }
   return {};
+}
+
+void check_extract(const CLI::App& command, const ExtractArguments&) {
+  const bool needs_output = command.count("--segment") + command.count("--tensor") > 0;
+  if (!needs_output && command.count("--program") + command.count("--cases") == 0) {
+    throw CLI::RequiredError("--program, --segment, --tensor or --cases");
+  }
+  if (command.count("--output") > 0 && !needs_output) {
+    throw CLI::RequiresError("--output", "--segment or --tensor");
+  }
 }
 
 }  // namespace
 
 void add_extract_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("extract", "Take a program, a bundle or weights apart");
-  auto arguments = std::make_shared<ExtractArguments>();
+  const auto& [command, arguments] = add_subcommand<ExtractArguments>(
+      app, run, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
   command
-      ->add_option("FILE", arguments->file,
-                   "A bundle (.bpte); for --program also a package (.ptn), for --segment a program (.pte), "
-                   "for --tensor any checkpoint, as for ptd")
+      .add_option("FILE", arguments.file,
+                  "A bundle (.bpte); for --program also a package (.ptn), for --segment a program (.pte), "
+                  "for --tensor any checkpoint, as for ptd")
       ->required();
-  auto* program = command
-                      ->add_option("--program", arguments->program,
-                                   "Write the program, or a package's graph; - is standard output")
-                      ->type_name("OUT.pte");
-  auto* segment =
-      command->add_option("--segment", arguments->segment, "Write this segment of the program to --output")
-          ->type_name(kNumber);
-  auto* tensor = command->add_option("--tensor", arguments->tensor, "Write the data of this name to --output")
-                     ->type_name(kName);
-  auto* output = command
-                     ->add_option("-o,--output", arguments->output,
-                                  "Where the segment or the data goes; - is standard output")
-                     ->type_name("OUT");
-  auto* cases =
-      command->add_option("--cases", arguments->cases, "Write the test cases to a new folder, for bundle")
-          ->type_name(kFolder);
-  for (CLI::Option* const limit : add_limits(*command, *arguments)) limit->excludes(cases);
-  command->add_flag("--no-sync", arguments->no_sync, "Leave what is written to the page cache, as cp does");
+  auto* program = add_option(command, "--program", "OUT.pte", arguments.program,
+                             "Write the program, or a package's graph; - is standard output");
+  auto* segment = add_option(command, "--segment", kNumber, arguments.segment,
+                             "Write this segment of the program to --output");
+  auto* tensor =
+      add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
+  auto* output = add_option(command, "-o,--output", "OUT", arguments.output,
+                            "Where the segment or the data goes; - is standard output");
+  auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
+                           "Write the test cases to a new folder, for bundle");
+  for (CLI::Option* const limit : add_limits(command, arguments)) limit->excludes(cases);
+  command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);
   tensor->needs(output)->excludes(program)->excludes(segment)->excludes(cases);
-  command->callback([arguments, program, segment, tensor, output, cases, &run] {
-    if (program->empty() && segment->empty() && tensor->empty() && cases->empty()) {
-      throw CLI::RequiredError("--program, --segment, --tensor or --cases");
-    }
-    if (!output->empty() && segment->empty() && tensor->empty()) {
-      throw CLI::RequiresError("--output", "--segment or --tensor");
-    }
-    run = [arguments] { return extract_command(*arguments); };
-  });
 }
 
 }  // namespace etstream::cli

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream fat pack NAME=FILE... -o OUT.fat, fat list FILE, fat extract FILE NAME -o OUT
-#include <cinttypes>
-#include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,8 +9,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
@@ -59,7 +56,7 @@ Result<void> fat_list(const FatListArguments& arguments) {
   ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
   auto payloads = nlohmann::ordered_json::array();
-  if (!arguments.json) say("%14s %14s  %s\n", "offset", "size", "name");
+  if (!arguments.json) say("{:>14} {:>14}  {}\n", "offset", "size", "name");
   for (const FatPayload& payload : container.payloads()) {
     ETSTREAM_ASSIGN(const std::string kind, kind_text(payload, arguments.json));
     const std::uint64_t size = payload.data.size();
@@ -67,8 +64,8 @@ Result<void> fat_list(const FatListArguments& arguments) {
       payloads.push_back({{"name", payload.name}, {"offset", payload.offset}, {"size", size}});
       if (!kind.empty()) payloads.back()["kind"] = kind;
     } else {
-      say("%14" PRIu64 " %14" PRIu64 "  %s%s%s\n", payload.offset, size, printable(payload.name).c_str(),
-          kind.empty() ? "" : ": ", kind.c_str());
+      say("{:14} {:14}  {}{}{}\n", payload.offset, size, printable(payload.name), kind.empty() ? "" : ": ",
+          kind);
     }
   }
   if (arguments.json) {
@@ -99,55 +96,43 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
   }
   ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
   if (!is_standard_output(arguments.output)) {
-    say("%s: payload %s, %s\n", arguments.output.c_str(), quote(payload->name).c_str(),
-        readable_size(payload->data.size()).c_str());
+    say("{}: payload {}, {}\n", arguments.output, quote(payload->name), readable_size(payload->data.size()));
   }
   return {};
 }
 
 void add_fat_pack(CLI::App& fat, Run& run) {
-  CLI::App* command = fat.add_subcommand("pack", "Pack files as the payloads of a fat container");
-  auto arguments = std::make_shared<FatPackArguments>();
+  const auto& [command, arguments] = add_subcommand<FatPackArguments>(
+      fat, run, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
   command
-      ->add_option(
-          "NAME=FILE", arguments->payloads,
-          "A payload's name, such as that of the backend it is for, and the file it is; in the order in "
-          "which they are preferred")
+      .add_option("NAME=FILE", arguments.payloads,
+                  "A payload's name, such as that of the backend it is for, and the file it is; in the order "
+                  "in which they are preferred")
       ->required();
-  add_output_path(*command, *arguments, "The container", "OUT.fat");
-  command
-      ->add_option(
-          "--align", arguments->alignment,
-          "Have payloads begin at multiples of N bytes of the file, a power of two, such as a page's "
-          "size, so that they can be mapped and cloned; 1 by default")
-      ->type_name(kNumber);
-  command->add_flag("--no-dedup", arguments->no_dedup,
-                    "Store payloads of equal bytes each, which reads them once only");
-  add_output_flags(*command, *arguments);
-  command->callback([arguments, command, &run] {
-    check_output(*command, *arguments);
-    run = [arguments] { return fat_pack(*arguments); };
-  });
+  add_output_path(command, arguments, "The container", "OUT.fat");
+  add_option(command, "--align", kNumber, arguments.alignment,
+             "Have payloads begin at multiples of N bytes of the file, a power of two, such as a page's "
+             "size, so that they can be mapped and cloned; 1 by default");
+  command.add_flag("--no-dedup", arguments.no_dedup,
+                   "Store payloads of equal bytes each, which reads them once only");
+  add_output_flags(command, arguments);
 }
 
 void add_fat_list(CLI::App& fat, Run& run) {
-  CLI::App* command = fat.add_subcommand("list", "Show a fat container's payloads");
-  auto arguments = std::make_shared<FatListArguments>();
-  command->add_option("FILE", arguments->file, "A fat container")->required();
-  command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, &run] { run = [arguments] { return fat_list(*arguments); }; });
+  const auto& [command, arguments] =
+      add_subcommand<FatListArguments>(fat, run, "list", "Show a fat container's payloads", fat_list);
+  command.add_option("FILE", arguments.file, "A fat container")->required();
+  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 
 void add_fat_extract(CLI::App& fat, Run& run) {
-  CLI::App* command = fat.add_subcommand("extract", "Take a payload out of a fat container");
-  auto arguments = std::make_shared<FatExtractArguments>();
-  command->add_option("FILE", arguments->file, "A fat container")->required();
-  command->add_option("NAME", arguments->name, "The payload's name")->required();
-  command->add_option("-o,--output", arguments->output, "Where it goes; - is standard output")
-      ->type_name("OUT")
+  const auto& [command, arguments] = add_subcommand<FatExtractArguments>(
+      fat, run, "extract", "Take a payload out of a fat container", fat_extract);
+  command.add_option("FILE", arguments.file, "A fat container")->required();
+  command.add_option("NAME", arguments.name, "The payload's name")->required();
+  add_option(command, "-o,--output", "OUT", arguments.output, "Where it goes; - is standard output")
       ->required();
-  add_write_options(*command, *arguments);
-  command->callback([arguments, &run] { run = [arguments] { return fat_extract(*arguments); }; });
+  add_write_options(command, arguments);
 }
 
 }  // namespace

@@ -2,9 +2,8 @@
 //
 // etstream inspect FILE [--graph METHOD] [--duplicates] [--html OUT.html]
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
-#include <memory>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -14,21 +13,22 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
+#include "etstream/program_summary.h"
 #include "report/graph_report.h"
-#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
-#include "report/summary_report.h"
 
 namespace etstream::cli {
 namespace {
 
-/// A person reads no more; --json has all.
+/// A person reads no more parts of a file, and of a method no more of each list; --json has all.
 constexpr std::size_t kMostParts = 60;
+constexpr std::size_t kMostRows = 10;
 
 struct InspectArguments {
   std::string file;
@@ -45,24 +45,82 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+/// What is left of a list beyond the rows that are shown.
+void print_rest(std::size_t rows, std::size_t all, std::string_view noun) {
+  if (rows < all) say("{:>14} and {}; --json lists all\n", "...", counted(all - rows, noun));
+}
+
 void print_duplicates(const std::vector<Duplicates>& duplicates) {
   std::uint64_t wasted = 0;
   for (const Duplicates& group : duplicates) wasted += group.wasted();
-  say("\nduplicate bytes: %" PRIu64 "\n", wasted);
+  say("\nduplicate bytes: {}\n", wasted);
   const std::size_t rows = std::min(kMostParts, duplicates.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    say("%14" PRIu64 "  %s\n", duplicates[i].size, joined(duplicates[i].names).c_str());
+  for (std::size_t i = 0; i < rows; ++i) say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].names));
+  print_rest(rows, duplicates.size(), "more");
+}
+
+/// What is left of a method's list beyond the rows that are shown.
+void print_more(std::size_t count, std::string_view noun) {
+  if (count > kMostRows) say("    ... and {}\n", counted(count - kMostRows, noun));
+}
+
+void print_operators(const MethodSummary& method) {
+  if (method.operators.empty()) return;
+  say("  operators by calls:\n");
+  for (std::size_t i = 0; i < std::min(kMostRows, method.operators.size()); ++i) {
+    say("    {:8}  {}\n", method.operators[i].calls, printable(method.operators[i].name));
   }
-  if (rows < duplicates.size()) {
-    say("%14s and %s; --json lists all\n", "...", counted(duplicates.size() - rows, "more").c_str());
+  print_more(method.operators.size(), "more operator");
+}
+
+void print_delegates(const MethodSummary& method) {
+  struct Totals {
+    std::uint64_t delegates = 0;
+    std::uint64_t calls = 0;
+    std::uint64_t size = 0;
+  };
+  std::map<std::string, Totals> backends;
+  for (const MethodSummary::Delegate& delegate : method.delegates) {
+    Totals& backend = backends[delegate.backend];
+    ++backend.delegates;
+    backend.calls += delegate.calls;
+    backend.size += delegate.size;
+  }
+  for (const auto& [name, backend] : backends) {
+    say("  {} to {}, {} of data, {}\n", counted(backend.delegates, "delegate"), printable(name),
+        readable_size(backend.size), counted(backend.calls, "call"));
   }
 }
 
-void print_row(const FileInspection& found, std::uint64_t offset, std::uint64_t size, std::uint64_t alignment,
-               const std::string& name) {
-  const double share =
-      found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
-  say("%14" PRIu64 " %14" PRIu64 " %6" PRIu64 " %5.1f%%  %s\n", offset, size, alignment, share, name.c_str());
+void print_tensors(const MethodSummary& method) {
+  if (method.tensors.empty()) return;
+  say("  tensors by size:\n");
+  for (std::size_t i = 0; i < std::min(kMostRows, method.tensors.size()); ++i) {
+    const MethodSummary::Tensor& tensor = method.tensors[i];
+    say("    {:14}  {:8}  {}{}{}\n", tensor.size, name_of(tensor.storage), describe(tensor.info),
+        tensor.name.empty() ? "" : " ", printable(tensor.name));
+  }
+  print_more(method.tensors.size(), "more tensor");
+}
+
+void print_method(const MethodInfo& method, const MethodSummary& summary) {
+  say("\nmethod {}\n  inputs:  {}\n  outputs: {}\n", printable(method.name), joined(described(method.inputs)),
+      joined(described(method.outputs)));
+  say("  {}\n", counted(summary.instructions, "instruction"));
+  print_operators(summary);
+  print_delegates(summary);
+  print_tensors(summary);
+  for (const MethodSummary::Memory& memory : summary.memories) {
+    say("  planned memory {}: {}, for {} of {}\n", memory.id, readable_size(memory.size),
+        counted(memory.tensors, "tensor"), readable_size(memory.tensor_bytes));
+  }
+}
+
+void print_totals(const ProgramSummary& summary) {
+  say("\nflatbuffer {}, {} of {}, {} with {} of padding before them\n",
+      readable_size(summary.flatbuffer_size), counted(summary.constants, "constant"),
+      readable_size(summary.constant_bytes), counted(summary.segments.size(), "segment"),
+      readable_size(summary.padding));
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
@@ -70,36 +128,32 @@ void print_inspection(const std::string& file, const FileInspection& found) {
       found.format == FileKind::kSafetensors || found.format == FileKind::kNativePackage
           ? ""
           : text("version {}, ", found.version);
-  say("%s: %s, %s%s (%" PRIu64 " bytes)\n\n", file.c_str(), std::string(describe(found.format)).c_str(),
-      version.c_str(), readable_size(found.size).c_str(), found.size);
-  say("%14s %14s %6s %6s  %s\n", "offset", "size", "align", "share", "what");
+  say("{}: {}, {}{} ({} bytes)\n\n", file, describe(found.format), version, readable_size(found.size),
+      found.size);
+  const auto share = [&](std::uint64_t size) {
+    return found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
+  };
+  say("{:>14} {:>14} {:>6} {:>6}  {}\n", "offset", "size", "align", "share", "what");
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const FilePart& part = found.parts[i];
-    print_row(found, part.offset, part.size, part.alignment, part.name);
+    say("{:14} {:14} {:6} {:5.1f}%  {}\n", part.offset, part.size, part.alignment, share(part.size),
+        part.name);
   }
-  if (rows < found.parts.size()) {
-    say("%14s and %s; --json lists all\n", "...", counted(found.parts.size() - rows, "more part").c_str());
-  }
-  say("%14s %14" PRIu64 " %6s %5.1f%%  tables around them and padding\n", "", found.metadata_size, "",
-      found.size == 0 ? 0 : 100 * static_cast<double>(found.metadata_size) / static_cast<double>(found.size));
+  print_rest(rows, found.parts.size(), "more part");
+  say("{:14} {:14} {:6} {:5.1f}%  tables around them and padding\n", "", found.metadata_size, "",
+      share(found.metadata_size));
   for (std::size_t i = 0; i < found.methods.size(); ++i) {
-    const MethodInfo& method = found.methods[i];
-    say("\nmethod %s\n  inputs:  %s\n  outputs: %s\n", printable(method.name).c_str(),
-        joined(described(method.inputs)).c_str(), joined(described(method.outputs)).c_str());
-    print_method(found.program->methods[i]);
+    print_method(found.methods[i], found.program->methods[i]);
   }
   if (!found.named_data_users.empty()) say("\n");
-  for (const std::string& user : found.named_data_users) say("%s\n", printable(user).c_str());
+  for (const std::string& user : found.named_data_users) say("{}\n", printable(user));
   if (!found.metadata.empty()) say("\nmetadata\n");
-  for (const auto& [key, value] : found.metadata) {
-    say("  %s = %s\n", printable(key).c_str(), printable(value).c_str());
-  }
+  for (const auto& [key, value] : found.metadata) say("  {} = {}\n", printable(key), printable(value));
   if (found.program) print_totals(*found.program);
   if (!found.suites.empty()) say("\n");
   for (const auto& suite : found.suites) {
-    say("test suite of %s: %s\n", printable(suite.method_name).c_str(),
-        counted(suite.test_cases, "case").c_str());
+    say("test suite of {}: {}\n", printable(suite.method_name), counted(suite.test_cases, "case"));
   }
 }
 
@@ -123,9 +177,7 @@ Result<void> inspect_command(const InspectArguments& arguments) {
   }
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = arguments.duplicates}));
   if (arguments.json) {
-    auto out = inspection_to_json(arguments.file, found);
-    if (arguments.duplicates) out["duplicates"] = duplicates_to_json(found.duplicates);
-    print_json(out);
+    print_json(inspection_to_json(arguments.file, found, arguments.duplicates));
   } else {
     print_inspection(arguments.file, found);
     if (arguments.duplicates) print_duplicates(found.duplicates);
@@ -136,29 +188,24 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of");
-  auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("FILE", arguments->file, "The file to look into")->required();
-  auto* graph = command->add_option("--graph", arguments->graph, "Show this method of the program as a graph")
-                    ->type_name(kName);
-  command->add_option("--format", arguments->graph_format, "Of the graph: for Graphviz, or JSON")
-      ->check(CLI::IsMember({"dot", "json"}).description(""))
-      ->type_name("dot|json")
+  const auto& [command, arguments] = add_subcommand<InspectArguments>(
+      app, run, "inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of",
+      inspect_command);
+  command.add_option("FILE", arguments.file, "The file to look into")->required();
+  auto* graph =
+      add_option(command, "--graph", kName, arguments.graph, "Show this method of the program as a graph");
+  add_choice(command, "--format", {"dot", "json"}, arguments.graph_format,
+             "Of the graph: for Graphviz, or JSON")
       ->capture_default_str()
       ->needs(graph);
   command
-      ->add_flag("--duplicates", arguments->duplicates, "Also find what is in the file twice, which reads it")
+      .add_flag("--duplicates", arguments.duplicates, "Also find what is in the file twice, which reads it")
       ->excludes(graph);
-  auto* json = command->add_flag("--json", arguments->json, "Show it as JSON");
-  command
-      ->add_option(
-          "--html", arguments->html,
-          "Write a page with a map of the file instead, which reads payloads of one size, and samples")
-      ->type_name("OUT.html")
+  auto* json = command.add_flag("--json", arguments.json, "Show it as JSON");
+  add_option(command, "--html", "OUT.html", arguments.html,
+             "Write a page with a map of the file instead, which reads payloads of one size, and samples")
       ->excludes(graph)
       ->excludes(json);
-  command->callback([arguments, &run] { run = [arguments] { return inspect_command(*arguments); }; });
 }
 
 }  // namespace etstream::cli

@@ -24,7 +24,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
 int report(const std::string& command, const Error& error, int failed) {
-  complain("etstream %s: %s\n", command.c_str(), one_line(with_option_names(error.message)).c_str());
+  complain("etstream {}: {}\n", command, one_line(with_option_names(error.message)));
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return failed;
 }
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   try {
     return etstream::cli::run_command(argc, argv);
   } catch (const std::exception& error) {
-    etstream::complain("etstream: %s\n", error.what());
+    etstream::complain("etstream: {}\n", error.what());
     return etstream::cli::kFailed;
   }
 }

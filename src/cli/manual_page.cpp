@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <string_view>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "cli/documentation.h"
 #include "etstream/version.h"
@@ -87,57 +89,57 @@ std::string roff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
-/// "-o, --output OUT.bpte", or all names but the last left out.
-std::string heading(const OptionText& option, bool all_names) {
+/// "-o, --output OUT.bpte", or all names but the first left out.
+std::string heading(const CLI::Option& option, bool all_names) {
+  std::vector<std::string> names = names_of(option);
+  if (!all_names) names.resize(std::min(names.size(), std::size_t{1}));
   std::string out;
-  for (const std::string& name : option.names) {
-    if (!all_names && name != option.names.front()) continue;
-    out += (out.empty() ? "" : ", ") + bold(name);
-  }
-  if (!option.has_value()) return out;
-  return out + (out.empty() ? "" : " ") + italic(option.value);
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + bold(name);
+  const std::string value = value_of(option);
+  if (value.empty()) return out;
+  return out + (out.empty() ? "" : " ") + italic(value);
 }
 
 /// Arguments and what is required first; help, which all commands have, is left out.
-std::string synopsis(const std::string& tool, const CommandText& command) {
+std::string synopsis(const std::string& tool, const WorkingCommand& command) {
   std::string required;
   std::string optional;
-  for (const OptionText& option : command.options) {
-    if (option.is_help()) continue;
-    if (option.required) {
-      required += " " + heading(option, false);
+  for (const CLI::Option* option : command.app->get_options()) {
+    if (is_help(*option)) continue;
+    if (option->get_required()) {
+      required += " " + heading(*option, false);
     } else {
-      optional += " [" + heading(option, false) + "]";
+      optional += text(" [{}]", heading(*option, false));
     }
   }
   return bold(tool + " " + command.name) + required + optional + "\n";
 }
 
 /// Of a subcommand without help, which all have.
-std::string options(const CommandText& command, bool subcommand) {
+std::string options(const CLI::App& app, bool subcommand) {
   std::string out;
-  for (const OptionText& option : command.options) {
-    if (subcommand && option.is_help()) continue;
-    out += ".TP\n" + heading(option, true) + "\n" + roff(option.description) + ".\n";
+  for (const CLI::Option* option : app.get_options()) {
+    if (subcommand && is_help(*option)) continue;
+    out += text(".TP\n{}\n{}.\n", heading(*option, true), roff(option->get_description()));
   }
   return out;
 }
 
 }  // namespace
 
-std::string manual_page(const CommandText& command) {
+std::string manual_page(const CLI::App& app) {
   std::string synopses;
   std::string commands;
-  for (const CommandText& subcommand : working_commands(command)) {
-    synopses += (synopses.empty() ? "" : ".br\n") + synopsis(command.name, subcommand);
-    commands += ".SS " + roff(command.name + " " + subcommand.name) + "\n" + roff(subcommand.description) +
-                ".\n" + options(subcommand, true);
+  for (const WorkingCommand& command : working_commands(app)) {
+    synopses += (synopses.empty() ? "" : ".br\n") + synopsis(app.get_name(), command);
+    commands += text(".SS {}\n{}.\n{}", roff(app.get_name() + " " + command.name),
+                     roff(command.app->get_description()), options(*command.app, true));
   }
   return text(
       ".\\\" SPDX-License-Identifier: BSD-3-Clause\n{}{} \\- write, check, show and take apart ExecuTorch's "
       "files\n.SH SYNOPSIS\n.nh\n{}.hy\n.SH DESCRIPTION\n{}.SH OPTIONS\n{}.SH COMMANDS\n{}{}",
-      ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n", command.name,
-      synopses, kDescription, options(command, false), commands, kAfterCommands);
+      ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n", app.get_name(),
+      synopses, kDescription, options(app, false), commands, kAfterCommands);
 }
 
 }  // namespace etstream::cli

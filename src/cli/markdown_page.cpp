@@ -7,8 +7,6 @@
 namespace etstream::cli {
 namespace {
 
-std::string code(std::string_view words) { return text("`{}`", words); }
-
 /// `words` in a cell of a table, which `|` would end, also in code.
 std::string cell(std::string_view words) {
   std::string out;
@@ -17,34 +15,33 @@ std::string cell(std::string_view words) {
 }
 
 /// "`-o`, `--output OUT.bpte`"
-std::string names(const OptionText& option) {
-  std::string out;
-  for (const std::string& name : option.names) out += out.empty() ? name : "`, `" + name;
-  if (option.has_value()) out += (out.empty() ? "" : " ") + option.value;
-  return cell(code(out));
+std::string heading(const CLI::Option& option) {
+  const std::string names = CLI::detail::join(names_of(option), "`, `");
+  const std::string value = value_of(option);
+  return cell(text("`{}{}{}`", names, names.empty() || value.empty() ? "" : " ", value));
 }
 
 /// What is required; the table has the rest.
-std::string synopsis(const CommandText& command) {
+std::string synopsis(const WorkingCommand& command) {
   std::string out = command.name;
-  for (const OptionText& option : command.options) {
-    if (!option.required) continue;
-    if (!option.by_place()) out += " " + option.names.front();
-    out += " " + option.value;
+  for (const CLI::Option* option : command.app->get_options()) {
+    if (!option->get_required()) continue;
+    if (option->nonpositional()) out += " " + names_of(*option).front();
+    out += " " + value_of(*option);
   }
   return out + " [OPTION]...";
 }
 
 }  // namespace
 
-std::string markdown_page(const CommandText& command) {
+std::string markdown_page(const CLI::App& app) {
   std::string out;
-  for (const CommandText& subcommand : working_commands(command)) {
-    const std::string name = command.name + " " + subcommand.name;
+  for (const WorkingCommand& command : working_commands(app)) {
+    const std::string name = app.get_name() + " " + command.name;
     out += text("<!-- {} -->\n## {}\n\n{}.\n\n    {} {}\n\n| option | |\n|---|---|\n", name, name,
-                subcommand.description, command.name, synopsis(subcommand));
-    for (const OptionText& option : subcommand.options) {
-      if (!option.is_help()) out += text("| {} | {} |\n", names(option), cell(option.description));
+                command.app->get_description(), app.get_name(), synopsis(command));
+    for (const CLI::Option* option : command.app->get_options()) {
+      if (!is_help(*option)) out += text("| {} | {} |\n", heading(*option), cell(option->get_description()));
     }
     out += "\n<!-- end -->\n";
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
-#include "cli/own_program.h"
+#include "base/text.h"
 
 namespace etstream::cli {
 
@@ -19,9 +19,11 @@ std::filesystem::path installed_folder() {
   return (own_program().parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
 }
 
-int exit_code_of(const Error& error) {
-  if (error.code == ErrorCode::kNotFound) return 127;
-  return error.code == ErrorCode::kIo ? 126 : 125;
+Error not_run(Run& run, Error error) {
+  run.failed = error.code == ErrorCode::kNotFound ? 127 : error.code == ErrorCode::kIo ? 126 : 125;
+  return error;
 }
+
+std::string count_processes(std::size_t n) { return text("{} process{}", n, n == 1 ? "" : "es"); }
 
 }  // namespace etstream::cli

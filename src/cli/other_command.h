@@ -21,8 +21,14 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
 /// The folder with what is loaded into other commands, in a place that is known from this command's.
 [[nodiscard]] std::filesystem::path installed_folder();
 
-/// Of a command that can't be run, as env(1) and others that run one have it: 127 where there is none, 126
-/// where it is no program, otherwise 125.
-[[nodiscard]] int exit_code_of(const Error& error);
+/// Returns `error`, for which the command can't be run, and has the run end as env(1) and others that run
+/// one: with 127 where there is none, 126 where it is no program, otherwise 125.
+[[nodiscard]] Error not_run(Run& run, Error error);
+
+/// "1 process", "2 processes"
+[[nodiscard]] std::string count_processes(std::size_t n);
+
+/// The file that this process runs, where links lead to; empty where the system doesn't tell.
+[[nodiscard]] std::filesystem::path own_program();
 
 }  // namespace etstream::cli

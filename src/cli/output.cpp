@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <system_error>
@@ -12,7 +13,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/option_names.h"
-#include "cli/own_memory.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "etstream/input_record.h"
@@ -24,6 +24,16 @@ namespace {
 /// What the command takes before it writes: its data, and the pages of files that readers keep. Measured 0.5
 /// to 1.3 MiB.
 constexpr std::uint64_t kOwnMemory = std::uint64_t{3} << 19;
+
+/// Memory of this process in bytes that no file backs; 0 where the system doesn't tell.
+std::uint64_t own_anonymous_memory() {
+  std::ifstream status("/proc/self/status");
+  std::uint64_t kibibytes = 0;
+  for (std::string word; kibibytes == 0 && status >> word;) {
+    if (word == "RssAnon:") status >> kibibytes;
+  }
+  return kibibytes << 10;
+}
 
 /// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
 /// opening it or writing to it may take for ever.
@@ -143,7 +153,6 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
   ETSTREAM_TRY(check_limits(outputs, options));
   const bool sync = !options.no_sync;
   std::vector<std::string> paths;
-  paths.reserve(outputs.size());
   for (const Output& output : outputs) paths.push_back(output.path);
   ETSTREAM_TRY(check_apart(paths));
   std::vector<const Output*> files;
@@ -185,8 +194,8 @@ Result<void> require_sound(const std::string& path, const Findings& findings) {
 
 void print(const Findings& findings) {
   const Findings worded = with_option_names(findings);
-  for (const Finding& error : worded.errors) complain("error: %s\n", one_line(error.message).c_str());
-  for (const Finding& warning : worded.warnings) complain("warning: %s\n", one_line(warning.message).c_str());
+  for (const Finding& error : worded.errors) complain("error: {}\n", one_line(error.message));
+  for (const Finding& warning : worded.warnings) complain("warning: {}\n", one_line(warning.message));
 }
 
 }  // namespace etstream::cli

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output_options.h"
+#include "cli/options.h"
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <system_error>
 
-#include "cli/own_program.h"
+#include "cli/other_command.h"
 
 namespace etstream::cli {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <system_error>
 
-#include "cli/own_program.h"
+#include "cli/other_command.h"
 
 namespace etstream::cli {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cinttypes>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -23,10 +23,9 @@ std::vector<const Extent*> rows_of(const FilePlan& plan) {
   std::vector<const Extent*> rows;
   for (const Extent& extent : plan.extents) rows.push_back(&extent);
   if (rows.size() <= kMostExtents) return rows;
-  std::nth_element(rows.begin(), rows.begin() + kMostExtents, rows.end(),
-                   [](const Extent* a, const Extent* b) { return a->size() > b->size(); });
+  std::ranges::nth_element(rows, rows.begin() + kMostExtents, std::greater{}, &Extent::size);
   rows.resize(kMostExtents);
-  std::sort(rows.begin(), rows.end(), [](const Extent* a, const Extent* b) { return a->offset < b->offset; });
+  std::ranges::sort(rows, {}, &Extent::offset);
   return rows;
 }
 
@@ -48,18 +47,19 @@ nlohmann::ordered_json plan_to_json(const FilePlan& plan) {
 
 void print_table(const FilePlan& plan) {
   const auto rows = rows_of(plan);
-  say("%14s %14s %6s  %-24s %s\n", "offset", "size", "align", "what", "from");
+  say("{:>14} {:>14} {:>6}  {:24} {}\n", "offset", "size", "align", "what", "from");
   for (const Extent* extent : rows) {
-    say("%14" PRIu64 " %14" PRIu64 " %6" PRIu32 "  %-24s %s\n", extent->offset, extent->size(),
-        extent->alignment, plan.label(*extent).c_str(), extent->source.name().c_str());
+    std::string label = plan.label(*extent);
+    label.resize(std::max(label.size(), std::size_t{24}), ' ');
+    say("{:14} {:14} {:6}  {} {}\n", extent->offset, extent->size(), extent->alignment, label,
+        extent->source.name());
   }
   if (rows.size() < plan.extents.size()) {
-    say("... and %s, none larger; --json lists all\n",
-        counted(plan.extents.size() - rows.size(), "smaller extent").c_str());
+    say("... and {}, none larger; --json lists all\n",
+        counted(plan.extents.size() - rows.size(), "smaller extent"));
   }
-  say("%s (%" PRIu64 " bytes) in all, %s of it metadata; writing takes about %s of memory\n",
-      readable_size(plan.size).c_str(), plan.size, readable_size(plan.metadata_size).c_str(),
-      readable_size(planned_memory(std::array{&plan})).c_str());
+  say("{} ({} bytes) in all, {} of it metadata; writing takes about {} of memory\n", readable_size(plan.size),
+      plan.size, readable_size(plan.metadata_size), readable_size(planned_memory(std::array{&plan})));
 }
 
 void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_data) {
@@ -92,17 +92,22 @@ Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
   return check_limits(outputs, options);
 }
 
-Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
-                           std::size_t count) {
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                           const nlohmann::ordered_json& report, const std::string& words) {
   if (options.dry_run) return show_plan(plan, options);
   ETSTREAM_TRY(write_output(plan, options.output, options));
   if (options.json) {
-    print_json({{"output", options.output}, {"size", plan.size}, {noun + "s", count}});
+    print_json(report);
   } else if (!is_standard_output(options.output)) {
-    say("%s: %s, %s\n", options.output.c_str(), counted(count, noun).c_str(),
-        readable_size(plan.size).c_str());
+    say("{}: {}\n", options.output, words);
   }
   return {};
+}
+
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
+                           std::size_t count) {
+  return show_or_write(plan, options, {{"output", options.output}, {"size", plan.size}, {noun + "s", count}},
+                       text("{}, {}", counted(count, noun), readable_size(plan.size)));
 }
 
 }  // namespace etstream::cli

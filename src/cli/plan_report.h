@@ -4,11 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/output_options.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
 
@@ -21,8 +22,12 @@ namespace etstream::cli {
 [[nodiscard]] Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
                                      const std::vector<Output>& tensor_data = {});
 
-/// Shows the plan, or writes it and says so: where to, how large, and how many of what `noun` names
-/// ("tensor") are in it; in JSON {"output", "size", "tensors"}. Errors: those of write_output().
+/// Shows the plan, or writes it and says so: with --json prints `report`, otherwise where it went and
+/// `words`. Errors: those of write_output().
+[[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                                         const nlohmann::ordered_json& report, const std::string& words);
+/// The same for a file with `count` of what `noun` names ("tensor"): says how large it is and how many these
+/// are, as JSON {"output", "size", "tensors"}.
 [[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
                                          const std::string& noun, std::size_t count);
 

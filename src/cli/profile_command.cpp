@@ -7,12 +7,11 @@
 // Exit code: the command's; 3 where it took more than --fail-above; if it can't be run that of `etstream
 // run`.
 #include <algorithm>
-#include <cinttypes>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -24,6 +23,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/other_command.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -59,16 +59,15 @@ std::uint64_t added(const PhaseProfile& phase) {
 
 void print_phases(const std::vector<PhaseProfile>& phases) {
   if (phases.empty()) return;
-  complain("  %-36s %10s %10s %10s %9s\n", "phase", "anonymous", "added", "resident", "seconds");
+  complain("  {:36} {:>10} {:>10} {:>10} {:>9}\n", "phase", "anonymous", "added", "resident", "seconds");
   for (std::size_t i = 0; i < phases.size() && i < kMostRows; ++i) {
     const PhaseProfile& phase = phases[i];
     const std::string name =
         std::string(2 * std::size_t{phase.depth}, ' ') + phase.name + (phase.ended ? "" : " ...");
-    complain("  %-36s %10s %10s %10s %9.1f\n", name.c_str(), readable_size(phase.peak.anonymous).c_str(),
-             readable_size(added(phase)).c_str(), readable_size(phase.peak.resident).c_str(), phase.seconds);
+    complain("  {:36} {:>10} {:>10} {:>10} {:9.1f}\n", name, readable_size(phase.peak.anonymous),
+             readable_size(added(phase)), readable_size(phase.peak.resident), phase.seconds);
   }
-  if (phases.size() > kMostRows)
-    complain("  ... and %s\n", counted(phases.size() - kMostRows, "more phase").c_str());
+  if (phases.size() > kMostRows) complain("  ... and {}\n", counted(phases.size() - kMostRows, "more phase"));
 }
 
 std::string words_of(const ProfileJump::Caller& caller) {
@@ -86,42 +85,39 @@ void print_jumps(const std::vector<ProfileJump>& jumps) {
   std::vector<std::pair<std::uint64_t, const std::vector<std::string>*>> largest;
   largest.reserve(sums.size());
   for (const auto& [words, by] : sums) largest.emplace_back(by, &words);
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(largest, std::greater{}, [](const auto& each) { return each.first; });
   for (std::size_t i = 0; i < largest.size() && i < kMostJumps; ++i) {
     const auto& [by, words] = largest[i];
-    complain("  %10s were added in%s\n", readable_size(by).c_str(),
+    complain("  {:>10} were added in{}\n", readable_size(by),
              words->empty() ? " a thread that is not Python's" : "");
     for (std::size_t j = 0; j < words->size() && j < kMostCallers; ++j) {
-      complain("             %s\n", (*words)[j].c_str());
+      complain("             {}\n", (*words)[j]);
     }
     if (words->size() > kMostCallers) {
-      complain("             ... and %s\n", counted(words->size() - kMostCallers, "caller").c_str());
+      complain("             ... and {}\n", counted(words->size() - kMostCallers, "caller"));
     }
   }
 }
 
 void print_profile(const Profile& profile) {
-  complain(
-      "etstream profile: %.1f s, %.1f s of CPU, %s\n", profile.seconds, profile.cpu_seconds,
-      profile.processes.size() == 1 ? "1 process" : text("{} processes", profile.processes.size()).c_str());
-  complain("  at most: %s anonymous, %s resident", readable_size(profile.peak.anonymous).c_str(),
-           readable_size(profile.peak.resident).c_str());
-  if (profile.spilled != 0) complain(", %s spilled", readable_size(profile.spilled).c_str());
-  complain("; the page cache grew by %s\n", readable_size(profile.page_cache_growth).c_str());
+  complain("etstream profile: {:.1f} s, {:.1f} s of CPU, {}\n", profile.seconds, profile.cpu_seconds,
+           count_processes(profile.processes.size()));
+  complain("  at most: {} anonymous, {} resident", readable_size(profile.peak.anonymous),
+           readable_size(profile.peak.resident));
+  if (profile.spilled != 0) complain(", {} spilled", readable_size(profile.spilled));
+  complain("; the page cache grew by {}\n", readable_size(profile.page_cache_growth));
   print_phases(profile.phases);
   print_jumps(profile.jumps);
-  for (const std::string& note : profile.notes) complain("  note: %s\n", note.c_str());
+  for (const std::string& note : profile.notes) complain("  note: {}\n", note);
 }
 
 Result<void> write_reports(const Profile& profile, const ProfileArguments& arguments) {
   std::deque<FilePlan> plans;
   std::vector<Output> outputs;
   const auto add = [&](const std::string& path, const std::string& content) {
-    if (path.empty()) return;
     const std::span bytes = std::as_bytes(std::span(content));
-    plans.push_back(plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "profile"));
-    outputs.push_back({&plans.back(), path, true});
+    const auto source = ByteSource::owned({bytes.begin(), bytes.end()});
+    outputs.push_back({&plans.emplace_back(plan_copy(source, "profile")), path, true});
   };
   if (!arguments.json.empty()) add(arguments.json, json_text(profile_to_json(profile)) + "\n");
   if (!arguments.html.empty()) add(arguments.html, profile_page(profile));
@@ -134,10 +130,9 @@ Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments)
   if (arguments.fail_above.empty()) return false;
   ETSTREAM_ASSIGN(const auto excess, find_excess(profile, arguments.limit, arguments.limited_phase));
   if (!excess) return false;
-  complain("etstream profile: %s took %s of anonymous memory (%" PRIu64 " bytes), over the limit of %s\n",
-           excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)).c_str() : "the command",
-           readable_size(excess->anonymous).c_str(), excess->anonymous,
-           readable_size(arguments.limit).c_str());
+  complain("etstream profile: {} took {} of anonymous memory ({} bytes), over the limit of {}\n",
+           excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)) : "the command",
+           readable_size(excess->anonymous), excess->anonymous, readable_size(arguments.limit));
   return true;
 }
 
@@ -161,15 +156,53 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
   return {};
 }
 
+std::string change(std::uint64_t a, std::uint64_t b) {
+  return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
+}
+
+/// Two profiles, or two phases; null where there is none.
+template <class Measured>
+void print_compared(const std::string& name, const Measured* a, const Measured* b) {
+  const auto figure = [](const Measured* one) {
+    return one != nullptr ? readable_size(one->peak.anonymous) : "-";
+  };
+  say("{:36} {:>10} {:>10} {:>10} {:9.1f} {:9.1f}\n", name, figure(a), figure(b),
+      a != nullptr && b != nullptr ? change(a->peak.anonymous, b->peak.anonymous) : "",
+      a != nullptr ? a->seconds : 0, b != nullptr ? b->seconds : 0);
+}
+
+/// Phases of one name are compared in the order in which they began.
+Result<void> compare_command(const ProfileArguments& arguments) {
+  std::vector<Profile> read;
+  for (const std::string& path : arguments.compare) {
+    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(path));
+    ETSTREAM_ASSIGN(read.emplace_back(), read_profile(json));
+  }
+  say("{:36} {:>10} {:>10} {:>10} {:>9} {:>9}\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
+  print_compared("all", &read[0], &read[1]);
+  std::map<std::string, std::deque<const PhaseProfile*>> others;
+  for (const PhaseProfile& b : read[1].phases) others[b.name].push_back(&b);
+  std::set<const PhaseProfile*> compared;
+  for (const PhaseProfile& a : read[0].phases) {
+    std::deque<const PhaseProfile*>& alike = others[a.name];
+    const PhaseProfile* const b = alike.empty() ? nullptr : alike.front();
+    if (b != nullptr) alike.pop_front();
+    compared.insert(b);
+    print_compared(a.name, &a, b);
+  }
+  for (const PhaseProfile& b : read[1].phases) {
+    if (!compared.contains(&b)) print_compared<PhaseProfile>(b.name, nullptr, &b);
+  }
+  return {};
+}
+
 Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
+  if (!arguments.compare.empty()) return compare_command(arguments);
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
   Profile profile;
   const auto end = run_profiled(run.command, profile, {.callers = arguments.callers});
-  if (!end) {
-    run.failed = exit_code_of(end.error());
-    return end.error();
-  }
+  if (!end) return not_run(run, end.error());
   let_writes_fail();
   print_profile(profile);
   ETSTREAM_TRY(write_reports(profile, arguments));
@@ -181,47 +214,7 @@ Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
   return {};
 }
 
-std::string change(std::uint64_t a, std::uint64_t b) {
-  return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
-}
-
-void print_compared(const std::string& name, const PeakMemory* a, const PeakMemory* b, double seconds_a,
-                    double seconds_b) {
-  const auto figure = [](const PeakMemory* peak) {
-    return peak != nullptr ? readable_size(peak->anonymous) : "-";
-  };
-  say("%-36s %10s %10s %10s %9.1f %9.1f\n", name.c_str(), figure(a).c_str(), figure(b).c_str(),
-      a != nullptr && b != nullptr ? change(a->anonymous, b->anonymous).c_str() : "", seconds_a, seconds_b);
-}
-
-/// Phases of one name are compared in the order in which they began.
-Result<void> compare_command(const ProfileArguments& arguments) {
-  std::vector<Profile> read;
-  for (const std::string& path : arguments.compare) {
-    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(path));
-    ETSTREAM_ASSIGN(Profile profile, read_profile(json));
-    read.push_back(std::move(profile));
-  }
-  say("%-36s %10s %10s %10s %9s %9s\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
-  print_compared("all", &read[0].peak, &read[1].peak, read[0].seconds, read[1].seconds);
-  std::map<std::string, std::deque<const PhaseProfile*>> others;
-  for (const PhaseProfile& b : read[1].phases) others[b.name].push_back(&b);
-  std::set<const PhaseProfile*> compared;
-  for (const PhaseProfile& a : read[0].phases) {
-    std::deque<const PhaseProfile*>& alike = others[a.name];
-    const PhaseProfile* const b = alike.empty() ? nullptr : alike.front();
-    if (b != nullptr) alike.pop_front();
-    compared.insert(b);
-    print_compared(a.name, &a.peak, b != nullptr ? &b->peak : nullptr, a.seconds,
-                   b != nullptr ? b->seconds : 0);
-  }
-  for (const PhaseProfile& b : read[1].phases) {
-    if (!compared.contains(&b)) print_compared(b.name, nullptr, &b.peak, 0, b.seconds);
-  }
-  return {};
-}
-
-/// "1G@lower": the limit, and the phase that it is for.
+/// "1G@lower" of --fail-above: the limit, and the phase that it is for.
 void read_limit(ProfileArguments& arguments) {
   if (arguments.fail_above.empty()) return;
   const std::size_t at = arguments.fail_above.find('@');
@@ -235,45 +228,39 @@ void read_limit(ProfileArguments& arguments) {
   }
 }
 
+void check_profile(const Run& run, ProfileArguments& arguments) {
+  if (!arguments.compare.empty()) return;
+  require_other_command(run, arguments.misplaced);
+  read_limit(arguments);
+}
+
 }  // namespace
 
 void add_profile_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand(
-      "profile", "Run a command and tell what it takes of memory: by phase, by process, and over time");
-  auto arguments = std::make_shared<ProfileArguments>();
-  add_other_command(*command, arguments->misplaced);
-  command->add_option("--json", arguments->json, "Write all that was measured")->type_name("OUT.json");
-  command->add_option("--html", arguments->html, "Write a page with the curve, the phases and the processes")
-      ->type_name("OUT.html");
-  command->add_option("--trace", arguments->trace, "Write a trace for Perfetto or chrome://tracing")
-      ->type_name("OUT.json");
-  command
-      ->add_option("--fail-above", arguments->fail_above,
-                   "Exit with 3 if more anonymous memory was taken than this, as in 1G, or in the phases of "
-                   "a name, as in 1G@lower")
-      ->type_name(kSize + std::string("[@PHASE]"));
-  command->add_flag(
-      "--executorch", arguments->executorch,
-      "In Python, have ExecuTorch's own steps as phases: export, lowering, each backend's preprocess, "
-      "emission, serialization");
-  command->add_flag("--callers", arguments->callers,
-                    "Of Python, also tell what it was at when it took more than ever before");
-  command
-      ->add_option("--memray", arguments->memray,
-                   "Have memray, where Python has it, record all allocations of the first Python process")
-      ->type_name("OUT.bin");
-  auto* compare = command->add_option("--compare", arguments->compare, "Compare two profiles, run nothing")
-                      ->type_name("A.json B.json")
-                      ->expected(2);
-  command->callback([arguments, compare, &run] {
-    if (!compare->empty()) {
-      run = [arguments] { return compare_command(*arguments); };
-      return;
-    }
-    require_other_command(run, arguments->misplaced);
-    read_limit(*arguments);
-    run = [arguments, &run] { return profile_command(*arguments, run); };
-  });
+  const auto& [command, arguments] = add_subcommand<ProfileArguments>(
+      app, run, "profile",
+      "Run a command and tell what it takes of memory: by phase, by process, and over time",
+      [&run](const ProfileArguments& given) { return profile_command(given, run); },
+      [&run](const CLI::App&, ProfileArguments& given) { check_profile(run, given); });
+  add_other_command(command, arguments.misplaced);
+  add_option(command, "--json", "OUT.json", arguments.json, "Write all that was measured");
+  add_option(command, "--html", "OUT.html", arguments.html,
+             "Write a page with the curve, the phases and the processes");
+  add_option(command, "--trace", "OUT.json", arguments.trace,
+             "Write a trace for Perfetto or chrome://tracing");
+  add_option(
+      command, "--fail-above", kSize + std::string("[@PHASE]"), arguments.fail_above,
+      "Exit with 3 if more anonymous memory was taken than this, as in 1G, or in the phases of a name, "
+      "as in 1G@lower");
+  command.add_flag("--executorch", arguments.executorch,
+                   "In Python, have ExecuTorch's own steps as phases: export, lowering, each backend's "
+                   "preprocess, emission, serialization");
+  command.add_flag("--callers", arguments.callers,
+                   "Of Python, also tell what it was at when it took more than ever before");
+  add_option(command, "--memray", "OUT.bin", arguments.memray,
+             "Have memray, where Python has it, record all allocations of the first Python process");
+  add_option(command, "--compare", "A.json B.json", arguments.compare, "Compare two profiles, run nothing")
+      ->expected(2);
 }
 
 }  // namespace etstream::cli

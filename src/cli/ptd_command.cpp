@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptd IN... -o OUT.ptd [what becomes of the tensors]
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/output_options.h"
 #include "cli/plan_report.h"
-#include "cli/rename_options.h"
 #include "cli/tensor_data_output.h"
-#include "cli/writer_options.h"
 #include "etstream/checkpoint.h"
+#include "etstream/findings.h"
+#include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
+#include "jobs/rename_rules_file.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -30,7 +31,8 @@ struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
   std::string format = kWeightFormats.front();
   std::vector<std::string> only;
-  RenameArguments rename;
+  std::string rules;           // a file's path, or the name of ready-made ones; "" for none
+  std::uint32_t head_dim = 0;  // 0 where config.json says it
   std::vector<std::string> dtypes;
   bool no_dedup = false;
   std::optional<ExecutorchRelease> as_of;
@@ -54,14 +56,42 @@ Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given
   return rules;
 }
 
+/// Of `subjects` that `what` is true of.
+void warn_of(const std::vector<std::string>& subjects, std::string_view noun, std::string_view what,
+             bool list_all, Findings& findings) {
+  if (subjects.empty()) return;
+  if (list_all || subjects.size() == 1) {
+    for (const std::string& subject : subjects) {
+      findings.warnings.push_back(text("{} {}: {}", noun, quote(subject), what));
+    }
+    return;
+  }
+  findings.warnings.push_back(text("{}, such as {}: {}; --dry-run lists all", counted(subjects.size(), noun),
+                                   quote(subjects.front()), what));
+}
+
+/// Warns of rules that match no tensor and of tensors that no rule matches: with --dry-run each, otherwise
+/// how many.
+Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& checkpoint) {
+  if (arguments.rules.empty()) return {};
+  ETSTREAM_ASSIGN(const RenameRules rules, open_rename_rules(arguments.rules));
+  RenameOptions options;
+  if (arguments.head_dim != 0) options.head_dim = arguments.head_dim;
+  ETSTREAM_ASSIGN(const RenameReport report, apply(rules, checkpoint, options));
+  Findings findings;
+  warn_of(report.unmatched_rules, "rule", "no tensor to apply to", arguments.dry_run, findings);
+  warn_of(report.left_over_keys, "tensor", "no rule applies, the name stays", arguments.dry_run, findings);
+  print(findings);
+  return {};
+}
+
 Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : arguments.files) {
-    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
-    checkpoints.push_back(std::move(checkpoint));
+    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
-  ETSTREAM_TRY(apply_rename_rules(arguments.rename, joined, arguments.dry_run));
+  ETSTREAM_TRY(apply_rename_rules(arguments, joined));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
   ETSTREAM_ASSIGN(const auto dtypes, dtype_rules(arguments.dtypes));
   ETSTREAM_TRY(convert(joined, dtypes));
@@ -102,63 +132,57 @@ Result<void> ptd_command(const PtdArguments& arguments) {
   return show_or_write(plan, arguments, "tensor", tensors);
 }
 
+void check_ptd(const CLI::App& command, PtdArguments& arguments) {
+  check_output(command, arguments);
+  if (arguments.as_of && command.count("--segment-alignment") == 0) {
+    arguments.options.segment_alignment = default_segment_alignment(*arguments.as_of);
+  }
+  if (arguments.split_max_size && arguments.format != kWeightFormats.front()) {
+    throw CLI::ExcludesError("--split-max-size", "--to safetensors");
+  }
+  arguments.options.share_equal = !arguments.no_dedup;
+}
+
+void add_rename_options(CLI::App& command, PtdArguments& arguments) {
+  auto* map = add_option(command, "--map", "RULES", arguments.rules,
+                         "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones "
+                         "from Hugging Face's names to those of ExecuTorch's Transformer for " +
+                             CLI::detail::join(RenameRules::ready_made_names(), ", "));
+  add_option(command, "--head-dim", kNumber, arguments.head_dim,
+             "How many rows of a query or key projection make up a head, where rules ask for it; told by "
+             "config.json beside the checkpoint by default")
+      ->needs(map);
+}
+
 }  // namespace
 
 void add_ptd_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it");
-  auto arguments = std::make_shared<PtdArguments>();
+  const auto& [command, arguments] = add_subcommand<PtdArguments>(
+      app, run, "ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it", ptd_command,
+      check_ptd);
   command
-      ->add_option("FILE", arguments->files,
-                   "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
-                   "tensor data (.ptd), a package (.ptn)")
+      .add_option("FILE", arguments.files,
+                  "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
+                  "tensor data (.ptd), a package (.ptn)")
       ->required();
-  add_output_path(*command, *arguments, "The tensor data", "OUT.ptd");
-  command->add_option("--to", arguments->format, "Write tensor data, or a safetensors file")
-      ->type_name(CLI::detail::join(kWeightFormats, "|"))
-      ->check(CLI::IsMember(kWeightFormats).description(""));
-  command
-      ->add_option(
-          "--only", arguments->only,
-          "Take only tensors whose name, after --map, matches by * and ?; may be given several times")
-      ->type_name("GLOB")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_rename_options(*command, arguments->rename);
-  command
-      ->add_option("--dtype", arguments->dtypes,
-                   "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; "
-                   "may be given several times, of which the last counts")
-      ->type_name("[GLOB=]TYPE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--opaque", arguments->options.allow_opaque,
-                    "Take tensors of types that ExecuTorch has none of, such as quantised blocks, as data "
-                    "without a layout");
-  command->add_flag("--no-dedup", arguments->no_dedup,
-                    "Store tensors of equal bytes each, which reads them once only");
-  auto* alignment =
-      command
-          ->add_option("--segment-alignment", arguments->options.segment_alignment,
-                       "Have tensors begin at multiples of N bytes, a power of two; 128 by default")
-          ->type_name(kNumber);
-  auto most = std::make_shared<std::uint64_t>();
-  auto* split = add_split_option(*command, *most);
-  add_as_of(*command, arguments->as_of);
-  add_output_flags(*command, *arguments);
-  command->callback([arguments, command, alignment, split, most, &run] {
-    check_output(*command, *arguments);
-    if (arguments->as_of && alignment->empty()) {
-      arguments->options.segment_alignment = default_segment_alignment(*arguments->as_of);
-    }
-    if (!split->empty()) {
-      if (arguments->format != kWeightFormats.front())
-        throw CLI::ExcludesError("--split-max-size", "--to safetensors");
-      arguments->split_max_size = *most;
-    }
-    arguments->options.share_equal = !arguments->no_dedup;
-    run = [arguments] { return ptd_command(*arguments); };
-  });
+  add_output_path(command, arguments, "The tensor data", "OUT.ptd");
+  add_choice(command, "--to", kWeightFormats, arguments.format, "Write tensor data, or a safetensors file");
+  add_list(command, "--only", "GLOB", arguments.only,
+           "Take only tensors whose name, after --map, matches by * and ?; may be given several times");
+  add_rename_options(command, arguments);
+  add_list(command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
+           "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; may be "
+           "given several times, of which the last counts");
+  command.add_flag("--opaque", arguments.options.allow_opaque,
+                   "Take tensors of types that ExecuTorch has none of, such as quantised blocks, as data "
+                   "without a layout");
+  command.add_flag("--no-dedup", arguments.no_dedup,
+                   "Store tensors of equal bytes each, which reads them once only");
+  add_option(command, "--segment-alignment", kNumber, arguments.options.segment_alignment,
+             "Have tensors begin at multiples of N bytes, a power of two; 128 by default");
+  add_split_option(command, arguments.split_max_size);
+  add_as_of(command, arguments.as_of);
+  add_output_flags(command, arguments);
 }
 
 }  // namespace etstream::cli

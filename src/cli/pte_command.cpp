@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream pte MODEL.(pte|json) -o OUT.pte [changes and layout options]
-#include <cstdio>
 #include <deque>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,12 +13,10 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/metadata_options.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/output_options.h"
 #include "cli/plan_report.h"
 #include "cli/tensor_data_output.h"
-#include "cli/writer_options.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
 #include "etstream/tensor_data_shards.h"
@@ -34,14 +30,10 @@ const std::vector<std::string> kDelegatePlaces = {"inline", "segments"};
 
 struct PteArguments : OutputOptions {
   std::string file;
-  std::uint32_t segment_alignment = 0;
-  std::uint32_t constant_tensor_alignment = 0;
-  std::uint32_t delegate_alignment = 0;
   std::string delegates;
   std::string constants_to;
   std::string keys;
-  std::uint64_t split_max_size = 0;
-  bool is_split = false;
+  std::optional<std::uint64_t> split_max_size;
   std::vector<std::string> metadata;
   std::vector<std::string> constants_from;
   std::string schema;
@@ -69,8 +61,8 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& 
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
   TensorDataOutput weights;
   if (planned.tensor_data) {
-    const auto most = arguments.is_split ? std::optional(arguments.split_max_size) : std::nullopt;
-    ETSTREAM_ASSIGN(weights, plan_tensor_data_output(*planned.tensor_data, arguments.constants_to, most));
+    ETSTREAM_ASSIGN(weights, plan_tensor_data_output(*planned.tensor_data, arguments.constants_to,
+                                                     arguments.split_max_size));
   }
   std::vector<Output> outputs = weights.outputs();
   if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
@@ -87,7 +79,7 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
   }
   for (const Output& output : outputs) {
     if (is_standard_output(output.path)) continue;
-    say("%s: %s\n", output.path.c_str(), readable_size(output.plan->size).c_str());
+    say("{}: {}\n", output.path, readable_size(output.plan->size));
   }
   return {};
 }
@@ -122,32 +114,27 @@ Result<void> pte_command(PteArguments& arguments) {
   return write_plan(planned, arguments);
 }
 
+void check_pte(const CLI::App& command, PteArguments& arguments) {
+  check_output(command, arguments);
+  if (command.count("--delegates") == 0) return;
+  arguments.options.delegates =
+      arguments.delegates == kDelegatePlaces.front() ? DelegateData::kInline : DelegateData::kInSegments;
+}
+
 void add_changes(CLI::App& command, PteArguments& arguments) {
-  command
-      .add_option("--drop-method", arguments.changes.drop_methods,
-                  "Leave out the method of that name, with the data that only it uses")
-      ->type_name("METHOD")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_list(command, "--drop-method", "METHOD", arguments.changes.drop_methods,
+           "Leave out the method of that name, with the data that only it uses");
   command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
                    "Leave out where instructions come from in the model's source");
-  auto* to = command
-                 .add_option("--constants-to", arguments.constants_to,
-                             "Move constants and named data into a tensor data file, which is written too")
-                 ->type_name("WEIGHTS.ptd");
-  command
-      .add_option("--keys", arguments.keys,
-                  "Have constants go by these keys there: a JSON object, by their SHA-256 or their number")
-      ->type_name("KEYS.json")
+  auto* to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
+                        "Move constants and named data into a tensor data file, which is written too");
+  add_option(command, "--keys", "KEYS.json", arguments.keys,
+             "Have constants go by these keys there: a JSON object, by their SHA-256 or their number")
       ->needs(to);
   add_split_option(command, arguments.split_max_size)->needs(to);
-  command
-      .add_option("--constants-from", arguments.constants_from,
-                  "Move constants and named data in from a tensor data file, and from the other "
-                  "shards where it is the first of several")
-      ->type_name("WEIGHTS.ptd")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  add_list(command, "--constants-from", "WEIGHTS.ptd", arguments.constants_from,
+           "Move constants and named data in from a tensor data file, and from the other shards where it is "
+           "the first of several")
       ->excludes(to);
   add_metadata_option(command, arguments.metadata);
 }
@@ -155,61 +142,33 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
 }  // namespace
 
 void add_pte_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand(
-      "pte", "Write a program from JSON, or again under another layout or with other content");
-  auto arguments = std::make_shared<PteArguments>();
-  command->add_option("FILE", arguments->file, "A program (.pte), or its description in JSON")->required();
-  add_output_path(*command, *arguments, "The program", "OUT.pte");
-  auto* segments = command
-                       ->add_option("--segment-alignment", arguments->segment_alignment,
-                                    "Have segments begin at multiples of N bytes, a power of two")
-                       ->type_name(kNumber);
-  auto* constants = command
-                        ->add_option("--constant-tensor-alignment", arguments->constant_tensor_alignment,
-                                     "Have constant tensors begin at multiples of N bytes in their segment")
-                        ->type_name(kNumber);
-  auto* inline_data =
-      command
-          ->add_option(
-              "--delegate-alignment", arguments->delegate_alignment,
-              "Have the data of delegates in the flatbuffer begin at multiples of N bytes, a power of two")
-          ->type_name(kNumber);
-  auto* delegates = command
-                        ->add_option("--delegates", arguments->delegates,
-                                     "Have the data of delegates inline, in the flatbuffer, or in segments")
-                        ->type_name(CLI::detail::join(kDelegatePlaces, "|"))
-                        ->check(CLI::IsMember(kDelegatePlaces).description(""));
-  command->add_flag(
-      "--extract-constants", arguments->options.extract_constants,
-      "Move constants that are inline, in the flatbuffer, into a segment, as ExecuTorch 1.3 and "
-      "later need them");
-  command->add_flag("--strict-alignment", arguments->options.strict_alignment,
-                    "Have both alignments hold in segments too, where ExecuTorch lets them go");
-  add_as_of(*command, arguments->options.as_of);
-  add_flatbuffers(*command, arguments->options.vtables);
-  add_changes(*command, *arguments);
-  command
-      ->add_option("--schema", arguments->schema,
-                   "The schema of programs, where it has more than that of ExecuTorch 1.5.1")
-      ->type_name("PROGRAM.fbs");
-  command
-      ->add_option("--segments-from", arguments->segments_from,
-                   "Take the data of segments that the JSON has none of from this program")
-      ->type_name("MODEL.pte");
-  add_output_flags(*command, *arguments);
-  command->callback([arguments, command, segments, constants, inline_data, delegates, &run] {
-    check_output(*command, *arguments);
-    ProgramPlanOptions& options = arguments->options;
-    arguments->is_split = !command->get_option("--split-max-size")->empty();
-    if (!segments->empty()) options.segment_alignment = arguments->segment_alignment;
-    if (!constants->empty()) options.constant_tensor_alignment = arguments->constant_tensor_alignment;
-    if (!inline_data->empty()) options.delegate_alignment = arguments->delegate_alignment;
-    if (!delegates->empty()) {
-      options.delegates =
-          arguments->delegates == kDelegatePlaces.front() ? DelegateData::kInline : DelegateData::kInSegments;
-    }
-    run = [arguments] { return pte_command(*arguments); };
-  });
+  const auto& [command, arguments] = add_subcommand<PteArguments>(
+      app, run, "pte", "Write a program from JSON, or again under another layout or with other content",
+      pte_command, check_pte);
+  ProgramPlanOptions& options = arguments.options;
+  command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();
+  add_output_path(command, arguments, "The program", "OUT.pte");
+  add_option(command, "--segment-alignment", kNumber, options.segment_alignment,
+             "Have segments begin at multiples of N bytes, a power of two");
+  add_option(command, "--constant-tensor-alignment", kNumber, options.constant_tensor_alignment,
+             "Have constant tensors begin at multiples of N bytes in their segment");
+  add_option(command, "--delegate-alignment", kNumber, options.delegate_alignment,
+             "Have the data of delegates in the flatbuffer begin at multiples of N bytes, a power of two");
+  add_choice(command, "--delegates", kDelegatePlaces, arguments.delegates,
+             "Have the data of delegates inline, in the flatbuffer, or in segments");
+  command.add_flag("--extract-constants", options.extract_constants,
+                   "Move constants that are inline, in the flatbuffer, into a segment, as ExecuTorch 1.3 and "
+                   "later need them");
+  command.add_flag("--strict-alignment", options.strict_alignment,
+                   "Have both alignments hold in segments too, where ExecuTorch lets them go");
+  add_as_of(command, options.as_of);
+  add_flatbuffers(command, options.vtables);
+  add_changes(command, arguments);
+  add_option(command, "--schema", "PROGRAM.fbs", arguments.schema,
+             "The schema of programs, where it has more than that of ExecuTorch 1.5.1");
+  add_option(command, "--segments-from", "MODEL.pte", arguments.segments_from,
+             "Take the data of segments that the JSON has none of from this program");
+  add_output_flags(command, arguments);
 }
 
 }  // namespace etstream::cli

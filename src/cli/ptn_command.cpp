@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/output_options.h"
+#include "cli/options.h"
 #include "cli/plan_report.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package.h"
@@ -38,8 +37,7 @@ Result<NativePackage> read_package(const PtnArguments& arguments) {
     out.graph = file;
   }
   for (const std::string& path : arguments.constants) {
-    ETSTREAM_ASSIGN(Checkpoint checkpoint, open_checkpoint(path));
-    checkpoints.push_back(std::move(checkpoint));
+    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
   }
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
@@ -57,43 +55,29 @@ Result<void> ptn_command(const PtnArguments& arguments) {
   return show_or_write(planned, arguments, "constant", package.constants.size());
 }
 
-void add_list(CLI::App& command, const char* option, std::vector<std::string>& values, const char* type,
-              const char* description) {
-  command.add_option(option, values, description)
-      ->type_name(type)
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
 }  // namespace
 
 void add_ptn_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("ptn", "Write a package of the native backend (.ptn): a graph and its constants");
-  auto arguments = std::make_shared<PtnArguments>();
+  const auto& [command, arguments] = add_subcommand<PtnArguments>(
+      app, run, "ptn", "Write a package of the native backend (.ptn): a graph and its constants", ptn_command,
+      check_output);
   command
-      ->add_option("GRAPH", arguments->graph,
-                   "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants its "
-                   "constants too")
+      .add_option("GRAPH", arguments.graph,
+                  "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants its "
+                  "constants too")
       ->required();
-  add_list(*command, "--constants", arguments->constants, "WEIGHTS",
+  add_list(command, "--constants", "WEIGHTS", arguments.constants,
            "Take constants from a checkpoint, any that ptd takes; may be given several times");
-  add_output_path(*command, *arguments, "The package", "OUT.ptn");
-  add_list(*command, "--only", arguments->only, "GLOB",
+  add_output_path(command, arguments, "The package", "OUT.ptn");
+  add_list(command, "--only", "GLOB", arguments.only,
            "Take only constants whose name matches by * and ?; may be given several times");
-  add_list(*command, "--mutable", arguments->mutable_keys, kName,
+  add_list(command, "--mutable", kName, arguments.mutable_keys,
            "Give this constant bytes of its own, as those that the graph changes have; may be given several "
            "times");
-  command
-      ->add_option("--align", arguments->alignment,
-                   "Have the members, and constants of a size that is a multiple of N, begin at multiples "
-                   "of N bytes of the file, a power of two up to 32768; 1 by default")
-      ->type_name(kNumber);
-  add_output_flags(*command, *arguments);
-  command->callback([arguments, command, &run] {
-    check_output(*command, *arguments);
-    run = [arguments] { return ptn_command(*arguments); };
-  });
+  add_option(command, "--align", kNumber, arguments.alignment,
+             "Have the members, and constants of a size that is a multiple of N, begin at multiples of N "
+             "bytes of the file, a power of two up to 32768; 1 by default");
+  add_output_flags(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream share A.pte B.pte... --weights OUT.ptd --out-dir DIR [--fat OUT.fat]
-#include <cinttypes>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/tensor_data_output.h"
 #include "jobs/weight_sharing.h"
@@ -28,8 +27,7 @@ struct ShareArguments : WriteOptions {
   std::filesystem::path folder;
   std::string container;
   std::uint64_t least_size = kDefaultLeastShared;
-  std::uint64_t split_max_size = 0;
-  bool is_split = false;
+  std::optional<std::uint64_t> split_max_size;
   bool dry_run = false;
   bool json = false;
 };
@@ -72,7 +70,7 @@ void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
   for (const SharingInput& input : inputs) before.push_back({input.name, input.program.size()});
   if (!json) {
     print_sharing(before, planned.files);
-    if (planned.container) say("\nthe fat container: %" PRIu64 " bytes\n", planned.container->size);
+    if (planned.container) say("\nthe fat container: {} bytes\n", planned.container->size);
     if (weights.is_split) say("\n");
     if (weights.is_split) print_shards(weights);
     return;
@@ -88,56 +86,47 @@ Result<void> share_command(const ShareArguments& arguments) {
   const SharingOptions options{.least_size = arguments.least_size,
                                .into_container = !arguments.container.empty()};
   ETSTREAM_ASSIGN(const SharingPlan planned, plan_sharing(inputs, options));
-  const auto most = arguments.is_split ? std::optional(arguments.split_max_size) : std::nullopt;
-  ETSTREAM_ASSIGN(const TensorDataOutput weights,
-                  plan_tensor_data_output(planned.files.tensor_data, arguments.weights, most));
+  ETSTREAM_ASSIGN(
+      const TensorDataOutput weights,
+      plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
   if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
   print_report(planned, weights, inputs, arguments.json);
   return arguments.dry_run ? check_limits(outputs_of(planned, weights, arguments), arguments)
                            : Result<void>();
 }
 
+void check_share(const CLI::App&, const ShareArguments& arguments) {
+  if (!arguments.dry_run && arguments.weights.empty()) throw CLI::RequiredError("--weights");
+  for (const std::string& path : {arguments.weights, arguments.container}) {
+    if (is_standard_output(path)) {
+      throw CLI::ValidationError("--weights and --fat", "are files: the report goes to standard output");
+    }
+  }
+  if (!arguments.dry_run && arguments.folder.empty() && arguments.container.empty()) {
+    throw CLI::RequiredError("--out-dir or --fat");
+  }
+}
+
 }  // namespace
 
 void add_share_command(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("share", "Move the weights that programs have in common into one tensor data file");
-  auto arguments = std::make_shared<ShareArguments>();
-  command->add_option("FILE", arguments->files, "Programs (.pte) of one model, two or more")
+  const auto& [command, arguments] = add_subcommand<ShareArguments>(
+      app, run, "share", "Move the weights that programs have in common into one tensor data file",
+      share_command, check_share);
+  command.add_option("FILE", arguments.files, "Programs (.pte) of one model, two or more")
       ->required()
       ->expected(2, -1);
-  command->add_option("--weights", arguments->weights, "Where what they have in common goes")
-      ->type_name("OUT.ptd");
-  command
-      ->add_option(
-          "--out-dir", arguments->folder,
-          "The folder where the programs go, under the names that they have; made if it is not there")
-      ->type_name(kFolder);
-  command
-      ->add_option("--fat", arguments->container,
-                   "Pack them into a fat container too, each under its file's name without the ending")
-      ->type_name("OUT.fat");
-  command
-      ->add_option("--least-size", arguments->least_size,
-                   "Leave data of fewer than N bytes where it is; 512 by default")
-      ->type_name(kNumber);
-  add_split_option(*command, arguments->split_max_size);
-  command->add_flag("--dry-run", arguments->dry_run, "Write nothing: report what would be shared");
-  add_write_options(*command, *arguments);
-  command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, command, &run] {
-    arguments->is_split = !command->get_option("--split-max-size")->empty();
-    if (!arguments->dry_run && arguments->weights.empty()) throw CLI::RequiredError("--weights");
-    for (const std::string& path : {arguments->weights, arguments->container}) {
-      if (is_standard_output(path)) {
-        throw CLI::ValidationError("--weights and --fat", "are files: the report goes to standard output");
-      }
-    }
-    if (!arguments->dry_run && arguments->folder.empty() && arguments->container.empty()) {
-      throw CLI::RequiredError("--out-dir or --fat");
-    }
-    run = [arguments] { return share_command(*arguments); };
-  });
+  add_option(command, "--weights", "OUT.ptd", arguments.weights, "Where what they have in common goes");
+  add_option(command, "--out-dir", kFolder, arguments.folder,
+             "The folder where the programs go, under the names that they have; made if it is not there");
+  add_option(command, "--fat", "OUT.fat", arguments.container,
+             "Pack them into a fat container too, each under its file's name without the ending");
+  add_option(command, "--least-size", kNumber, arguments.least_size,
+             "Leave data of fewer than N bytes where it is; 512 by default");
+  add_split_option(command, arguments.split_max_size);
+  command.add_flag("--dry-run", arguments.dry_run, "Write nothing: report what would be shared");
+  add_write_options(command, arguments);
+  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 
 }  // namespace etstream::cli

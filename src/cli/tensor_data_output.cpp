@@ -6,7 +6,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "etstream/tensor_data_shards.h"
 
 namespace etstream::cli {
@@ -24,14 +24,11 @@ std::vector<Output> TensorDataOutput::outputs() const {
   return out;
 }
 
-CLI::Option* add_split_option(CLI::App& command, std::uint64_t& most) {
-  return command
-      .add_option(
-          "--split-max-size", most,
-          "Write the tensor data as several files, NAME-00001-of-00003.ptd, each with data of at most "
-          "so many bytes, by key: 2G, 512M")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name(kSize);
+CLI::Option* add_split_option(CLI::App& command, std::optional<std::uint64_t>& most) {
+  return add_size(
+      command, "--split-max-size", most,
+      "Write the tensor data as several files, NAME-00001-of-00003.ptd, each with data of at most "
+      "so many bytes, by key: 2G, 512M");
 }
 
 Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const std::string& path,
@@ -60,8 +57,7 @@ Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const s
 
 void print_shards(const TensorDataOutput& output) {
   for (const TensorDataOutput::File& file : output.files) {
-    say("%s: %s, %s\n", file.path.c_str(), counted(file.keys, "key").c_str(),
-        readable_size(file.plan.size).c_str());
+    say("{}: {}, {}\n", file.path, counted(file.keys, "key"), readable_size(file.plan.size));
   }
 }
 

@@ -33,7 +33,7 @@ struct TensorDataOutput {
 };
 
 /// Into `most`, which outlives the command.
-CLI::Option* add_split_option(CLI::App& command, std::uint64_t& most);
+CLI::Option* add_split_option(CLI::App& command, std::optional<std::uint64_t>& most);
 
 /// One file at `path`, or its shards with data of at most `most` bytes each. Errors: those of split() and of
 /// plan(); kInvalidArgument for shards to standard output.

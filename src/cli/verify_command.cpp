@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream verify FILE [WEIGHTS...]
-#include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,7 +13,6 @@
 #include "cli/output.h"
 #include "etstream/tensor_data_shards.h"
 #include "etstream/verify.h"
-#include "report/findings_report.h"
 #include "report/json_report.h"
 
 namespace etstream::cli {
@@ -64,22 +61,21 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   if (findings.unknown_operators > 0) {
     unknown = text(", {} that ExecuTorch has no kernel for", counted(findings.unknown_operators, "operator"));
   }
-  say("%s: ok%s%s%s\n", arguments.file.c_str(), needed.c_str(), unknown.c_str(), warnings.c_str());
+  say("{}: ok{}{}{}\n", arguments.file, needed, unknown, warnings);
   return {};
 }
 
 }  // namespace
 
 void add_verify_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand(
-      "verify",
-      "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit");
-  auto arguments = std::make_shared<VerifyArguments>();
-  command->add_option("FILE", arguments->file, "The file to check")->required();
-  command->add_option("WEIGHTS", arguments->weights,
-                      "Tensor data files that the program is to run with: whether it gets what it needs");
-  command->add_flag("--json", arguments->json, "Report as JSON on standard output");
-  command->callback([arguments, &run] { run = [arguments] { return verify_command(*arguments); }; });
+  const auto& [command, arguments] = add_subcommand<VerifyArguments>(
+      app, run, "verify",
+      "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit",
+      verify_command);
+  command.add_option("FILE", arguments.file, "The file to check")->required();
+  command.add_option("WEIGHTS", arguments.weights,
+                     "Tensor data files that the program is to run with: whether it gets what it needs");
+  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 
 }  // namespace etstream::cli

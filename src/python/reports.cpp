@@ -15,7 +15,6 @@
 #include "python/sources.h"
 #include "report/diff_report.h"
 #include "report/graph_report.h"
-#include "report/inspect_page_report.h"
 #include "report/inspect_report.h"
 #include "report/json_report.h"
 
@@ -63,9 +62,7 @@ FindingList list_of(const std::vector<Finding>& findings) {
 std::string inspected(const SourceLike& file, bool duplicates) {
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
-  auto report = inspection_to_json(source.name(), found);
-  if (duplicates) report["duplicates"] = duplicates_to_json(found.duplicates);
-  return json_text(report);
+  return json_text(inspection_to_json(source.name(), found, duplicates));
 }
 
 FilePlan inspect_page(const SourceLike& file) {

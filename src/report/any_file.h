@@ -8,16 +8,21 @@
 #pragma once
 
 #include <variant>
+#include <vector>
 
 #include "base/match.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/duplicates.h"
 #include "etstream/fat_container_file.h"
+#include "etstream/file_contents.h"
 #include "etstream/file_kind.h"
+#include "etstream/findings.h"
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
+#include "pte/data_requests.h"
 #include "weights/checkpoint_file.h"
 
 namespace etstream {
@@ -30,5 +35,16 @@ using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, Ch
 
 [[nodiscard]] FileKind kind_of(const AnyFile& file) noexcept;
 [[nodiscard]] const ByteSource& source_of(const AnyFile& file) noexcept;
+
+// What public headers ask of a ByteSource, of a file that is open.
+
+/// See read_contents(ByteSource).
+[[nodiscard]] Result<std::vector<FileContent>> read_contents(const AnyFile& file);
+/// See find_duplicates(ByteSource). `contents` are those of `file`.
+[[nodiscard]] Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file,
+                                                              const std::vector<FileContent>& contents);
+/// See verify(ProgramFile, ...). `requests` are the program's.
+[[nodiscard]] Result<Findings> verify(const ProgramFile& program, const DataRequests& requests,
+                                      const std::vector<const TensorDataFile*>& weights);
 
 }  // namespace etstream

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -54,8 +55,7 @@ std::vector<std::uint32_t> largest_leaves(const std::vector<FileContent>& conten
   for (std::uint32_t i = 0; i < contents.size(); ++i) {
     if (!is_parent[i] && contents[i].size >= kSample) out.push_back(i);
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return contents[a].size > contents[b].size; });
+  std::ranges::stable_sort(out, std::greater{}, [&](std::uint32_t i) { return contents[i].size; });
   out.resize(std::min(out.size(), kMostContents));
   return out;
 }
@@ -67,7 +67,7 @@ Result<CodedSizes> estimate_coded_sizes(const ByteSource& file, const std::vecto
     CodedSizes out;
     const auto sample = std::make_unique_for_overwrite<std::byte[]>(kSample);
     std::vector<std::uint32_t> leaves = largest_leaves(contents);
-    std::sort(leaves.begin(), leaves.end());
+    std::ranges::sort(leaves);
     for (const std::uint32_t leaf : leaves) {
       const FileContent& content = contents[leaf];
       // Pieces begin where elements do, which are of 16 bytes at most.

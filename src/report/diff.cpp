@@ -22,6 +22,72 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
                     has_bundle && has_program ? "; take the program out of a bundle first" : "");
 }
 
+std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {
+  std::vector<NamedPiece> out;
+  for (const CheckpointTensor& tensor : tensors) {
+    out.push_back({quote(tensor.name), type_text(tensor), tensor.data,
+                   text("at {}", tensor.data.offset_in(file).value_or(0))});
+  }
+  return out;
+}
+
+std::vector<NamedPiece> pieces_of(const FatContainerFile& container) {
+  std::vector<NamedPiece> out;
+  for (const FatPayload& payload : container.payloads()) {
+    out.push_back({text("payload {}", quote(payload.name)), "", payload.data, text("at {}", payload.offset)});
+  }
+  return out;
+}
+
+Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights) {
+  ETSTREAM_ASSIGN(const auto entries, weights.entries());
+  std::vector<NamedPiece> out;
+  for (const NamedTensorData& entry : entries) {
+    out.push_back({quote(entry.key), entry.layout ? layout_text(*entry.layout) : "no tensor", entry.data,
+                   text("in segment {}", entry.segment)});
+  }
+  return out;
+}
+
+Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const auto version_a, a.version());
+  ETSTREAM_ASSIGN(const auto version_b, b.version());
+  list.compare("version", std::to_string(version_a), std::to_string(version_b));
+  ETSTREAM_ASSIGN(const auto pieces_a, pieces_of(a));
+  ETSTREAM_ASSIGN(const auto pieces_b, pieces_of(b));
+  ETSTREAM_TRY(compare_pieces(list, pieces_a, pieces_b));
+  const bool same = !list.has_content();
+  ETSTREAM_TRY(diff_places(a, b, same, list));
+  return same;
+}
+
+Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list) {
+  const auto format = [](const CheckpointFile& file) {
+    return text("{}{}", describe(file.kind), file.version == 0 ? "" : text(" version {}", file.version));
+  };
+  list.compare_layout("format", format(a), format(b));
+  if (a.kind == b.kind) ETSTREAM_TRY(list.compare_bytes("metadata", "", a.metadata, b.metadata));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors, a.file), pieces_of(b.tensors, b.file)));
+  return !list.has_content();
+}
+
+Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list) {
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a), pieces_of(b)));
+  const auto order = [](const FatContainerFile& file) {
+    std::string out;
+    for (const FatPayload& payload : file.payloads()) out += (out.empty() ? "" : ", ") + quote(payload.name);
+    return out;
+  };
+  list.compare("order of payloads", order(a), order(b));
+  return !list.has_content();
+}
+
+Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, DiffList list) {
+  ETSTREAM_TRY(list.compare_bytes("graph", "", a.graph(), b.graph()));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors(), a.file()), pieces_of(b.tensors(), b.file())));
+  return !list.has_content();
+}
+
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
   return match(a, [&]<class A>(const A& one) {
     return match(b, [&]<class B>(const B& other) -> Result<bool> {
@@ -39,6 +105,26 @@ Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& lis
 bool DiffList::has_content() const {
   return std::any_of(out_.begin() + static_cast<std::ptrdiff_t>(begin_), out_.end(),
                      [](const DiffEntry& one) { return one.kind == DiffEntry::Kind::kContent; });
+}
+
+std::string piece_text(const NamedPiece* piece) {
+  if (!piece) return "";
+  return piece->what.empty() ? counted(piece->data.size(), "byte") : piece->what;
+}
+
+Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
+                            const std::vector<NamedPiece>& b) {
+  for (const auto& [name, both] : by_key<NamedPiece>(a, b, &NamedPiece::name)) {
+    const auto& [one, other] = both;
+    if (!one || !other) {
+      list.compare(name, piece_text(one), piece_text(other));
+      continue;
+    }
+    list.compare(name, one->what, other->what);
+    ETSTREAM_TRY(list.compare_bytes(name, one->what, one->data, other->data));
+    list.compare_layout(name, one->place, other->place);
+  }
+  return {};
 }
 
 Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a, const ByteSource& b,

@@ -3,23 +3,15 @@
 
 #include "etstream/inspect.h"
 #include "report/diff_list.h"
-#include "tensor/dimensions.h"
 
 namespace etstream {
 namespace {
 
 std::string case_value_text(const Value& value) {
-  struct Visitor {
-    std::string operator()(std::monostate) const { return "nothing"; }
-    std::string operator()(const Tensor& tensor) const {
-      return text("{} {} in order {}", name_of(tensor.scalar_type), list_text(tensor.sizes),
-                  list_text(tensor.dim_order));
-    }
-    std::string operator()(std::int64_t number) const { return text("integer {}", number); }
-    std::string operator()(bool boolean) const { return boolean ? "bool true" : "bool false"; }
-    std::string operator()(double number) const { return describe(ValueInfo(number)); }
-  };
-  return match(value, Visitor{});
+  return match(
+      value, [](std::monostate) { return std::string("nothing"); },
+      [](const Tensor& tensor) { return layout_text(tensor); },
+      [](const auto& number) { return describe(ValueInfo(number)); });
 }
 
 Result<void> compare_case_values(DiffList& list, std::string_view which, const std::vector<Value>& a,

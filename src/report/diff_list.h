@@ -15,6 +15,7 @@
 #include "etstream/diff.h"
 #include "layout/same_bytes.h"
 #include "report/any_file.h"
+#include "tensor/dimensions.h"
 
 namespace etstream {
 
@@ -75,14 +76,31 @@ template <class T>
   return out;
 }
 
+/// Data that a file has under a name.
+struct NamedPiece {
+  std::string name;  // what it is compared by
+  std::string what;  // "float32 [3, 4]"; "" where the file says no more than its bytes
+  ByteSource data;
+  std::string place = {};  // "at 128"
+};
+
+/// Pieces by name: what they are, their bytes, and where they lie.
+[[nodiscard]] Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
+                                          const std::vector<NamedPiece>& b);
+/// What there is of a piece, "" of none.
+[[nodiscard]] std::string piece_text(const NamedPiece* piece);
+
+/// "float32 [1, 3] in order [0, 1]", of a Tensor or a TensorLayout.
+template <class Layout>
+[[nodiscard]] std::string layout_text(const Layout& layout) {
+  return text("{} {} in order {}", name_of(layout.scalar_type), list_text(layout.sizes),
+              list_text(layout.dim_order));
+}
+
 // The result says whether both files have the same content.
 [[nodiscard]] Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list);
-[[nodiscard]] Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list);
 [[nodiscard]] Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b,
                                       DiffList list);
-[[nodiscard]] Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list);
-[[nodiscard]] Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list);
-[[nodiscard]] Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, DiffList list);
 /// Segments by index: where they are, how long and of what use, and in which bytes those of one size differ.
 /// Differences but the first are of `kind`.
 [[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,

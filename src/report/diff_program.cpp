@@ -9,26 +9,20 @@
 #include "io/read_pieces.h"
 #include "pte/program_model.h"
 #include "report/diff_list.h"
-#include "tensor/dimensions.h"
 
 namespace etstream {
 namespace {
 
 using Graphs = std::vector<ProgramGraph>;
 
-/// Data that a program has, under what it is compared by.
-struct ProgramPayload {
-  std::string key;   // "'linear.weight'", or "constant 3" where the program says no name
-  std::string what;  // "constant float32 [3, 4]"
-  ByteSource data;
-};
+/// Data of a program, whose name is "constant 'linear.weight'", or "constant 3" where the program says none.
+using Payloads = std::vector<NamedPiece>;
 
 Result<Graphs> read_graphs(const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   Graphs graphs;
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
-    ETSTREAM_ASSIGN(ProgramGraph graph, ProgramGraph::read(program, i));
-    graphs.push_back(std::move(graph));
+    ETSTREAM_ASSIGN(graphs.emplace_back(), ProgramGraph::read(program, i));
   }
   return graphs;
 }
@@ -137,9 +131,9 @@ Result<void> compare_methods(DiffList list, const ProgramGraph& a, const Program
 }
 
 /// The constants of all methods and the data that mutable memory starts from, each once.
-std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
+Payloads payloads_of(const Graphs& graphs) {
   std::set<std::pair<TensorStorage, std::uint32_t>> seen;
-  std::vector<ProgramPayload> out;
+  Payloads out;
   for (const ProgramGraph& graph : graphs) {
     for (const GraphValue& value : graph.values) {
       const bool has_data =
@@ -153,9 +147,9 @@ std::vector<ProgramPayload> payloads_of(const Graphs& graphs) {
   return out;
 }
 
-Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
+Result<Payloads> named_payloads(const ProgramFile& program) {
   ETSTREAM_ASSIGN(auto named_data, pte::read_named_data(program.model()));
-  std::vector<ProgramPayload> out;
+  Payloads out;
   out.reserve(named_data.size());
   for (pte::NamedPayload& named : named_data) {
     out.push_back({text("named data {}", quote(named.key)), "", std::move(named.data)});
@@ -163,12 +157,7 @@ Result<std::vector<ProgramPayload>> named_payloads(const ProgramFile& program) {
   return out;
 }
 
-using PayloadPairs = std::map<std::string, std::pair<const ProgramPayload*, const ProgramPayload*>>;
-
-std::string payload_text(const ProgramPayload* payload) {
-  if (!payload) return "";
-  return payload->what.empty() ? counted(payload->data.size(), "byte") : payload->what;
-}
+using PayloadPairs = std::map<std::string, std::pair<const NamedPiece*, const NamedPiece*>>;
 
 /// Those of which neither program has one under the same key with the same bytes, nor one of the same shape
 /// and bytes under another key: constants without names are numbered again when one is added.
@@ -200,15 +189,13 @@ Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
   return changed;
 }
 
-Result<void> compare_payloads(DiffList& list, const std::vector<ProgramPayload>& a,
-                              const std::vector<ProgramPayload>& b) {
-  const auto key = [](const ProgramPayload& payload) { return payload.key; };
-  ETSTREAM_ASSIGN(const PayloadPairs changed, changed_payloads(by_key<ProgramPayload>(a, b, key)));
+Result<void> compare_payloads(DiffList& list, const Payloads& a, const Payloads& b) {
+  ETSTREAM_ASSIGN(const PayloadPairs changed, changed_payloads(by_key<NamedPiece>(a, b, &NamedPiece::name)));
   for (const auto& [name, both] : changed) {
     if (both.first && both.second && both.first->what == both.second->what) {
       ETSTREAM_TRY(list.compare_bytes(name, both.first->what, both.first->data, both.second->data));
     } else {
-      list.compare(name, payload_text(both.first), payload_text(both.second));
+      list.compare(name, piece_text(both.first), piece_text(both.second));
     }
   }
   return {};

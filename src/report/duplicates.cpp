@@ -2,6 +2,7 @@
 #include "etstream/duplicates.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -11,7 +12,7 @@
 #include "etstream/inspect.h"
 #include "io/file_budget.h"
 #include "io/read_pieces.h"
-#include "report/inspection.h"
+#include "report/any_file.h"
 
 namespace etstream {
 namespace {
@@ -24,75 +25,58 @@ std::string name_of(const FileContent& content) {
   return out;
 }
 
-class DuplicateFinder {
- public:
-  DuplicateFinder(const ByteSource& file, const std::vector<FileContent>& contents)
-      : file_(file), contents_(contents), budget_(file), is_spare_(contents.size()) {}
+bool is_payload(const FileContent& content) {
+  return content.kind != ContentKind::kTables && content.kind != ContentKind::kPadding;
+}
 
-  Result<std::vector<Duplicates>> run() {
-    // The largest first, and each behind what it lies in: what is in a spare one is spare with it.
-    std::vector<std::uint32_t> payloads(contents_.size());
-    std::iota(payloads.begin(), payloads.end(), 0U);
-    std::stable_sort(payloads.begin(), payloads.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return contents_[a].size > contents_[b].size; });
-    for (auto begin = payloads.begin(); begin != payloads.end();) {
-      const auto end = std::find_if(begin, payloads.end(), [&](std::uint32_t i) {
-        return contents_[i].size != contents_[*begin].size;
-      });
-      ETSTREAM_TRY(add(begin, end));
-      begin = end;
-    }
-    std::stable_sort(out_.begin(), out_.end(),
-                     [](const Duplicates& a, const Duplicates& b) { return a.wasted() > b.wasted(); });
-    return std::move(out_);
+/// The places in `contents` of those of `payloads` that have the same bytes.
+Result<std::map<ContentHash, std::vector<std::uint32_t>>> by_bytes(const ByteSource& file,
+                                                                   const std::vector<FileContent>& contents,
+                                                                   const std::vector<std::uint32_t>& payloads,
+                                                                   FileBudget& budget) {
+  std::map<ContentHash, std::vector<std::uint32_t>> out;
+  for (const std::uint32_t index : payloads) {
+    ETSTREAM_TRY(budget.spend(contents[index].size));
+    ETSTREAM_ASSIGN(const ByteSource payload, file.slice(contents[index].offset, contents[index].size));
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(payload));
+    out[hash].push_back(index);
   }
-
- private:
-  using Iterator = std::vector<std::uint32_t>::const_iterator;
-
-  [[nodiscard]] bool is_payload(std::uint32_t index) const {
-    const ContentKind kind = contents_[index].kind;
-    return index != 0 && kind != ContentKind::kTables && kind != ContentKind::kPadding;
-  }
-
-  /// Adds the groups of equal bytes among those of one size.
-  Result<void> add(Iterator begin, Iterator end) {
-    std::vector<std::uint32_t> payloads;
-    for (; begin != end; ++begin) {
-      is_spare_[*begin] = is_spare_[contents_[*begin].parent];
-      if (!is_spare_[*begin] && is_payload(*begin)) payloads.push_back(*begin);
-    }
-    std::map<ContentHash, Duplicates> groups;
-    if (payloads.size() < 2) return {};
-    for (const std::uint32_t index : payloads) {
-      const FileContent& content = contents_[index];
-      ETSTREAM_TRY(budget_.spend(content.size));
-      ETSTREAM_ASSIGN(const ByteSource payload, file_.slice(content.offset, content.size));
-      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(payload));
-      Duplicates& group = groups[hash];
-      is_spare_[index] = !group.names.empty();
-      group.size = content.size;
-      group.names.push_back(name_of(content));
-      group.offsets.push_back(content.offset);
-    }
-    for (auto& [hash, group] : groups) {
-      if (group.names.size() > 1) out_.push_back(std::move(group));
-    }
-    return {};
-  }
-
-  const ByteSource& file_;
-  const std::vector<FileContent>& contents_;
-  FileBudget budget_;
-  std::vector<bool> is_spare_;
-  std::vector<Duplicates> out_;
-};
+  return out;
+}
 
 }  // namespace
 
 Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file,
                                                 const std::vector<FileContent>& contents) {
-  return DuplicateFinder(file, contents).run();
+  std::vector<Duplicates> out;
+  FileBudget budget(file);
+  // The largest first, and each behind what it lies in: what is in a spare one is spare with it.
+  std::vector<bool> is_spare(contents.size());
+  std::vector<std::uint32_t> order(contents.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t i) { return contents[i].size; });
+  for (auto next = order.begin(); next != order.end();) {
+    const std::uint64_t size = contents[*next].size;
+    std::vector<std::uint32_t> payloads;
+    for (; next != order.end() && contents[*next].size == size; ++next) {
+      is_spare[*next] = is_spare[contents[*next].parent];
+      if (!is_spare[*next] && *next != 0 && is_payload(contents[*next])) payloads.push_back(*next);
+    }
+    if (payloads.size() < 2) continue;
+    ETSTREAM_ASSIGN(const auto groups, by_bytes(file, contents, payloads, budget));
+    for (const auto& [hash, group] : groups) {
+      if (group.size() < 2) continue;
+      Duplicates& found = out.emplace_back();
+      found.size = size;
+      for (const std::uint32_t index : group) {
+        is_spare[index] = index != group.front();
+        found.names.push_back(name_of(contents[index]));
+        found.offsets.push_back(contents[index].offset);
+      }
+    }
+  }
+  std::ranges::stable_sort(out, std::greater{}, &Duplicates::wasted);
+  return out;
 }
 
 Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "base/text.h"
@@ -12,8 +13,6 @@
 #include "io/paged_reader.h"
 #include "pte/program_model.h"
 #include "report/any_file.h"
-#include "report/inspection.h"
-#include "tensor/dimensions.h"
 
 namespace etstream {
 namespace {
@@ -26,16 +25,13 @@ class Collector {
     found_.push_back({.kind = ContentKind::kContainer, .name = whole_.name(), .size = whole_.size()});
   }
 
-  void add(FileContent content) {
-    if (content.size > 0) found_.push_back(std::move(content));
-  }
-  /// What lies at `data`, if that is in the file.
+  /// Adds what lies at `data`, if that is in the file and not empty.
   void add(const ByteSource& data, FileContent content) {
     const auto offset = data.offset_in(whole_);
-    if (!offset) return;
+    if (!offset || data.size() == 0) return;
     content.offset = *offset;
     content.size = data.size();
-    add(std::move(content));
+    found_.push_back(std::move(content));
   }
   /// `bytes` of a file within the file are gone into.
   Result<void> enter(std::uint64_t bytes) { return budget_.spend(bytes); }
@@ -48,10 +44,36 @@ class Collector {
   std::vector<FileContent> found_;
 };
 
-FileContent tensor_content(std::string name, const CheckpointTensor& tensor) {
-  FileContent out{.kind = ContentKind::kTensor, .name = std::move(name), .detail = type_text(tensor)};
-  if (tensor.layout) out.element_size = static_cast<std::uint32_t>(item_size(tensor.layout->scalar_type));
-  return out;
+FileContent tensor_content(ContentKind kind, std::string name, const TensorLayout& layout) {
+  return {.kind = kind,
+          .name = std::move(name),
+          .detail = describe(layout),
+          .element_size = static_cast<std::uint32_t>(item_size(layout.scalar_type))};
+}
+
+void add_tensors(const std::vector<CheckpointTensor>& tensors, Collector& out) {
+  for (const CheckpointTensor& tensor : tensors) {
+    FileContent content{.kind = ContentKind::kTensor, .name = tensor.name, .detail = type_text(tensor)};
+    if (tensor.layout) {
+      content.element_size = static_cast<std::uint32_t>(item_size(tensor.layout->scalar_type));
+    }
+    out.add(tensor.data, std::move(content));
+  }
+}
+
+/// What programs and tensor data are made of: a flatbuffer, and segments.
+template <class File>
+Result<void> add_segments(const File& file, Collector& out) {
+  const auto flatbuffer = file.file().slice(0, file.flatbuffer_size());
+  if (flatbuffer) out.add(*flatbuffer, {.kind = ContentKind::kTables, .name = "flatbuffer"});
+  ETSTREAM_ASSIGN(const auto segments, file.segments());
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    ETSTREAM_ASSIGN(const ByteSource data, file.file().slice(segments[i].offset, segments[i].size));
+    // The use of a segment of tensor data is the tensor in it, which is named too.
+    const bool is_program = std::is_same_v<File, ProgramFile>;
+    out.add(data, {.name = text("segment {}", i), .detail = is_program ? segments[i].use : ""});
+  }
+  return {};
 }
 
 void add_graph_contents(const ProgramGraph& graph, Collector& out) {
@@ -61,10 +83,8 @@ void add_graph_contents(const ProgramGraph& graph, Collector& out) {
     if (!tensor) continue;
     const bool is_constant = value.storage == TensorStorage::kConstant;
     std::string name = value.name.empty() ? text("{} / value {}", printable(graph.method), i) : value.name;
-    out.add(value.data, {.kind = is_constant ? ContentKind::kTensor : ContentKind::kInitial,
-                         .name = std::move(name),
-                         .detail = text("{} {}", name_of(tensor->scalar_type), list_text(tensor->sizes)),
-                         .element_size = static_cast<std::uint32_t>(item_size(tensor->scalar_type))});
+    out.add(value.data, tensor_content(is_constant ? ContentKind::kTensor : ContentKind::kInitial,
+                                       std::move(name), {tensor->scalar_type, tensor->sizes, {}}));
   }
   for (std::size_t i = 0; i < graph.delegates.size(); ++i) {
     const GraphDelegate& delegate = graph.delegates[i];
@@ -75,13 +95,7 @@ void add_graph_contents(const ProgramGraph& graph, Collector& out) {
 }
 
 Result<void> add_contents(const ProgramFile& program, Collector& out) {
-  const auto flatbuffer = program.file().slice(0, program.flatbuffer_size());
-  if (flatbuffer) out.add(*flatbuffer, {.kind = ContentKind::kTables, .name = "flatbuffer"});
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    ETSTREAM_ASSIGN(const ByteSource data, program.file().slice(segments[i].offset, segments[i].size));
-    out.add(data, {.name = text("segment {}", i), .detail = segments[i].use});
-  }
+  ETSTREAM_TRY(add_segments(program, out));
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
     ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, i));
@@ -98,10 +112,8 @@ void add_values(const std::vector<Value>& values, const std::string& where, Coll
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&values[i]);
     if (!tensor) continue;
-    out.add(tensor->data, {.kind = ContentKind::kTestData,
-                           .name = text("{}{}", where, i),
-                           .detail = text("{} {}", name_of(tensor->scalar_type), list_text(tensor->sizes)),
-                           .element_size = static_cast<std::uint32_t>(item_size(tensor->scalar_type))});
+    out.add(tensor->data, tensor_content(ContentKind::kTestData, text("{}{}", where, i),
+                                         {tensor->scalar_type, tensor->sizes, {}}));
   }
 }
 
@@ -120,30 +132,17 @@ Result<void> add_contents(const BundledProgramFile& bundle, Collector& out) {
 }
 
 Result<void> add_contents(const TensorDataFile& weights, Collector& out) {
-  const auto flatbuffer = weights.file().slice(0, weights.flatbuffer_size());
-  if (flatbuffer) out.add(*flatbuffer, {.kind = ContentKind::kTables, .name = "flatbuffer"});
-  ETSTREAM_ASSIGN(const auto segments, weights.segments());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    ETSTREAM_ASSIGN(const ByteSource data, weights.file().slice(segments[i].offset, segments[i].size));
-    out.add(data, {.name = text("segment {}", i)});
-  }
-  ETSTREAM_ASSIGN(auto entries, weights.entries());
-  for (NamedTensorData& entry : entries) {
-    FileContent content{.kind = ContentKind::kNamedData, .name = std::move(entry.key)};
-    if (entry.layout) {
-      content.kind = ContentKind::kTensor;
-      content.detail = describe(*entry.layout);
-      content.element_size = static_cast<std::uint32_t>(item_size(entry.layout->scalar_type));
-    }
-    out.add(entry.data, std::move(content));
+  ETSTREAM_TRY(add_segments(weights, out));
+  ETSTREAM_ASSIGN(const auto entries, weights.entries());
+  for (const NamedTensorData& entry : entries) {
+    out.add(entry.data, entry.layout ? tensor_content(ContentKind::kTensor, entry.key, *entry.layout)
+                                     : FileContent{.kind = ContentKind::kNamedData, .name = entry.key});
   }
   return {};
 }
 
 Result<void> add_contents(const CheckpointFile& checkpoint, Collector& out) {
-  for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    out.add(tensor.data, tensor_content(tensor.name, tensor));
-  }
+  add_tensors(checkpoint.tensors, out);
   return {};
 }
 
@@ -152,9 +151,7 @@ Result<void> add_contents(const NativePackageFile& package, Collector& out) {
     if (member.data.place() != package.graph().place()) out.add(member.data, {.name = member.name});
   }
   out.add(package.graph(), {.kind = ContentKind::kTables, .name = "graph"});
-  for (const CheckpointTensor& tensor : package.tensors()) {
-    out.add(tensor.data, tensor_content(tensor.name, tensor));
-  }
+  add_tensors(package.tensors(), out);
   return {};
 }
 
@@ -270,27 +267,10 @@ class Nesting {
 }  // namespace
 
 std::string_view name_of(ContentKind kind) noexcept {
-  switch (kind) {
-    case ContentKind::kContainer:
-      return "container";
-    case ContentKind::kTables:
-      return "tables";
-    case ContentKind::kPadding:
-      return "padding";
-    case ContentKind::kTensor:
-      return "tensor";
-    case ContentKind::kInitial:
-      return "initial state";
-    case ContentKind::kDelegate:
-      return "delegate";
-    case ContentKind::kNamedData:
-      return "named data";
-    case ContentKind::kTestData:
-      return "test data";
-    case ContentKind::kOther:
-      return "data";
-  }
-  return {};
+  static constexpr std::string_view kNames[] = {"container",  "tables",        "padding",
+                                                "tensor",     "initial state", "delegate",
+                                                "named data", "test data",     "data"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 Result<std::vector<FileContent>> read_contents(const AnyFile& file) {

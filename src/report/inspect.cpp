@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "etstream/program_metadata.h"
 #include "pte/data_requests.h"
-#include "report/inspection.h"
+#include "report/any_file.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
@@ -36,14 +36,21 @@ class Counted final : public ByteStorage {
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
-std::string tensor_text(ScalarType type, const std::vector<std::int32_t>& sizes) {
-  return text("{} {}", name_of(type), list_text(sizes));
+/// "float32 [1, 3]", of a Tensor or a TensorInfo.
+template <class Shaped>
+std::string tensor_text(const Shaped& tensor) {
+  return text("{} {}", name_of(tensor.scalar_type), list_text(tensor.sizes));
 }
 
 void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
   std::uint64_t alignment = kLargestShown;
   while (offset % alignment != 0) alignment /= 2;
   inspection.parts.push_back({std::move(name), offset, size, alignment});
+}
+
+/// Adds the part at `data`, unless it is empty.
+void add_part(FileInspection& inspection, std::string name, const ByteSource& data, const ByteSource& file) {
+  if (data.size() > 0) add_part(inspection, std::move(name), data.offset_in(file).value_or(0), data.size());
 }
 
 void add_segments(const std::vector<SegmentInfo>& segments, std::string_view prefix, std::uint64_t base,
@@ -86,9 +93,8 @@ void add_tensors(const std::vector<Value>& values, const std::string& where, con
                  FileInspection& inspection) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&values[i]);
-    if (!tensor || tensor->data.size() == 0) continue;
-    add_part(inspection, text("{}{}: {}", where, i, tensor_text(tensor->scalar_type, tensor->sizes)),
-             tensor->data.offset_in(bundle).value_or(0), tensor->data.size());
+    if (!tensor) continue;
+    add_part(inspection, text("{}{}: {}", where, i, tensor_text(*tensor)), tensor->data, bundle);
   }
 }
 
@@ -125,9 +131,7 @@ Result<void> add_file(const TensorDataFile& file, FileInspection& inspection) {
 Result<void> add_file(const CheckpointFile& checkpoint, FileInspection& inspection) {
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    if (tensor.data.size() == 0) continue;
-    add_part(inspection, text("{}: {}", quote(tensor.name), type_text(tensor)),
-             tensor.data.offset_in(checkpoint.file).value_or(0), tensor.data.size());
+    add_part(inspection, text("{}: {}", quote(tensor.name), type_text(tensor)), tensor.data, checkpoint.file);
   }
   return {};
 }
@@ -145,17 +149,14 @@ Result<void> add_file(const FatContainerFile& container, FileInspection& inspect
 }
 
 Result<void> add_file(const NativePackageFile& package, FileInspection& inspection) {
-  const std::uint64_t graph = package.graph().offset_in(package.file()).value_or(0);
-  add_part(inspection, "graph", graph, package.graph().size());
+  add_part(inspection, "graph", package.graph(), package.file());
   std::vector<std::string> names;
   names.reserve(package.constants().size());
   for (const CheckpointTensor& constant : package.constants()) names.push_back(quote(constant.name));
   for (const ConstantAlias& alias : package.aliases()) names[alias.constant] += ", " + quote(alias.key);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const CheckpointTensor& constant = package.constants()[i];
-    if (constant.data.size() == 0) continue;
-    add_part(inspection, text("{}: {}", names[i], type_text(constant)),
-             constant.data.offset_in(package.file()).value_or(0), constant.data.size());
+    add_part(inspection, text("{}: {}", names[i], type_text(constant)), constant.data, package.file());
   }
   return {};
 }
@@ -163,13 +164,10 @@ Result<void> add_file(const NativePackageFile& package, FileInspection& inspecti
 /// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
 void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
-  std::stable_sort(parts.begin(), parts.end(), [](const FilePart& a, const FilePart& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
-  });
-  const auto same = [](const FilePart& a, const FilePart& b) {
-    return a.offset == b.offset && a.size == b.size;
-  };
-  parts.erase(std::unique(parts.begin(), parts.end(), same), parts.end());
+  const auto place = [](const FilePart& part) { return std::pair(part.offset, part.size); };
+  std::ranges::stable_sort(parts, {}, place);
+  const auto repeated = std::ranges::unique(parts, {}, place);
+  parts.erase(repeated.begin(), repeated.end());
   std::uint64_t end = 0;
   std::uint64_t payload = 0;
   for (const FilePart& part : parts) {
@@ -206,17 +204,16 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
 }
 
 std::string describe(const ValueInfo& info) {
-  struct Visitor {
-    std::string operator()(const TensorInfo& tensor) const {
-      const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
-      return tensor_text(tensor.scalar_type, tensor.sizes) + (dynamic ? " at most" : "");
-    }
-    std::string operator()(std::int64_t value) const { return text("integer {}", value); }
-    std::string operator()(bool value) const { return value ? "bool true" : "bool false"; }
-    std::string operator()(double value) const { return text("double {}", exact_text(value)); }
-    std::string operator()(const OtherInfo& other) const { return other.kind; }
-  };
-  return match(info, Visitor{});
+  return match(
+      info,
+      [](const TensorInfo& tensor) {
+        const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
+        return tensor_text(tensor) + (dynamic ? " at most" : "");
+      },
+      [](std::int64_t value) { return text("integer {}", value); },
+      [](bool value) { return std::string(value ? "bool true" : "bool false"); },
+      [](double value) { return text("double {}", exact_text(value)); },
+      [](const OtherInfo& other) { return other.kind; });
 }
 
 }  // namespace etstream

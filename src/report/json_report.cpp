@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/json_report.h"
 
+#include <cstddef>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 
@@ -12,38 +14,52 @@ namespace {
 
 /// JSON lets control characters beyond 0x1f stand in strings, where a terminal takes them.
 std::string without_controls(std::string json) {
-  std::size_t at = 0;
-  const auto is_control = [&](std::size_t i) {
-    const auto byte = [&](std::size_t j) { return static_cast<unsigned char>(json[j]); };
-    return byte(i) == 0x7f || (byte(i) == 0xc2 && i + 1 < json.size() && byte(i + 1) < 0xa0);
-  };
-  while (at < json.size() && !is_control(at)) ++at;
-  if (at == json.size()) return json;
-  std::string out(json, 0, at);
-  for (; at < json.size(); ++at) {
-    if (!is_control(at)) {
-      out += json[at];
-    } else if (json[at] == 0x7f) {
-      out += "\\u007f";
-    } else {
-      const auto low = static_cast<unsigned char>(json[++at]);
-      out += text("\\u00{}{}", std::string_view("89").substr((low >> 4) - 8U, 1),
-                  std::string_view("0123456789abcdef").substr(low & 15U, 1));
-    }
+  std::string out;
+  std::size_t done = 0;
+  for (std::size_t at = 0; (at = json.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
+    // U+007F is one byte. U+0080 to U+009F are two, of which the second is the number.
+    const std::size_t size = json[at] == '\x7f' ? 1 : 2;
+    const auto number = static_cast<unsigned char>(json[at + size - 1]);
+    if (number >= 0xa0) continue;
+    out.append(json, done, at - done) += text("\\u{:04x}", number);
+    done = at + size;
   }
-  return out;
+  return done == 0 ? std::move(json) : out.append(json, done);
+}
+
+std::vector<std::string> messages_of(const std::vector<Finding>& findings) {
+  std::vector<std::string> messages;
+  messages.reserve(findings.size());
+  for (const Finding& finding : findings) messages.push_back(finding.message);
+  return messages;
 }
 
 }  // namespace
 
-std::string json_text(const nlohmann::ordered_json& report) {
-  return without_controls(report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-std::string compact_json_text(const nlohmann::ordered_json& report) {
-  return without_controls(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+std::string json_text(const nlohmann::ordered_json& report, int indent) {
+  return without_controls(report.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void print_json(const nlohmann::ordered_json& report) { std::printf("%s\n", json_text(report).c_str()); }
+
+std::string filled_page(std::string_view page, std::string_view json) {
+  constexpr std::string_view kPlace = "PAGE DATA";
+  const std::size_t place = page.find(kPlace);
+  std::string out(page.substr(0, place));
+  out.reserve(page.size() + json.size());
+  for (const char c : json) {
+    // It is in strings alone; as it is it could end the script that has the data.
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out += page.substr(place + kPlace.size());
+}
+
+nlohmann::ordered_json findings_to_json(const Findings& findings) {
+  return {{"errors", messages_of(findings.errors)}, {"warnings", messages_of(findings.warnings)}};
+}
 
 }  // namespace etstream

@@ -5,54 +5,51 @@
 
 #include "pages_generated.h"
 #include "report/json_report.h"
-#include "report/page.h"
 
 namespace etstream {
-namespace {
-
 using Json = nlohmann::ordered_json;
 
-Json to_json(const PeakMemory& peak) {
-  return {{"resident", peak.resident}, {"anonymous", peak.anonymous}, {"file", peak.file}};
+// nlohmann-json finds these by their arguments, so they are in no namespace of their own.
+static void to_json(Json& out, const PeakMemory& peak) {
+  out = {{"resident", peak.resident}, {"anonymous", peak.anonymous}, {"file", peak.file}};
 }
 
-Json to_json(const PhaseProfile& phase) {
-  return {{"name", phase.name},
-          {"process", phase.process},
-          {"depth", phase.depth},
-          {"start", phase.start},
-          {"seconds", phase.seconds},
-          {"cpu_seconds", phase.cpu_seconds},
-          {"anonymous_before", phase.anonymous_before},
-          {"peak", to_json(phase.peak)},
-          {"read", phase.read},
-          {"written", phase.written},
-          {"ended", phase.ended}};
+static void to_json(Json& out, const PhaseProfile& phase) {
+  out = {{"name", phase.name},
+         {"process", phase.process},
+         {"depth", phase.depth},
+         {"start", phase.start},
+         {"seconds", phase.seconds},
+         {"cpu_seconds", phase.cpu_seconds},
+         {"anonymous_before", phase.anonymous_before},
+         {"peak", phase.peak},
+         {"read", phase.read},
+         {"written", phase.written},
+         {"ended", phase.ended}};
 }
 
-Json to_json(const ProcessProfile& process) {
-  return {{"process", process.process},    {"parent", process.parent},   {"command", process.command},
-          {"start", process.start},        {"seconds", process.seconds}, {"cpu_seconds", process.cpu_seconds},
-          {"peak", to_json(process.peak)}, {"read", process.read},       {"written", process.written}};
+static void to_json(Json& out, const ProcessProfile& process) {
+  out = {{"process", process.process}, {"parent", process.parent},   {"command", process.command},
+         {"start", process.start},     {"seconds", process.seconds}, {"cpu_seconds", process.cpu_seconds},
+         {"peak", process.peak},       {"read", process.read},       {"written", process.written}};
 }
 
-Json to_json(const ProfileJump& jump) {
-  Json out = {{"process", jump.process},
-              {"time", jump.time},
-              {"anonymous", jump.anonymous},
-              {"by", jump.by},
-              {"callers", Json::array()}};
-  for (const ProfileJump::Caller& caller : jump.callers) {
-    out["callers"].push_back({{"function", caller.function}, {"file", caller.file}, {"line", caller.line}});
-  }
-  return out;
+static void to_json(Json& out, const ProfileJump::Caller& caller) {
+  out = {{"function", caller.function}, {"file", caller.file}, {"line", caller.line}};
 }
 
-Json to_json(const std::vector<ProfileSample>& samples) {
-  Json out = {{"time", Json::array()},
-              {"anonymous", Json::array()},
-              {"file", Json::array()},
-              {"spilled", Json::array()}};
+static void to_json(Json& out, const ProfileJump& jump) {
+  out = {{"process", jump.process},
+         {"time", jump.time},
+         {"anonymous", jump.anonymous},
+         {"by", jump.by},
+         {"callers", jump.callers}};
+}
+
+/// A list for each member of the samples.
+static Json columns_of(const std::vector<ProfileSample>& samples) {
+  const auto none = Json::array();
+  Json out = {{"time", none}, {"anonymous", none}, {"file", none}, {"spilled", none}};
   for (const ProfileSample& sample : samples) {
     out["time"].push_back(sample.time);
     out["anonymous"].push_back(sample.anonymous);
@@ -62,28 +59,19 @@ Json to_json(const std::vector<ProfileSample>& samples) {
   return out;
 }
 
-template <class Entry>
-Json all_to_json(const std::vector<Entry>& entries) {
-  Json out = Json::array();
-  for (const Entry& entry : entries) out.push_back(to_json(entry));
-  return out;
-}
-
-}  // namespace
-
 nlohmann::ordered_json profile_to_json(const Profile& profile) {
   return {{"command", profile.command},
           {"exit_code", profile.end.exit_code},
           {"signal", profile.end.signal},
           {"seconds", profile.seconds},
           {"cpu_seconds", profile.cpu_seconds},
-          {"peak", to_json(profile.peak)},
+          {"peak", profile.peak},
           {"spilled", profile.spilled},
           {"page_cache_growth", profile.page_cache_growth},
-          {"phases", all_to_json(profile.phases)},
-          {"processes", all_to_json(profile.processes)},
-          {"samples", to_json(profile.samples)},
-          {"jumps", all_to_json(profile.jumps)},
+          {"phases", profile.phases},
+          {"processes", profile.processes},
+          {"samples", columns_of(profile.samples)},
+          {"jumps", profile.jumps},
           {"notes", profile.notes}};
 }
 
@@ -107,7 +95,7 @@ nlohmann::ordered_json profile_trace(const Profile& profile) {
                       {"tid", phase.process},
                       {"ts", microseconds(phase.start)},
                       {"dur", microseconds(phase.seconds)},
-                      {"args", {{"peak", to_json(phase.peak)}, {"cpu_seconds", phase.cpu_seconds}}}});
+                      {"args", {{"peak", phase.peak}, {"cpu_seconds", phase.cpu_seconds}}}});
   }
   const std::int32_t whole = profile.processes.empty() ? 0 : profile.processes.front().process;
   for (const ProfileSample& sample : profile.samples) {

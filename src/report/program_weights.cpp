@@ -17,7 +17,7 @@
 #include "io/read_pieces.h"
 #include "layout/same_bytes.h"
 #include "pte/program_model.h"
-#include "report/data_pairs.h"
+#include "report/any_file.h"
 #include "tensor/dimensions.h"
 
 namespace etstream {
@@ -175,16 +175,12 @@ class PairVerifier {
   }
 
   Result<void> check_keys_in_both() {
-    std::map<std::pair<std::string, std::string>, bool> compared;  // keys may share their data
+    std::map<std::pair<SourcePlace, SourcePlace>, bool> compared;  // keys may share their data
     for (const auto& [key, own] : requests_.named_data) {
       const auto found = entries_.find(key);
       if (found == entries_.end()) continue;
       const auto& [file, entry] = found->second;
-      const auto place = [](const ByteSource& source, const ByteSource& whole) {
-        return text("{} {} {}", whole.name(), source.offset_in(whole).value_or(0), source.size());
-      };
-      const auto [same, is_new] = compared.try_emplace(
-          {place(own, program_.file()), place(entry.data, weights_[file]->file())}, false);
+      const auto [same, is_new] = compared.try_emplace({own.place(), entry.data.place()}, false);
       if (is_new) {
         ETSTREAM_ASSIGN(same->second, same_bytes(own, entry.data));
       }

@@ -2,7 +2,7 @@
 #include "report/sharing_report.h"
 
 #include <algorithm>
-#include <cinttypes>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +14,8 @@
 
 namespace etstream {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// A person reads no more of a list; --json has all.
 constexpr std::size_t kMostSharedRows = 10;
@@ -52,11 +54,11 @@ std::string names_of(const std::set<std::uint32_t>& programs, const std::vector<
 }
 
 void print_row(const std::string& name, std::uint64_t before, std::uint64_t after) {
-  say("%14" PRIu64 " %14" PRIu64 "  %s\n", before, after, printable(name).c_str());
+  say("{:14} {:14}  {}\n", before, after, printable(name));
 }
 
 void print_sizes(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
-  say("%14s %14s\n", "bytes before", "after");
+  say("{:>14} {:>14}\n", "bytes before", "after");
   for (std::size_t i = 0; i < before.size(); ++i) {
     print_row(before[i].name, before[i].size, plan.programs[i].size);
   }
@@ -69,10 +71,9 @@ void print_shared(const std::vector<SharingProgram>& before, const SharedWeights
   for (const ProgramData& data : plan.data) {
     if (!data.keys.empty()) sums[sharers(data)].add(data.size);
   }
-  say("\nshared:%s\n", sums.empty() ? " nothing" : "");
+  say("\nshared:{}\n", sums.empty() ? " nothing" : "");
   for (const auto& [programs, sum] : sums) {
-    say("%14" PRIu64 "  in %s, of %s\n", sum.size, counted(sum.count, "piece").c_str(),
-        names_of(programs, before).c_str());
+    say("{:14}  in {}, of {}\n", sum.size, counted(sum.count, "piece"), names_of(programs, before));
   }
 }
 
@@ -85,8 +86,8 @@ void print_kept(const std::vector<SharingProgram>& before, const SharedWeightsPl
   }
   if (!sums.empty()) say("\nkept by the programs:\n");
   for (const auto& [place, sum] : sums) {
-    say("%14" PRIu64 "  in %s, of %s: %s\n", sum.size, counted(sum.count, "piece").c_str(),
-        printable(before[place.first].name).c_str(), std::string(describe(place.second)).c_str());
+    say("{:14}  in {}, of {}: {}\n", sum.size, counted(sum.count, "piece"),
+        printable(before[place.first].name), describe(place.second));
   }
 }
 
@@ -94,32 +95,16 @@ void print_renamed(const std::vector<SharingProgram>& before, const SharedWeight
   if (!plan.renamed.empty()) say("\nrenamed, as the name stands for other data too:\n");
   for (std::size_t i = 0; i < std::min(kMostSharedRows, plan.renamed.size()); ++i) {
     const RenamedKey& renamed = plan.renamed[i];
-    say("  %s: %s is %s\n", printable(before[renamed.program].name).c_str(), quote(renamed.name).c_str(),
-        quote(renamed.key).c_str());
+    say("  {}: {} is {}\n", printable(before[renamed.program].name), quote(renamed.name), quote(renamed.key));
   }
   if (plan.renamed.size() > kMostSharedRows) {
-    say("  ... and %s\n", counted(plan.renamed.size() - kMostSharedRows, "more key").c_str());
+    say("  ... and {}\n", counted(plan.renamed.size() - kMostSharedRows, "more key"));
   }
 }
 
-/// For --json, one word each.
-std::string_view word_of(KeptBecause reason) {
-  switch (reason) {
-    case KeptBecause::kInOneProgram:
-      return "one_program";
-    case KeptBecause::kSmall:
-      return "small";
-    case KeptBecause::kOtherDataUnderKey:
-      return "other_data_under_key";
-    case KeptBecause::kLayout:
-      return "layout";
-    case KeptBecause::kDelegate:
-      return "delegate";
-    case KeptBecause::kInitialState:
-      return "initial_state";
-  }
-  return "";
-}
+/// For --json, a word for each KeptBecause.
+constexpr std::array kWordsOfKept = {"one_program", "small",    "other_data_under_key",
+                                     "layout",      "delegate", "initial_state"};
 
 }  // namespace
 
@@ -130,20 +115,19 @@ void print_sharing(const std::vector<SharingProgram>& before, const SharedWeight
   print_renamed(before, plan);
 }
 
-nlohmann::ordered_json sharing_to_json(const std::vector<SharingProgram>& before,
-                                       const SharedWeightsPlan& plan) {
-  nlohmann::ordered_json programs = nlohmann::ordered_json::array();
+Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+  Json programs = Json::array();
   for (std::size_t i = 0; i < before.size(); ++i) {
     programs.push_back(
         {{"name", before[i].name}, {"size_before", before[i].size}, {"size_after", plan.programs[i].size}});
   }
-  nlohmann::ordered_json shared = nlohmann::ordered_json::array();
-  nlohmann::ordered_json kept = nlohmann::ordered_json::array();
+  Json shared = Json::array();
+  Json kept = Json::array();
   std::size_t keys = 0;
   for (const ProgramData& data : plan.data) {
     keys += data.keys.size();
     if (!data.keys.empty()) {
-      nlohmann::ordered_json names = nlohmann::ordered_json::array();
+      Json names = Json::array();
       for (const std::uint32_t program : sharers(data)) names.push_back(before[program].name);
       shared.push_back({{"size", data.size}, {"programs", std::move(names)}, {"keys", data.keys}});
     }
@@ -152,16 +136,15 @@ nlohmann::ordered_json sharing_to_json(const std::vector<SharingProgram>& before
       kept.push_back({{"program", before[use.program].name},
                       {"what", use.label},
                       {"size", data.size},
-                      {"reason", word_of(*use.kept)}});
+                      {"reason", kWordsOfKept.at(static_cast<std::size_t>(*use.kept))}});
     }
   }
-  nlohmann::ordered_json renamed = nlohmann::ordered_json::array();
+  Json renamed = Json::array();
   for (const RenamedKey& each : plan.renamed) {
     renamed.push_back({{"program", before[each.program].name}, {"name", each.name}, {"key", each.key}});
   }
-  nlohmann::ordered_json out = {{"size_before", sum_of(before)},   {"size_after", plan.size()},
-                                {"programs", std::move(programs)}, {"shared", std::move(shared)},
-                                {"kept", std::move(kept)},         {"renamed", std::move(renamed)}};
+  Json out = {{"size_before", sum_of(before)}, {"size_after", plan.size()}, {"programs", std::move(programs)},
+              {"shared", std::move(shared)},   {"kept", std::move(kept)},   {"renamed", std::move(renamed)}};
   if (plan.weights) out["weights"] = {{"size", plan.weights->size}, {"keys", keys}};
   return out;
 }

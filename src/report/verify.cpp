@@ -10,7 +10,6 @@
 #include "base/try.h"
 #include "container/findings.h"
 #include "report/any_file.h"
-#include "report/data_pairs.h"
 
 namespace etstream {
 namespace {
@@ -48,11 +47,6 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
   return {};
 }
 
-Result<void> verify_container(const FatContainerFile& container, Findings& findings) {
-  ETSTREAM_TRY(container.verify(findings));
-  return verify_payloads(container, findings);
-}
-
 Result<void> verify_program(const ProgramFile& program, Findings& findings) {
   ETSTREAM_TRY(program.verify(findings));
   return findings.ok() ? program.verify_calls(findings) : Result<void>();
@@ -70,7 +64,10 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
       // All that can be checked of it has been when it was opened.
       [](const CheckpointFile&) { return Result<void>(); },
-      [&](const FatContainerFile& container) { return verify_container(container, findings); },
+      [&](const FatContainerFile& container) -> Result<void> {
+        ETSTREAM_TRY(container.verify(findings));
+        return verify_payloads(container, findings);
+      },
       [&](const NativePackageFile& package) { return package.verify(findings); });
 }
 
@@ -92,17 +89,8 @@ Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
 
 Result<void> require_program(const ByteSource& file) {
   ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-  switch (kind) {
-    case FileKind::kProgram:
-    case FileKind::kBundledProgram:
-    case FileKind::kSegmentedBundle:
-      return {};
-    case FileKind::kTensorData:
-    case FileKind::kSafetensors:
-    case FileKind::kGguf:
-    case FileKind::kFatContainer:
-    case FileKind::kNativePackage:
-      break;
+  if (kind == FileKind::kProgram || kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
+    return {};
   }
   return make_error(ErrorCode::kUnsupported,
                     "{}: expected the program or the bundle that the files after it are for", file.name());
@@ -123,20 +111,10 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
       return make_error(ErrorCode::kUnsupported, "{}: expected tensor data (.ptd)", file.name());
     }
     Findings of_file;
-    ETSTREAM_ASSIGN(Checked checked, open_and_verify(file, of_file));
+    ETSTREAM_ASSIGN(out.emplace_back(), open_and_verify(file, of_file));
     append(findings, std::move(of_file));
-    out.push_back(std::move(checked));
   }
   return out;
-}
-
-/// Whether files that are sound each fit.
-Result<Findings> verify_together(const ProgramFile& program, const DataRequests& requests,
-                                 const std::vector<Checked>& weights) {
-  std::vector<const TensorDataFile*> all;
-  all.reserve(weights.size());
-  for (const Checked& each : weights) all.push_back(std::get_if<TensorDataFile>(&*each.file));
-  return verify(program, requests, all);
 }
 
 }  // namespace
@@ -160,7 +138,9 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
     auto requests = read_data_requests(program->model());
     if (findings.ok() && !weights.empty()) {
       if (!requests) return std::move(requests).error();
-      ETSTREAM_ASSIGN(Findings more, verify_together(*program, *requests, checked_weights));
+      std::vector<const TensorDataFile*> sound;
+      for (const Checked& each : checked_weights) sound.push_back(std::get_if<TensorDataFile>(&*each.file));
+      ETSTREAM_ASSIGN(Findings more, verify(*program, *requests, sound));
       append(findings, std::move(more));
     }
     if (requests) findings.external_keys = external_keys(*requests);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream bundle MODEL.pte --cases CASES.json -o OUT.bpte [--format bp08|segmented]
+// etstream convert IN.bpte -o OUT.bpte --to bp08|segmented
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/plan_report.h"
+#include "etstream/bundled_program.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/case_files.h"
+#include "etstream/program_changes.h"
+
+namespace etstream::cli {
+namespace {
+
+/// The formats of a bundle; BP08 comes first.
+const std::vector<std::string> kFormats = {"bp08", "segmented"};
+
+struct FormatOptions : OutputOptions {
+  std::string format = kFormats.front();
+  bool no_hash = false;
+
+  [[nodiscard]] BundleFormat bundle_format() const {
+    return format == kFormats.front() ? BundleFormat::kBp08 : BundleFormat::kSegmented;
+  }
+};
+
+struct BundleArguments : FormatOptions {
+  std::string model;
+  std::string cases;
+  std::uint32_t program_alignment = BundledProgramOptions().program_alignment;
+  bool unchecked = false;
+  std::optional<ExecutorchRelease> as_of;
+  std::optional<VtableSharing> vtables;
+  std::vector<std::string> metadata;
+};
+
+struct ConvertArguments : FormatOptions {
+  std::string file;
+};
+
+std::size_t count_cases(const BundledProgram& bundle) {
+  std::size_t n = 0;
+  for (const auto& suite : bundle.method_test_suites) n += suite.test_cases.size();
+  return n;
+}
+
+Result<void> check_command(const BundleArguments& arguments, const BundledProgram& bundle) {
+  ETSTREAM_ASSIGN(const Findings findings, check(bundle));
+  print(findings);
+  if (findings.ok()) return {};
+  return make_error(ErrorCode::kInvalidArgument, "{}: {}; --unchecked bundles all the same", arguments.cases,
+                    counted(findings.errors.size(), "error"));
+}
+
+/// The program's bytes, with the metadata that it is to have.
+Result<ByteSource> read_program(const BundleArguments& arguments) {
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(arguments.model));
+  if (arguments.metadata.empty()) return file;
+  ETSTREAM_ASSIGN(auto metadata, read_metadata_options(arguments.metadata));
+  ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(std::move(file)));
+  Findings findings;
+  ETSTREAM_TRY(program.verify(findings));
+  ETSTREAM_TRY(require_sound(arguments.model, findings));
+  ETSTREAM_ASSIGN(const ProgramPlan planned, plan(program, ProgramChanges{.metadata = std::move(metadata)}));
+  return source_of(planned.program);
+}
+
+Result<void> bundle_command(const BundleArguments& arguments) {
+  BundledProgram bundle;
+  ETSTREAM_ASSIGN(bundle.program, read_program(arguments));
+  ETSTREAM_ASSIGN(bundle.method_test_suites, read_test_cases(arguments.cases));
+  if (!arguments.unchecked) ETSTREAM_TRY(check_command(arguments, bundle));
+  const WriterVersion latest;
+  ETSTREAM_ASSIGN(const FilePlan plan,
+                  plan(bundle, {.format = arguments.bundle_format(),
+                                .hash = !arguments.no_hash,
+                                .program_alignment = arguments.program_alignment,
+                                .unchecked = true,
+                                .writer = {arguments.as_of.value_or(latest.release),
+                                           arguments.vtables.value_or(latest.vtables)}}));
+  const std::size_t suites = bundle.method_test_suites.size();
+  const std::size_t cases = count_cases(bundle);
+  return show_or_write(plan, arguments,
+                       {{"output", arguments.output},
+                        {"size", plan.size},
+                        {"program_size", bundle.program.size()},
+                        {"suites", suites},
+                        {"cases", cases}},
+                       text("{}, {}, {}", readable_size(plan.size), counted(suites, "test suite"),
+                            counted(cases, "test case")));
+}
+
+Result<void> convert_command(const ConvertArguments& arguments) {
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
+  ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
+  ETSTREAM_ASSIGN(const FilePlan plan, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
+  return show_or_write(plan, arguments,
+                       {{"output", arguments.output}, {"format", arguments.format}, {"size", plan.size}},
+                       text("{}, {}", arguments.format, readable_size(plan.size)));
+}
+
+CLI::Option* add_format(CLI::App& command, const std::string& name, FormatOptions& options) {
+  return add_choice(command, name, kFormats, options.format,
+                    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size");
+}
+
+void add_hash_flag(CLI::App& command, FormatOptions& options) {
+  command.add_flag("--no-hash", options.no_hash,
+                   "Leave the hashes out of a segmented bundle, by which damage is found");
+}
+
+}  // namespace
+
+void add_bundle_command(CLI::App& app, Run& run) {
+  const auto& [command, arguments] = add_subcommand<BundleArguments>(
+      app, run, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_output);
+  command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
+  add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
+  add_output_path(command, arguments, "The bundle", "OUT.bpte");
+  add_option(command, "--program-alignment", kNumber, arguments.program_alignment,
+             "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
+      ->capture_default_str();
+  add_format(command, "--format", arguments)->capture_default_str();
+  add_hash_flag(command, arguments);
+  command.add_flag("--unchecked", arguments.unchecked,
+                   "Also bundle what ExecuTorch's reader can't be trusted with");
+  add_metadata_option(command, arguments.metadata);
+  add_as_of(command, arguments.as_of);
+  add_flatbuffers(command, arguments.vtables);
+  add_output_flags(command, arguments);
+}
+
+void add_convert_command(CLI::App& app, Run& run) {
+  const auto& [command, arguments] = add_subcommand<ConvertArguments>(
+      app, run, "convert", "Convert a bundle between formats, without loss", convert_command, check_output);
+  command.add_option("FILE", arguments.file, "A bundle (.bpte)")->required();
+  add_output_path(command, arguments, "The bundle", "OUT.bpte");
+  add_format(command, "--to", arguments)->required();
+  add_hash_flag(command, arguments);
+  add_output_flags(command, arguments);
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What flatc is called for, in bounded memory or as exactly as flatc has it:
+// etstream compile [-I DIR]... SCHEMA DATA.json... -o OUT
+// etstream decompile [-I DIR]... [--raw-binary] [--size-prefixed] SCHEMA -- FILE... -o OUT
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "etstream/exact_json.h"
+#include "etstream/flatbuffer_text.h"
+#include "etstream/input_record.h"
+
+namespace etstream::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kLargestFile = std::numeric_limits<std::int32_t>::max();  // as offsets have 32 bits
+
+struct FlatcArguments : WriteOptions {
+  std::string schema;
+  std::vector<std::string> include_folders;
+  std::vector<std::string> inputs;
+  std::string output;
+  bool exact = false;
+};
+
+struct CompileArguments : FlatcArguments {
+  bool python_order = false;
+};
+
+struct DecompileArguments : FlatcArguments {
+  bool strict_json = false;
+  bool defaults = false;
+  bool raw_binary = false;
+  bool size_prefixed = false;
+  std::optional<std::uint64_t> leave_out_over;
+};
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with('/') || fs::is_directory(path, ignored);
+}
+
+void check_flatc(const CLI::App&, const FlatcArguments& arguments) {
+  if (arguments.inputs.size() > 1 && !is_folder(arguments.output)) {
+    throw CLI::ValidationError("--output", "has to be a folder for several files");
+  }
+}
+
+/// All of a file. Error: kTooLarge over `limit` bytes.
+Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit) {
+  ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
+  if (source.size() > limit) {
+    return make_error(ErrorCode::kTooLarge, "{}: {}, at most {} can be taken", path,
+                      readable_size(source.size()), readable_size(limit));
+  }
+  std::vector<std::byte> out(source.size());
+  ETSTREAM_TRY(source.read_at(0, out));
+  return out;
+}
+
+/// Where what each of the inputs becomes goes: to the output, or to FOLDER/STEM.EXTENSION where that is a
+/// folder, which is made. Notes the inputs, none of which an output may be. Errors: kIo; kInvalidArgument
+/// where two go to one place.
+Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, const std::string& extension) {
+  // An output may be an input that is not opened yet.
+  if (InputRecord* const inputs = InputRecord::current()) {
+    for (const std::string& input : arguments.inputs) inputs->add(input);
+  }
+  if (!is_folder(arguments.output)) return std::vector{arguments.output};
+  std::error_code error;
+  fs::create_directories(arguments.output, error);
+  if (error) {
+    return Error{ErrorCode::kIo,
+                 text("cannot make the folder {}: {}", quote(arguments.output), error.message()),
+                 error.value()};
+  }
+  std::vector<std::string> paths;
+  for (const std::string& input : arguments.inputs) {
+    paths.push_back((fs::path(arguments.output) / fs::path(input).stem()).string() + '.' + extension);
+  }
+  ETSTREAM_TRY(check_apart(paths));
+  return paths;
+}
+
+/// Calls `convert` with each input and where what it becomes goes.
+template <class Convert>
+Result<void> for_each_input(const FlatcArguments& arguments, const std::string& extension, Convert convert) {
+  ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, extension));
+  for (std::size_t i = 0; i < paths.size(); ++i) ETSTREAM_TRY(convert(arguments.inputs[i], paths[i]));
+  return {};
+}
+
+/// Writes what `input` has become to `path`. `is_text` is fit for a terminal.
+Result<void> write_content(const FlatcArguments& arguments, const std::string& input, const std::string& path,
+                           std::vector<std::byte> content, bool is_text) {
+  const FilePlan plan = plan_copy(ByteSource::owned(std::move(content)), input);
+  return write_outputs({{&plan, path, is_text}}, arguments);
+}
+
+Result<void> compile_exactly(const CompileArguments& arguments) {
+  ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
+  const auto order = arguments.python_order ? FlatbufferOrder::kPython : FlatbufferOrder::kFlatc;
+  return for_each_input(arguments, schema.file_extension(),
+                        [&](const std::string& input, const std::string& path) -> Result<void> {
+                          ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(input));
+                          const std::string folder = fs::path(input).parent_path().string();
+                          ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, folder, order));
+                          return write_output(plan, path, arguments);
+                        });
+}
+
+Result<void> compile_command(const CompileArguments& arguments) {
+  if (arguments.exact) return compile_exactly(arguments);
+  ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
+  return for_each_input(arguments, schema.file_extension(),
+                        [&](const std::string& input, const std::string& path) -> Result<void> {
+                          ETSTREAM_ASSIGN(const auto json, content_of(input, kLargestJson));
+                          const std::string_view words(reinterpret_cast<const char*>(json.data()),
+                                                       json.size());
+                          ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, input));
+                          return write_content(arguments, input, path, std::move(flatbuffer), false);
+                        });
+}
+
+/// What JSON at `json` calls a file, so that it is found from there.
+std::string name_from(const std::string& json, const std::string& file) {
+  if (is_standard_output(json)) return fs::absolute(file).string();
+  return fs::absolute(file).lexically_relative(fs::absolute(json).parent_path()).string();
+}
+
+Result<void> decompile_exactly(const DecompileArguments& arguments) {
+  ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
+  return for_each_input(arguments, "json",
+                        [&](const std::string& input, const std::string& path) -> Result<void> {
+                          ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(input));
+                          const ExactJsonOptions options{.defaults = arguments.defaults,
+                                                         .identifier = !arguments.raw_binary,
+                                                         .size_prefixed = arguments.size_prefixed,
+                                                         .leave_out_over = arguments.leave_out_over,
+                                                         .file_name = name_from(path, input)};
+                          ETSTREAM_ASSIGN(const auto sink, open_output(path, !arguments.no_sync, true));
+                          ETSTREAM_TRY(schema.decompile(file, options, *sink));
+                          return sink->commit();
+                        });
+}
+
+Result<void> decompile_command(const DecompileArguments& arguments) {
+  if (arguments.exact) return decompile_exactly(arguments);
+  ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
+  const DecompileOptions options{.strict_json = arguments.strict_json,
+                                 .defaults = arguments.defaults,
+                                 .identifier = !arguments.raw_binary,
+                                 .size_prefixed = arguments.size_prefixed};
+  return for_each_input(
+      arguments, "json", [&](const std::string& input, const std::string& path) -> Result<void> {
+        ETSTREAM_ASSIGN(const auto flatbuffer, content_of(input, kLargestFile));
+        ETSTREAM_ASSIGN(const std::string json, schema.decompile(flatbuffer, options, input));
+        const auto bytes = std::as_bytes(std::span(json));
+        return write_content(arguments, input, path, {bytes.begin(), bytes.end()}, true);
+      });
+}
+
+/// `input` is what the files to be read are called, and `what` tells of them. `told` is a flag that asks
+/// flatc for what the command always does.
+void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::string& input,
+                       const std::string& what, const std::string& told) {
+  command.add_option("SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file")->required();
+  command.add_option(input, arguments.inputs, what)->required();
+  add_option(command, "-I,--include", kFolder, arguments.include_folders,
+             "Look for included schemas here too; may be given several times")
+      ->allow_extra_args(false);
+  add_option(
+      command, "-o,--output", "OUT", arguments.output,
+      "A folder, made if its name ends with /, for files with the stems of those given; or the file to "
+      "write; - is standard output")
+      ->required();
+  command.add_flag("--no-sync", arguments.no_sync, "Leave the files to the page cache, as flatc does");
+  const std::string nothing_else = "What flatc has to be told; nothing else is made";
+  command.add_flag(told, nothing_else);
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Run& run) {
+  const auto& [command, arguments] = add_subcommand<CompileArguments>(
+      app, run, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
+      check_flatc);
+  add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "-b,--binary");
+  auto* exact = command.add_flag("--exact", arguments.exact,
+                                 "Take the JSON that decompile --exact writes, with data that lies in files");
+  for (CLI::Option* const limit : add_limits(command, arguments)) limit->needs(exact);
+  command
+      .add_flag("--python-order", arguments.python_order,
+                "Have objects in the order of .pte and .bpte files, not in flatc's")
+      ->needs(exact);
+}
+
+void add_decompile_command(CLI::App& app, Run& run) {
+  const auto& [command, arguments] = add_subcommand<DecompileArguments>(
+      app, run, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
+      check_flatc);
+  add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "-t,--json");
+  command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON has them");
+  command.add_flag("--defaults-json", arguments.defaults, "Show scalars that have their defaults too");
+  command.add_flag("--raw-binary", arguments.raw_binary, "Take files without the schema's file_identifier");
+  command.add_flag("--size-prefixed", arguments.size_prefixed, "Files begin with their size, as ETDumps do");
+  auto* exact = command.add_flag("--exact", arguments.exact,
+                                 "Lose nothing: numbers come back as they are, and bytes are base64");
+  add_option(command, "--leave-out", kNumber, arguments.leave_out_over,
+             "Say of vectors of more than N bytes where they lie in the file, instead of what they hold")
+      ->needs(exact);
+}
+
+}  // namespace etstream::cli

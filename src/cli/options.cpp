@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/options.h"
+
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/output.h"
+#include "etstream/program_metadata.h"
+
+namespace etstream::cli {
+namespace {
+
+/// An option whose text `parse` takes to `out`.
+template <class T>
+void add_version(CLI::App& command, const std::string& name, const std::string& description,
+                 std::optional<T>& out, Result<T> (*parse)(std::string_view)) {
+  const CLI::callback_t set = [&out, name, parse](const CLI::results_t& given) {
+    const Result<T> found = parse(given.front());
+    if (!found) throw CLI::ValidationError(name, found.error().message);
+    out = *found;
+    return true;
+  };
+  command.add_option(name, set, description)->type_name("VERSION");
+}
+
+}  // namespace
+
+CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
+                      std::vector<std::string>& values, const std::string& description) {
+  return add_option(command, name, type, values, description)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::vector<std::string>& choices,
+                        std::string& value, const std::string& description) {
+  // The check's own description would follow the type's name.
+  return add_option(command, name, CLI::detail::join(choices, "|"), value, description)
+      ->check(CLI::IsMember(choices).description(""));
+}
+
+std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options) {
+  return {add_size(command, "--max-memory", options.max_memory,
+                   "Write nothing, and exit with 1, if the plan says that this is not enough memory: 16M"),
+          add_size(command, "--max-disk", options.max_disk,
+                   "Write nothing, and exit with 1, if the files come to more than this: 2G")};
+}
+
+void add_write_options(CLI::App& command, WriteOptions& options) {
+  add_limits(command, options);
+  command.add_flag("--no-sync", options.no_sync, "Leave what is written to the page cache, as cp does");
+}
+
+void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
+                     const std::string& example) {
+  add_option(command, "-o,--output", example, options.output, what + "; - is standard output");
+}
+
+void add_output_flags(CLI::App& command, OutputOptions& options) {
+  command.add_flag("--dry-run", options.dry_run, "Show the plan of the file and write nothing");
+  add_write_options(command, options);
+  command.add_flag("--json", options.json, "Report as JSON on standard output");
+}
+
+void check_output(const CLI::App& command, const OutputOptions& options) {
+  if (command.count("--output") == 0 && !options.dry_run) throw CLI::RequiredError("--output");
+  if (is_standard_output(options.output) && options.json && !options.dry_run) {
+    throw CLI::ValidationError("--json", "and the output can't both go to standard output");
+  }
+}
+
+void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of) {
+  add_version(
+      command, "--as-of",
+      "Write the bytes that this release of ExecuTorch writes, from 1.0 to " + name_of(kLatestRelease), as_of,
+      executorch_release);
+}
+
+void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables) {
+  add_version(command, "--flatbuffers",
+              "Write the bytes that ExecuTorch writes with this version of Python's flatbuffers", vtables,
+              vtable_sharing);
+}
+
+void add_metadata_option(CLI::App& command, std::vector<std::string>& given) {
+  add_list(command, "--metadata", "KEY=VALUE", given,
+           "Have the program say this of its model, as named data metadata.KEY: an integer, a number, a list "
+           "such as [1,2], text, or @FILE for the content of a file; may be given several times");
+}
+
+Result<std::map<std::string, ByteSource>> read_metadata_options(const std::vector<std::string>& given) {
+  std::map<std::string, ByteSource> out;
+  for (const std::string& each : given) {
+    const auto equals = each.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return make_error(ErrorCode::kInvalidArgument, "--metadata: expected KEY=VALUE, found {}", quote(each));
+    }
+    const std::string key = each.substr(0, equals);
+    const std::string value = each.substr(equals + 1);
+    ByteSource bytes;
+    if (value.starts_with('@')) {
+      ETSTREAM_ASSIGN(bytes, ByteSource::file(value.substr(1)));
+    } else {
+      ETSTREAM_ASSIGN(const MetadataValue parsed, parse_metadata_value(value));
+      bytes = encode(parsed);
+    }
+    if (out.try_emplace(key, std::move(bytes)).second) continue;
+    return make_error(ErrorCode::kInvalidArgument, "--metadata: key {} comes twice", quote(key));
+  }
+  return out;
+}
+
+}  // namespace etstream::cli

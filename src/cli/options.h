@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kinds of option, and options that several subcommands have.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "etstream/writer_version.h"
+
+namespace etstream::cli {
+
+/// Type names of values. Shells complete choices such as "one|other" with their words, folders with folders,
+/// the other three with nothing, and values of any other type name with files.
+inline constexpr const char* kNumber = "N";
+inline constexpr const char* kName = "NAME";
+inline constexpr const char* kSize = "SIZE";
+inline constexpr const char* kFolder = "DIR";
+
+/// An option whose value has the type name `type`.
+template <class T>
+CLI::Option* add_option(CLI::App& command, const std::string& name, const std::string& type, T& value,
+                        const std::string& description) {
+  return command.add_option(name, value, description)->type_name(type);
+}
+
+/// An option that may be given several times, with one value each.
+CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
+                      std::vector<std::string>& values, const std::string& description);
+CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::vector<std::string>& choices,
+                        std::string& value, const std::string& description);
+
+/// A size in bytes, such as 16M.
+template <class T>
+CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, const std::string& description) {
+  return add_option(command, name, kSize, bytes, description)
+      ->transform(CLI::AsSizeValue(false).description(""));
+}
+
+/// The options of every subcommand that writes.
+struct WriteOptions {
+  bool no_sync = false;
+  std::optional<std::uint64_t> max_memory;  // in bytes, as is
+  std::optional<std::uint64_t> max_disk;
+};
+
+/// The options of subcommands that write one file.
+struct OutputOptions : WriteOptions {
+  std::string output;
+  bool dry_run = false;
+  bool json = false;
+};
+
+void add_write_options(CLI::App& command, WriteOptions& options);
+/// Only --max-memory and --max-disk, which need a plan. Returns both.
+std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
+
+/// -o, the path of `what` is written, such as `example`.
+void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
+                     const std::string& example);
+void add_output_flags(CLI::App& command, OutputOptions& options);
+/// Throws CLI11's errors where options don't go together.
+void check_output(const CLI::App& command, const OutputOptions& options);
+
+void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of);
+void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables);
+
+void add_metadata_option(CLI::App& command, std::vector<std::string>& given);
+/// The bytes of the values, by their keys; those of @FILE are its content. Errors: kInvalidArgument for what
+/// is no KEY=VALUE, or has a key that comes twice; those of opening a file.
+[[nodiscard]] Result<std::map<std::string, ByteSource>> read_metadata_options(
+    const std::vector<std::string>& given);
+
+}  // namespace etstream::cli
