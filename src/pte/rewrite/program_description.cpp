@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_changes.h"
-#include "layout/alignment.h"
+#include "layout/append.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/program_planner.h"

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/external_data.h"
 #include "pte/rewrite/program_planner.h"
