@@ -152,7 +152,8 @@ Result<std::vector<Error>> find_flaws_of_layout(const FlatbufferView& view,
                        counted(size, "byte")));
     }
     add(std::move(met.unaligned));
-    std::ranges::sort(met.extents);
+    std::ranges::sort(met.extents, {},
+                      [](const UsedRange& extent) { return std::pair(extent.begin, extent.end); });
     add(find_overlap(view, met.extents));
     if (met.unknown) {
       add(std::move(met.unknown));  // and what it leads to is no padding

@@ -6,7 +6,6 @@
 // - objects that are shared so often that a walk through them takes longer than the file is large.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,7 +21,7 @@ struct UsedRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 
-  auto operator<=>(const UsedRange&) const = default;
+  bool operator==(const UsedRange&) const = default;
 };
 
 /// Further checks, for callers that do more with a file than read its objects.

@@ -2,10 +2,10 @@
 #include "layout/same_bytes.h"
 
 #include <algorithm>
-#include <compare>
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <tuple>
 
 #include "base/try.h"
 #include "io/hash_source.h"
@@ -18,9 +18,9 @@ struct Sample {
   std::uint64_t size = 0;
   ContentHash hash;
   std::uint32_t index = 0;  // in the order given
-
-  std::strong_ordering operator<=>(const Sample&) const = default;
 };
+
+auto order_of(const Sample& sample) { return std::tie(sample.size, sample.hash, sample.index); }
 
 /// The hash of some bytes at the start and at the end.
 Result<ContentHash> hash_ends(const ByteSource& source) {
@@ -68,7 +68,7 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
   if (samples.size() < 2) return {};
   ETSTREAM_ASSIGN(std::vector<Sample> others, take_equal_to_first(sources, samples, first));
   if (others.size() < 2) return {};
-  std::ranges::sort(others);
+  std::ranges::sort(others, {}, order_of);
   Deduplicator group;
   std::vector<std::uint32_t> firsts;  // by number in the group
   for (const Sample& sample : others) {
@@ -142,7 +142,7 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
     ETSTREAM_ASSIGN(const ContentHash hash, hash_ends(sources[i]));
     samples.push_back({sources[i].size(), hash, i});
   }
-  std::ranges::sort(samples);
+  std::ranges::sort(samples, {}, order_of);
   for (auto begin = samples.begin(); begin != samples.end();) {
     const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
       return sample.size != begin->size || sample.hash != begin->hash;
