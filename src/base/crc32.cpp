@@ -47,16 +47,6 @@ constexpr std::array<Table, kBytesAtOnce> make_tables() noexcept {
 
 constexpr std::array<Table, kBytesAtOnce> kTables = make_tables();
 
-/// x to the power of 2^i.
-constexpr std::array<std::uint32_t, 32> make_powers() noexcept {
-  std::array<std::uint32_t, 32> out{};
-  out[0] = kOne >> 1;
-  for (std::size_t i = 1; i < out.size(); ++i) out[i] = product(out[i - 1], out[i - 1]);
-  return out;
-}
-
-constexpr std::array<std::uint32_t, 32> kPowers = make_powers();
-
 static_assert(std::endian::native == std::endian::little, "words are looked up from their lowest byte on");
 
 }  // namespace
@@ -81,10 +71,10 @@ void Crc32::update(std::span<const std::byte> bytes) noexcept {
 }
 
 std::uint32_t joined_crc32(std::uint32_t first, std::uint32_t second, std::uint64_t size) noexcept {
-  // Each byte behind it multiplies the first by x to the power of 8. The powers repeat after 32.
+  // Each byte behind it multiplies the first by x to the power of 8.
   std::uint32_t factor = kOne;
-  for (std::size_t i = 3; size != 0; size >>= 1, ++i) {
-    if ((size & 1) != 0) factor = product(kPowers[i % kPowers.size()], factor);
+  for (std::uint32_t power = kOne >> 8; size != 0; size >>= 1, power = product(power, power)) {
+    if ((size & 1) != 0) factor = product(power, factor);
   }
   return product(factor, first) ^ second;
 }

@@ -8,13 +8,12 @@ namespace etstream {
 std::string for_terminal(std::string_view words) {
   std::string out;
   out.reserve(words.size());
-  while (!words.empty()) {
-    const std::size_t line_end = words.find('\n');
-    append_printable(out, words.substr(0, line_end));
-    if (line_end == std::string_view::npos) break;
+  for (std::size_t end = 0; (end = words.find('\n')) != std::string_view::npos;
+       words.remove_prefix(end + 1)) {
+    append_printable(out, words.substr(0, end));
     out += '\n';
-    words.remove_prefix(line_end + 1);
   }
+  append_printable(out, words);
   return out;
 }
 

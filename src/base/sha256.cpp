@@ -13,6 +13,8 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace etstream {
 
 struct Sha256::State {
@@ -29,7 +31,9 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
 std::string Sha256::hex() {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> bytes{};
   SHA256_Final(bytes.data(), &state_->context);
-  return hexadecimal(bytes);
+  std::string out;
+  for (const unsigned char byte : bytes) out += text("{:02x}", byte);
+  return out;
 }
 
 }  // namespace etstream

@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace etstream {
 
@@ -28,16 +27,5 @@ class Sha256 {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Lower case.
-[[nodiscard]] inline std::string hexadecimal(std::span<const unsigned char> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
 
 }  // namespace etstream

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/sha256.h"
+#include "base/text.h"
 
 namespace etstream {
 
@@ -39,7 +40,9 @@ void Sha256::update(std::span<const std::byte> bytes) noexcept {
 std::string Sha256::hex() {
   std::array<unsigned char, 32> bytes{};
   ::BCryptFinishHash(state_->hash, bytes.data(), static_cast<ULONG>(bytes.size()), 0);
-  return hexadecimal(bytes);
+  std::string out;
+  for (const unsigned char byte : bytes) out += text("{:02x}", byte);
+  return out;
 }
 
 }  // namespace etstream

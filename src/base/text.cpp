@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -41,19 +40,13 @@ std::string formatted(fmt::string_view words, fmt::format_args arguments) {
 }
 
 void append_printable(std::string& out, std::string_view words) {
-  static constexpr char kHex[] = "0123456789abcdef";
   while (!words.empty()) {
     const std::size_t length = character_at(words);
     const std::string_view character = words.substr(0, std::max<std::size_t>(length, 1));
     if (length > 0 && !is_control(character)) {
       out += character;
     } else {
-      for (const char c : character) {
-        const auto byte = static_cast<unsigned char>(c);
-        out += "\\x";
-        out += kHex[byte >> 4];
-        out += kHex[byte & 15];
-      }
+      for (const char c : character) out += text("\\x{:02x}", static_cast<unsigned char>(c));
     }
     words.remove_prefix(character.size());
   }
@@ -99,9 +92,7 @@ std::string readable_size(std::uint64_t bytes) {
   double amount = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
   for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.1f %s", amount, kUnits[unit]);
-  return buffer.data();
+  return text("{:.1f} {}", amount, kUnits[unit]);
 }
 
 }  // namespace etstream

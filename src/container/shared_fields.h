@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "flatbuffer/bound_table.h"
+#include "flatbuffer/table_reader.h"
 
 namespace etstream {
 

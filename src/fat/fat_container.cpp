@@ -9,9 +9,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "fat/fat_table.h"
-#include "layout/alignment.h"
 #include "layout/append.h"
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 
 namespace etstream {
 namespace {

@@ -10,7 +10,6 @@
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/schema_source.h"
-#include "flatbuffer/size_prefix.h"
 
 namespace etstream {
 
@@ -31,8 +30,8 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
     if (options.size_prefixed) {
       ETSTREAM_ASSIGN(flatbuffer, without_size_prefix(file, file.name()));
     }
-    const Schema& schema = options.identifier ? state_->schema : state_->without_identifier;
-    ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, std::move(flatbuffer), file.name()));
+    ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(state_->schema, std::move(flatbuffer), file.name(),
+                                                          !options.identifier));
     ETSTREAM_TRY(verify_flatbuffer(view));
     JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
     if (options.leave_out_over) {

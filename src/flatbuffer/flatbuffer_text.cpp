@@ -2,42 +2,144 @@
 #include "etstream/flatbuffer_text.h"
 
 #include <flatbuffers/idl.h>
+#include <flatbuffers/reflection_generated.h>
+
+#include <charconv>
+#include <mutex>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/generate_text.h"
-#include "flatbuffer/parser_pool.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_source.h"
-#include "flatbuffer/size_prefix.h"
 #include "flatbuffer/vector_alignment.h"
 
 namespace etstream {
 namespace {
 
 using ByteVector = std::vector<std::byte>;
+using ParserPointer = std::unique_ptr<flatbuffers::Parser>;
+
+/// A parser that has built more than this is let go with its memory.
+constexpr std::size_t kLargestKept = std::size_t{1} << 20;
+
+/// The parser takes fields to their ids without a look at them.
+bool has_sound_ids(const reflection::Object& object) {
+  std::vector<bool> seen(object.fields()->size());
+  for (const reflection::Field* field : *object.fields()) {
+    if (field->id() >= seen.size() || seen[field->id()]) return false;
+    seen[field->id()] = true;
+  }
+  return true;
+}
+
+/// From a binary schema the parser reads defaults as signed integers and with 16 digits behind the point, and
+/// not what is deprecated.
+void restore(const reflection::Field& field, flatbuffers::FieldDef& parsed) {
+  parsed.deprecated = field.deprecated();
+  const reflection::BaseType type = field.type()->base_type();
+  if (type == reflection::ULong) {
+    parsed.value.constant = std::to_string(static_cast<std::uint64_t>(field.default_integer()));
+  } else if (type == reflection::Float || type == reflection::Double) {
+    parsed.value.constant = exact_text(field.default_real());
+  }
+}
+
+void lower_alignment(flatbuffers::FieldDef& field) {
+  flatbuffers::Value* alignment = field.attributes.Lookup("force_align");
+  if (!alignment) return;
+  std::uint32_t value = 0;
+  std::from_chars(alignment->constant.data(), alignment->constant.data() + alignment->constant.size(), value);
+  if (value > kLargestParserAlignment) alignment->constant = std::to_string(kLargestParserAlignment);
+}
+
+/// Its vectors have no force_align over kLargestParserAlignment. `path` is what messages call the schema.
+Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
+  auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(binary_schema.data());
+  const reflection::Schema& schema = *reflection::GetSchema(bytes);
+  for (const reflection::Object* object : *schema.objects()) {
+    if (!has_sound_ids(*object)) {
+      return make_error(ErrorCode::kCorrupt, "{}: {} has not one field for each id", path,
+                        quote(object->name()->string_view()));
+    }
+  }
+  if (!parser->Deserialize(bytes, binary_schema.size())) {
+    return make_error(ErrorCode::kUnsupported, "{}: a binary schema that FlatBuffers' parser does not take",
+                      path);
+  }
+  if (!parser->root_struct_def_)
+    return make_error(ErrorCode::kUnsupported, "{}: a schema without a root_type", path);
+  for (const reflection::Object* object : *schema.objects()) {
+    const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
+    for (const reflection::Field* field : *object->fields()) {
+      flatbuffers::FieldDef& parsed = *table.fields.Lookup(field->name()->str());
+      restore(*field, parsed);
+      lower_alignment(parsed);
+    }
+  }
+  return parser;
+}
+
+/// A field with nested_flatbuffer or flexbuffer, "TABLE.FIELD"; empty where there is none.
+std::string nested_field_of(const flatbuffers::Parser& parser) {
+  std::string out;
+  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
+    for (const flatbuffers::FieldDef* field : table->fields.vec) {
+      if (field->nested_flatbuffer || field->flexbuffer) out = text("{}.{}", table->name, field->name);
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
 struct FlatbufferText::State : LoadedSchema {
-  std::string path;
+  State(LoadedSchema loaded, std::string schema_path)
+      : LoadedSchema(std::move(loaded)), path(std::move(schema_path)) {}
+
+  /// One that has parsed nothing but the schema, or other JSON without an error. A parser keeps a state, so
+  /// each serves one call at a time.
+  Result<ParserPointer> take_parser() const {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto out = std::move(idle.back());
+        idle.pop_back();
+        return out;
+      }
+    }
+    return make_parser(binary, path);
+  }
+  /// Keeps a parser for the next call. One that has failed must not be given back: its state is left over.
+  void give_back(ParserPointer parser) const {
+    if (parser->builder_.GetSize() > kLargestKept) return;
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(parser));
+  }
+
+  const std::string path;
   bool raises_alignments = false;
-  std::unique_ptr<ParserPool> parsers;
+  std::string nested_field;
+  mutable std::mutex mutex;
+  mutable std::vector<ParserPointer> idle;
 };
 
 Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
                                             const std::vector<std::string>& include_folders) {
   return without_exceptions([&]() -> Result<FlatbufferText> {
     ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(schema, include_folders));
-    auto state = std::make_shared<State>(State{std::move(loaded), schema, false, nullptr});
-    ETSTREAM_ASSIGN(state->parsers, ParserPool::open(std::move(state->binary), schema));
-    state->raises_alignments = has_alignment_over(state->schema, kLargestParserAlignment);
-    if (state->raises_alignments && !state->parsers->nested_field().empty()) {
+    auto state = std::make_shared<State>(std::move(loaded), schema);
+    ETSTREAM_ASSIGN(auto parser, state->take_parser());
+    state->nested_field = nested_field_of(*parser);
+    state->give_back(std::move(parser));
+    state->raises_alignments = exceeds_parser_alignment(state->schema);
+    if (state->raises_alignments && !state->nested_field.empty()) {
       return make_error(ErrorCode::kUnsupported,
                         "{}: a force_align over {} in a schema with a flatbuffer in another, {}", schema,
-                        kLargestParserAlignment, state->parsers->nested_field());
+                        kLargestParserAlignment, state->nested_field);
     }
     return FlatbufferText(std::move(state));
   });
@@ -52,14 +154,14 @@ Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::str
     if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
       return make_error(ErrorCode::kCorrupt, "{}: expected JSON, found a zero byte at offset {}", name, zero);
     }
-    ETSTREAM_ASSIGN(auto parser, state_->parsers->take());
+    ETSTREAM_ASSIGN(auto parser, state_->take_parser());
     if (!parser->ParseJson(std::string(json).c_str(), name.c_str())) return parser_error(*parser);
     const auto built =
         std::as_bytes(std::span(parser->builder_.GetBufferPointer(), parser->builder_.GetSize()));
     ByteVector out(built.begin(), built.end());
-    state_->parsers->give_back(std::move(parser));
+    state_->give_back(std::move(parser));
     if (!state_->raises_alignments) return out;
-    return raise_alignments(std::move(out), state_->schema, kLargestParserAlignment, name);
+    return raise_alignments(std::move(out), state_->schema, name);
   });
 }
 
@@ -68,10 +170,10 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
                                               const std::string& name) const {
   return without_exceptions([&]() -> Result<std::string> {
     const State& state = *state_;
-    if (!state.parsers->nested_field().empty()) {
+    if (!state.nested_field.empty()) {
       return make_error(ErrorCode::kUnsupported,
                         "{}: {} has a flatbuffer in another, {}, which is not checked and so not made text",
-                        name, state.path, state.parsers->nested_field());
+                        name, state.path, state.nested_field);
     }
     if (options.identifier && state.schema.identifier().empty()) {
       return make_error(ErrorCode::kUnsupported,
@@ -85,11 +187,11 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
       ETSTREAM_ASSIGN(const ByteSource plain, without_size_prefix(ByteSource::memory(flatbuffer), name));
       ETSTREAM_TRY(plain.read_at(0, bytes));
     }
-    const Schema& schema = options.identifier ? state.schema : state.without_identifier;
-    ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(bytes), name));
+    ETSTREAM_ASSIGN(const auto view,
+                    FlatbufferView::open(state.schema, ByteSource::memory(bytes), name, !options.identifier));
     ETSTREAM_TRY(verify_flatbuffer(view, {.walks_bytes = true, .typed_unions = true}));
 
-    ETSTREAM_ASSIGN(auto parser, state.parsers->take());
+    ETSTREAM_ASSIGN(auto parser, state.take_parser());
     parser->opts.strict_json = options.strict_json;
     parser->opts.output_default_scalars_in_json = options.defaults;
     std::string out;
@@ -97,7 +199,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
       return make_error(ErrorCode::kCorrupt,
                         "{}: a string that is not UTF-8, or nothing in a vector of unions", name);
     }
-    state.parsers->give_back(std::move(parser));
+    state.give_back(std::move(parser));
     return out;
   });
 }

@@ -56,7 +56,11 @@ class Verification : public FlatbufferVisitor {
   Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
     const std::uint64_t size = std::uint64_t{vector.count} * field.width;
     use(vector.position, kCountSize + size);
-    see_alignment(vector, field.natural_alignment);
+    if (met_ && !met_->unaligned && vector.count > 0 && vector.elements() % field.natural_alignment != 0) {
+      met_->unaligned = view_.corrupt(
+          vector.position, text("a vector whose elements lie at a multiple of {}", field.natural_alignment),
+          text("elements at {}", vector.elements()));
+    }
     // Bytes are payloads, which hardly anybody walks through.
     return budget_.reach(vector.position, kCountSize + (field.width == 1 && !checks_.walks_bytes ? 0 : size));
   }
@@ -81,70 +85,41 @@ class Verification : public FlatbufferVisitor {
     return {};
   }
 
-  /// `vector` has elements that are read `alignment` bytes at once.
-  void see_alignment(const VectorView& vector, std::uint64_t alignment) {
-    if (!met_ || met_->unaligned || vector.count == 0 || vector.elements() % alignment == 0) return;
-    met_->unaligned =
-        view_.corrupt(vector.position, text("a vector whose elements lie at a multiple of {}", alignment),
-                      text("elements at {}", vector.elements()));
-  }
-
   const FlatbufferView& view_;
   const FlatbufferChecks checks_;
   Met* met_;
   FileBudget budget_;  // shared with later walks
 };
 
-/// Looks at what lies between objects.
-class Gaps {
- public:
-  Gaps(const FlatbufferView& view, std::vector<UsedRange> extents)
-      : view_(view), extents_(std::move(extents)) {
-    std::sort(extents_.begin(), extents_.end(), [](const UsedRange& a, const UsedRange& b) {
-      return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-    });
-  }
-
-  /// The first object that lies on another, unless both are one that is shared.
-  [[nodiscard]] std::optional<Error> overlap() const {
-    UsedRange last;
-    for (const UsedRange& extent : extents_) {
-      if (extent.begin == last.begin && extent.end == last.end) continue;
-      if (extent.begin < last.end) {
-        return view_.corrupt(extent.begin,
-                             text("nothing before offset {}, where what is at {} ends", last.end, last.begin),
-                             "another object");
-      }
-      last = extent;
+/// The first of `extents`, in order, that lies on another, unless both are one that is shared.
+std::optional<Error> find_overlap(const FlatbufferView& view, const std::vector<UsedRange>& extents) {
+  UsedRange last;
+  for (const UsedRange& extent : extents) {
+    if (extent == last) continue;
+    if (extent.begin < last.end) {
+      return view.corrupt(extent.begin,
+                          text("nothing before offset {}, where what is at {} ends", last.end, last.begin),
+                          "another object");
     }
-    return {};
+    last = extent;
   }
+  return std::nullopt;
+}
 
-  /// The first byte that is not zero and no object's.
-  [[nodiscard]] Result<std::optional<Error>> nonzero() const {
-    std::uint64_t end = 0;
-    for (const UsedRange& extent : extents_) {
-      if (extent.begin > end) {
-        ETSTREAM_ASSIGN(auto found, nonzero_in(end, extent.begin));
-        if (found) return found;
-      }
-      end = std::max(end, extent.end);
+/// The first byte that is not zero and in none of `extents`, which are in order.
+Result<std::optional<Error>> find_stray_byte(const FlatbufferView& view, std::vector<UsedRange> extents) {
+  extents.push_back({view.file().size(), view.file().size()});
+  std::uint64_t end = 0;
+  for (const UsedRange& extent : extents) {
+    ETSTREAM_ASSIGN(const auto found, view.find_nonzero(end, extent.begin));
+    if (found) {
+      return std::optional(
+          view.corrupt(found->offset, "zero, in the padding between objects", std::to_string(found->value)));
     }
-    return nonzero_in(end, view_.file().size());
+    end = std::max(end, extent.end);
   }
-
- private:
-  [[nodiscard]] Result<std::optional<Error>> nonzero_in(std::uint64_t begin, std::uint64_t end) const {
-    if (begin >= end) return std::optional<Error>();
-    ETSTREAM_ASSIGN(const auto found, view_.find_nonzero(begin, end));
-    if (!found) return std::optional<Error>();
-    return std::optional(
-        view_.corrupt(found->offset, "zero, in the padding between objects", std::to_string(found->value)));
-  }
-
-  const FlatbufferView& view_;
-  std::vector<UsedRange> extents_;
-};
+  return std::optional<Error>();
+}
 
 }  // namespace
 
@@ -177,13 +152,14 @@ Result<std::vector<Error>> find_flaws_of_layout(const FlatbufferView& view,
                        counted(size, "byte")));
     }
     add(std::move(met.unaligned));
-    const Gaps gaps(view, std::move(met.extents));
-    add(gaps.overlap());
+    std::ranges::sort(met.extents, {},
+                      [](const UsedRange& extent) { return std::pair(extent.begin, extent.end); });
+    add(find_overlap(view, met.extents));
     if (met.unknown) {
       add(std::move(met.unknown));  // and what it leads to is no padding
     } else {
-      ETSTREAM_ASSIGN(auto nonzero, gaps.nonzero());
-      add(std::move(nonzero));
+      ETSTREAM_ASSIGN(auto stray, find_stray_byte(view, std::move(met.extents)));
+      add(std::move(stray));
     }
     return flaws;
   });

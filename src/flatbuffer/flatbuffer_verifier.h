@@ -20,6 +20,8 @@ namespace etstream {
 struct UsedRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+
+  bool operator==(const UsedRange&) const = default;
 };
 
 /// Further checks, for callers that do more with a file than read its objects.

@@ -22,20 +22,41 @@ bool is_inline(FieldKind kind) {
 
 }  // namespace
 
-Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource file, std::string name) {
-  FlatbufferView view(schema, std::move(file), std::move(name));
-  std::array<char, 4> found{};
-  const std::uint64_t size = view.file().size();
-  if (size < kIdentifierPosition + found.size()) {
-    return view.corrupt(
-        0,
-        schema.identifier().empty() ? "a flatbuffer" : text("a file with identifier {}", schema.identifier()),
-        counted(size, "byte"));
+Result<ByteSource> without_size_prefix(const ByteSource& prefixed, const std::string& name) {
+  constexpr std::uint64_t kPrefix = 4;
+  std::vector<std::byte> header(8);  // the offset to the root, and the identifier
+  if (prefixed.size() < kPrefix + header.size()) {
+    return make_error(ErrorCode::kCorrupt, "{}: expected a flatbuffer with its size before it, found {}",
+                      name, counted(prefixed.size(), "byte"));
   }
-  ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(found))));
-  if (!schema.identifier().empty() && std::string_view(found.data(), found.size()) != schema.identifier()) {
-    return view.corrupt(kIdentifierPosition, text("identifier {}", quote(schema.identifier())),
-                        quote({found.data(), found.size()}));
+  ETSTREAM_TRY(prefixed.read_at(kPrefix, header));
+  std::uint32_t root = 0;
+  std::memcpy(&root, header.data(), sizeof(root));
+  if (root > prefixed.size() - kPrefix) {
+    return unexpected(ErrorCode::kCorrupt, {name, kPrefix}, "an offset to a table inside the file, found {}",
+                      root);
+  }
+  root += kPrefix;
+  std::memcpy(header.data(), &root, sizeof(root));
+  const std::size_t size = header.size();
+  ETSTREAM_ASSIGN(ByteSource rest, prefixed.slice(size, prefixed.size() - size));
+  return ByteSource::concatenation({ByteSource::owned(std::move(header)), std::move(rest)});
+}
+
+Result<FlatbufferView> FlatbufferView::open(const Schema& schema, ByteSource file, std::string name,
+                                            bool any_identifier) {
+  FlatbufferView view(schema, std::move(file), std::move(name));
+  const std::string_view expected = any_identifier ? std::string_view() : schema.identifier();
+  std::array<char, 4> bytes{};
+  const std::uint64_t size = view.file().size();
+  if (size < kIdentifierPosition + bytes.size()) {
+    return view.corrupt(0, expected.empty() ? "a flatbuffer" : text("a file with identifier {}", expected),
+                        counted(size, "byte"));
+  }
+  ETSTREAM_TRY(view.read(kIdentifierPosition, std::as_writable_bytes(std::span(bytes))));
+  const std::string_view found(bytes.data(), bytes.size());
+  if (!expected.empty() && found != expected) {
+    return view.corrupt(kIdentifierPosition, text("identifier {}", quote(expected)), quote(found));
   }
   ETSTREAM_TRY(view.root());
   return view;
@@ -118,33 +139,22 @@ Result<std::uint64_t> FlatbufferView::scalar(const TableView& table, const Field
 }
 
 Result<std::optional<TableView>> FlatbufferView::child(const TableView& table, const FieldType& field) const {
-  ETSTREAM_ASSIGN(const auto position, find(table, field));
-  if (!position) return std::optional<TableView>();
-  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
-  ETSTREAM_ASSIGN(const TableView found, this->table(target));
+  ETSTREAM_ASSIGN(const auto target, target_of(table, field));
+  if (!target) return std::optional<TableView>();
+  ETSTREAM_ASSIGN(const TableView found, this->table(*target));
   return std::optional(found);
 }
 
 Result<std::optional<VectorView>> FlatbufferView::vector(const TableView& table,
                                                          const FieldType& field) const {
-  ETSTREAM_ASSIGN(const auto position, find(table, field));
-  if (!position) return std::optional<VectorView>();
-  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
-  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
-  const auto checked = [&]() -> Result<VectorView> {
-    switch (field.kind) {
-      case FieldKind::kString:
-        return string_object(target);
-      case FieldKind::kInlineVector:
-        return vector_at(target, field.width);
-      case FieldKind::kUnionTypeVector:
-        return vector_at(target, 1);
-      default:
-        return vector_at(target, kOffsetSize);
-    }
-  };
-  ETSTREAM_ASSIGN(const VectorView found, checked());
+  ETSTREAM_ASSIGN(const auto target, target_of(table, field));
+  if (!target) return std::optional<VectorView>();
+  const std::uint64_t element_size = field.kind == FieldKind::kInlineVector      ? field.width
+                                     : field.kind == FieldKind::kUnionTypeVector ? 1
+                                                                                 : kOffsetSize;
+  ETSTREAM_ASSIGN(const VectorView found, field.kind == FieldKind::kString
+                                              ? string_object(*target)
+                                              : vector_at(*target, element_size));
   return std::optional(found);
 }
 
@@ -158,26 +168,22 @@ Result<std::optional<std::string>> FlatbufferView::string(const TableView& table
 
 Result<std::optional<MemberView>> FlatbufferView::member(const TableView& table, const TableType& declared,
                                                          const FieldType& field) const {
-  const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
-  ETSTREAM_ASSIGN(const std::uint64_t type, scalar(table, type_field));
+  ETSTREAM_ASSIGN(const std::uint64_t type, scalar(table, declared.types_of(field)));
   ETSTREAM_ASSIGN(const auto position, find(table, field));
   if (!position && type == 0) return std::optional<MemberView>();
   if (!position) {
     return corrupt(table.position, text("a value of the union {}.{}", declared.name, field.name), "nothing");
   }
-  ETSTREAM_ASSIGN(const Offset offset, offset_in(table, *position));
-  if (type == 0) {
-    // What NONE leads to is nobody's, but must be there for FlatBuffers' verifier.
-    ETSTREAM_TRY(follow(offset, 1, 1));
-    return std::optional<MemberView>();
-  }
-  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, table.position, offset));
-  return std::optional(found);
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(*position, &table));
+  if (type != 0) return member_of(declared, field, type, table.position, offset);
+  // Readers pass over a union of type NONE, but FlatBuffers' verifier follows its offset.
+  ETSTREAM_TRY(follow(offset, 1, 1));
+  return std::optional<MemberView>();
 }
 
-Result<MemberView> FlatbufferView::member_of(const TableType& declared, const FieldType& field,
-                                             std::uint64_t type, std::uint64_t type_position,
-                                             const Offset& offset) const {
+Result<std::optional<MemberView>> FlatbufferView::member_of(const TableType& declared, const FieldType& field,
+                                                            std::uint64_t type, std::uint64_t type_position,
+                                                            const Offset& offset) const {
   const UnionMember* member = schema_->unions()[field.type].member(type);
   if (!member) {
     return corrupt(type_position, text("a known type of the union {}.{}", declared.name, field.name),
@@ -186,7 +192,7 @@ Result<MemberView> FlatbufferView::member_of(const TableType& declared, const Fi
   const bool is_struct = member->kind == FieldKind::kStruct;
   ETSTREAM_ASSIGN(const std::uint64_t target,
                   is_struct ? follow(offset, member->width, member->natural_alignment) : follow(offset));
-  return MemberView{member, target};
+  return std::optional(MemberView{member, target});
 }
 
 Result<TableView> FlatbufferView::table_at(const VectorView& vector, std::uint64_t i) const {
@@ -209,8 +215,7 @@ Result<std::optional<MemberView>> FlatbufferView::member_at(const TableType& dec
   ETSTREAM_ASSIGN(const std::uint64_t type, read_bits(types.elements() + i, 1));
   if (type == 0) return std::optional<MemberView>();
   ETSTREAM_ASSIGN(const Offset offset, offset_at(vector.elements() + i * kOffsetSize));
-  ETSTREAM_ASSIGN(const MemberView found, member_of(declared, field, type, types.elements() + i, offset));
-  return std::optional(found);
+  return member_of(declared, field, type, types.elements() + i, offset);
 }
 
 Result<ByteSource> FlatbufferView::bytes(const VectorView& vector, const FieldType& field) const {
@@ -248,15 +253,20 @@ Result<std::uint64_t> FlatbufferView::bits_in(const TableView& table, std::uint6
   return bits;
 }
 
-Result<FlatbufferView::Offset> FlatbufferView::offset_at(std::uint64_t position) const {
-  ETSTREAM_ASSIGN(const std::uint64_t distance, read_bits(position, kOffsetSize));
+Result<FlatbufferView::Offset> FlatbufferView::offset_at(std::uint64_t position,
+                                                         const TableView* table) const {
+  ETSTREAM_ASSIGN(const std::uint64_t distance,
+                  table ? bits_in(*table, position, kOffsetSize) : read_bits(position, kOffsetSize));
   return Offset{position, distance};
 }
 
-Result<FlatbufferView::Offset> FlatbufferView::offset_in(const TableView& table,
-                                                         std::uint64_t position) const {
-  ETSTREAM_ASSIGN(const std::uint64_t distance, bits_in(table, position, kOffsetSize));
-  return Offset{position, distance};
+Result<std::optional<std::uint64_t>> FlatbufferView::target_of(const TableView& table,
+                                                               const FieldType& field) const {
+  ETSTREAM_ASSIGN(const auto position, find(table, field));
+  if (!position) return std::optional<std::uint64_t>();
+  ETSTREAM_ASSIGN(const Offset offset, offset_at(*position, &table));
+  ETSTREAM_ASSIGN(const std::uint64_t target, follow(offset));
+  return std::optional(target);
 }
 
 Result<std::uint64_t> FlatbufferView::element_at(const VectorView& vector, std::uint64_t i) const {

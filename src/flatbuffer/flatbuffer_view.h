@@ -30,6 +30,11 @@ inline constexpr std::uint64_t kCountSize = 4;
 /// Of a vtable: its size and the table's, before the fields' offsets.
 inline constexpr std::uint64_t kVtableHeader = 4;
 
+/// A flatbuffer without the size before it. Nothing moves, as that would change its alignment: the offset to
+/// the root takes the place of the size, and the identifier follows. `name` is what messages call it. Errors:
+/// kCorrupt; those of reading.
+[[nodiscard]] Result<ByteSource> without_size_prefix(const ByteSource& prefixed, const std::string& name);
+
 /// A table whose vtable lies in the file. Positions are offsets in the file. FlatBuffers' Python builder
 /// before 25.12.19 shares one vtable between tables of different sizes: the size that it declares for them is
 /// no bound for anything, and is not read.
@@ -60,9 +65,10 @@ struct MemberView {
 /// expected and what was found; those of the source.
 class FlatbufferView {
  public:
-  /// Checks the header: identifier and root. `schema` outlives the view. `name` is what messages call the
-  /// file.
-  [[nodiscard]] static Result<FlatbufferView> open(const Schema& schema, ByteSource file, std::string name);
+  /// Checks the header: root and, unless `any_identifier`, the schema's identifier if it has one. `schema`
+  /// outlives the view. `name` is what messages call the file.
+  [[nodiscard]] static Result<FlatbufferView> open(const Schema& schema, ByteSource file, std::string name,
+                                                   bool any_identifier = false);
 
   [[nodiscard]] const Schema& schema() const noexcept { return *schema_; }
   [[nodiscard]] const ByteSource& file() const noexcept { return reader_->source(); }
@@ -130,18 +136,21 @@ class FlatbufferView {
     std::uint64_t position = 0;
     std::uint64_t distance = 0;
   };
-  Result<Offset> offset_at(std::uint64_t position) const;
+  /// The one at `position`, in `table` where that is given.
+  Result<Offset> offset_at(std::uint64_t position, const TableView* table = nullptr) const;
+  /// Where the field's offset leads; none if it is absent.
+  Result<std::optional<std::uint64_t>> target_of(const TableView& table, const FieldType& field) const;
   /// The bits at `position`, which is behind the table's.
   Result<std::uint64_t> bits_in(const TableView& table, std::uint64_t position, unsigned width) const;
-  Result<Offset> offset_in(const TableView& table, std::uint64_t position) const;
   /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
   Result<std::uint64_t> follow(const Offset& offset, std::uint64_t size = 4,
                                std::uint64_t alignment = 4) const;
   /// Where element `i` of a vector of tables or strings leads.
   Result<std::uint64_t> element_at(const VectorView& vector, std::uint64_t i) const;
   /// Member number `type`, which is said at `type_position`, behind an offset.
-  Result<MemberView> member_of(const TableType& declared, const FieldType& field, std::uint64_t type,
-                               std::uint64_t type_position, const Offset& offset) const;
+  Result<std::optional<MemberView>> member_of(const TableType& declared, const FieldType& field,
+                                              std::uint64_t type, std::uint64_t type_position,
+                                              const Offset& offset) const;
   Result<VectorView> vector_at(std::uint64_t position, std::uint64_t element_size) const;
   Result<void> check_small(const VectorView& vector, std::uint64_t element_size) const;
 

@@ -112,7 +112,7 @@ class FlatbufferWalk {
                            const VectorView& vector, int depth) {
     VectorView types;
     if (field.kind == FieldKind::kUnionVector) {
-      const FieldType& type_field = declared.fields[std::size_t{field.id} - 1];
+      const FieldType& type_field = declared.types_of(field);
       ETSTREAM_ASSIGN(const auto found, view_.vector(table, type_field));
       if (!found)
         return view_.corrupt(table.position, text("{}.{}", declared.name, type_field.name), "nothing");

@@ -2,10 +2,13 @@
 #include "flatbuffer/json_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <iterator>
+#include <istream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <streambuf>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,77 +23,48 @@ constexpr std::size_t kWindowSize = std::size_t{64} << 10;
 constexpr std::uint64_t kLongestToken = std::uint64_t{16} << 20;
 
 /// The characters of a source, read a window at a time. A failed read ends them early.
-class Characters {
+class Characters final : public std::streambuf {
  public:
-  explicit Characters(const ByteSource& source) : source_(source), window_(kWindowSize) { fill(); }
-
-  bool at_end() const { return next_ == filled_; }
-  char current() const { return static_cast<char>(window_[next_]); }
-  void advance() {
-    line_ += after_newline_ ? 1 : 0;
-    after_newline_ = current() == '\n';
-    ++since_event_;
-    if (++next_ == filled_) fill();
-  }
+  explicit Characters(const ByteSource& source) : source_(source), window_(kWindowSize) {}
 
   /// Of the character that was taken last, from 1.
-  std::uint64_t line() const { return line_; }
-  void note_event() { since_event_ = 0; }
+  std::uint64_t line() const {
+    const char* const last = gptr() == eback() ? gptr() : gptr() - 1;
+    return line_ + static_cast<std::uint64_t>(std::count<const char*>(eback(), last, '\n'));
+  }
+  void note_event() { event_ = taken(); }
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  void fill() {
-    next_ = filled_ = 0;
-    if (since_event_ > kLongestToken) {
+  std::uint64_t taken() const { return begin_ + static_cast<std::uint64_t>(gptr() - eback()); }
+
+  int_type underflow() override {
+    const bool ends_line = gptr() != eback() && gptr()[-1] == '\n';
+    line_ = line();
+    begin_ = taken();
+    setg(nullptr, nullptr, nullptr);
+    if (begin_ - event_ > kLongestToken) {
       error_ = make_error(ErrorCode::kCorrupt, "a string, a number or white space is longer than {}",
                           readable_size(kLongestToken));
-      return;
     }
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowSize, source_.size() - offset_));
-    auto read = source_.read_at(offset_, std::span(window_).first(n));
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowSize, source_.size() - begin_));
+    if (error_ || n == 0) return traits_type::eof();
+    auto read = source_.read_at(begin_, std::as_writable_bytes(std::span(window_).first(n)));
     if (!read) {
       error_ = std::move(read).error();
-      return;
+      return traits_type::eof();
     }
-    filled_ = n;
-    offset_ += n;
+    line_ += ends_line ? 1 : 0;
+    setg(window_.data(), window_.data(), window_.data() + n);
+    return traits_type::to_int_type(window_.front());
   }
 
   const ByteSource& source_;
-  std::vector<std::byte> window_;
-  std::uint64_t offset_ = 0;
-  std::size_t next_ = 0;
-  std::size_t filled_ = 0;
-  std::uint64_t line_ = 1;
-  bool after_newline_ = false;
-  std::uint64_t since_event_ = 0;
+  std::vector<char> window_;
+  std::uint64_t begin_ = 0;  // of the window, in the source
+  std::uint64_t line_ = 1;   // that the window begins in; of the last character where there is no window
+  std::uint64_t event_ = 0;  // where the last event ended
   std::optional<Error> error_;
-};
-
-/// Characters as the input iterator that the parser takes. The default is the end.
-class CharacterIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  CharacterIterator() = default;
-  explicit CharacterIterator(Characters& characters) : characters_(&characters) {}
-
-  char operator*() const { return characters_->current(); }
-  CharacterIterator& operator++() {
-    characters_->advance();
-    return *this;
-  }
-  bool operator==(const CharacterIterator& other) const { return at_end() == other.at_end(); }
-  bool operator!=(const CharacterIterator& other) const { return !(*this == other); }
-
- private:
-  bool at_end() const { return !characters_ || characters_->at_end(); }
-
-  Characters* characters_ = nullptr;
 };
 
 /// The parser's callbacks, as events. Their names and types are the parser's.
@@ -110,7 +84,9 @@ class Adapter {
   }
   bool number_float(double value, const std::string& spelled) {
     // The parser gives integers over 64 bits as floats.
-    if (spelled.find_first_of(".eE") == std::string::npos) return too_wide();
+    if (spelled.find_first_of(".eE") == std::string::npos) {
+      return fail(make_error(ErrorCode::kCorrupt, "an integer does not fit 64 bits"));
+    }
     return pass({.kind = JsonEvent::Kind::kDouble, .number = value});
   }
   bool string(const std::string& value) { return pass({.kind = JsonEvent::Kind::kString, .string = value}); }
@@ -124,7 +100,8 @@ class Adapter {
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error)) {
       return fail(make_error(ErrorCode::kCorrupt, "a number is larger than a double can be"));
     }
-    // "[json.exception...] parse error at line 1, column 2: WHAT": the line is put before it by others.
+    // "[json.exception...] parse error at line 1, column 2: WHAT", of which parse_json() gives the line
+    // itself.
     const std::string_view whole = error.what();
     const auto colon = whole.find(": ");
     return fail(make_error(ErrorCode::kCorrupt, "not JSON: {}",
@@ -149,7 +126,6 @@ class Adapter {
     auto taken = handler_.on(event);
     return taken.has_value() || fail(std::move(taken).error());
   }
-  bool too_wide() { return fail(make_error(ErrorCode::kCorrupt, "an integer does not fit 64 bits")); }
   bool fail(Error error) {
     error_ = std::move(error);
     return false;
@@ -165,39 +141,26 @@ class Adapter {
 }  // namespace
 
 std::string_view name_of(JsonEvent::Kind kind) noexcept {
-  switch (kind) {
-    case JsonEvent::Kind::kNull:
-      return "null";
-    case JsonEvent::Kind::kBool:
-      return "true or false";
-    case JsonEvent::Kind::kInteger:
-      return "an integer";
-    case JsonEvent::Kind::kUnsigned:
-      return "an integer over 63 bits";
-    case JsonEvent::Kind::kDouble:
-      return "a number with point or exponent";
-    case JsonEvent::Kind::kString:
-      return "a string";
-    case JsonEvent::Kind::kKey:
-      return "a key";
-    case JsonEvent::Kind::kObject:
-      return "an object";
-    case JsonEvent::Kind::kEndObject:
-      return "the end of the object";
-    case JsonEvent::Kind::kArray:
-      return "an array";
-    case JsonEvent::Kind::kEndArray:
-      return "the end of the array";
-  }
-  return "an event";
+  static constexpr std::string_view kNames[] = {"null",
+                                                "true or false",
+                                                "an integer",
+                                                "an integer over 63 bits",
+                                                "a number with point or exponent",
+                                                "a string",
+                                                "a key",
+                                                "an object",
+                                                "the end of the object",
+                                                "an array",
+                                                "the end of the array"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deepest) {
   return without_exceptions([&]() -> Result<void> {
     Characters characters(source);
     Adapter adapter(handler, characters, deepest);
-    const bool parsed =
-        nlohmann::json::sax_parse(CharacterIterator(characters), CharacterIterator(), &adapter);
+    std::istream stream(&characters);
+    const bool parsed = nlohmann::json::sax_parse(stream, &adapter);
     if (parsed && !characters.error()) return {};
     const std::optional<Error>& error = characters.error() ? characters.error() : adapter.error();
     return make_error(error->code, "{}: line {}: {}", source.name(), characters.line(), error->message);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How values are spelled in JSON so that they read back as they were, and JsonText, which lays them out.
+// How values are spelled in JSON so that they read back as they were, and what they read back as.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "etstream/result.h"
-#include "etstream/sink.h"
+#include "flatbuffer/json_reader.h"
+#include "flatbuffer/schema.h"
 
 namespace etstream {
 
@@ -26,41 +25,17 @@ namespace etstream {
 /// The bits of what those strings spell.
 [[nodiscard]] std::optional<std::uint64_t> parse_special_float(std::string_view string, unsigned width);
 
-/// Appends to a sink, in pieces of some 64 KiB. Memory: that, and the longest value.
-class JsonText {
- public:
-  /// With `compact`, no white space; otherwise 2 spaces a level. `sink` outlives the text.
-  JsonText(Sink& sink, bool compact) : sink_(sink), compact_(compact) {}
+/// How write_json() spells a scalar of `type`.
+[[nodiscard]] std::string json_scalar(const Schema& schema, const InlineType& type, std::uint64_t bits);
 
-  /// '{' or '['. What is in it stands on one line, or each on its own.
-  void begin(char bracket, bool on_one_line = false);
-  void end(char bracket);
-  /// `name` needs no escapes.
-  void key(std::string_view name);
-  /// Is spelled as JSON.
-  void value(std::string_view spelled);
-  /// To append to a value.
-  [[nodiscard]] std::string& buffer() noexcept { return buffer_; }
+/// The other way: the bits of a scalar, higher ones zero; none if the value is none, or is out of its range.
+[[nodiscard]] std::optional<std::uint64_t> scalar_bits(const Schema& schema, const InlineType& type,
+                                                       const JsonTape::Value& value);
 
-  /// To be called between values. Error: the sink's.
-  Result<void> pass_on();
-  /// Ends the text.
-  Result<void> finish();
+/// What would have been one, for messages: "an integer from 0 to 255".
+[[nodiscard]] std::string expected_scalar(const Schema& schema, const InlineType& type);
 
- private:
-  struct Level {
-    bool on_one_line = false;
-    bool is_empty = true;
-  };
-  void separate();
-  void new_line();
-  Result<void> flush();
-
-  Sink& sink_;
-  const bool compact_;
-  std::vector<Level> levels_;  // that are open
-  bool after_key_ = false;
-  std::string buffer_;
-};
+/// What a value is, for messages: "256", "'abc'", "an object".
+[[nodiscard]] std::string shown(const JsonTape::Value& value);
 
 }  // namespace etstream

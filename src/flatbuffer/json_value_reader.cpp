@@ -2,14 +2,13 @@
 #include "flatbuffer/json_value_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/base64.h"
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/json_scalar.h"
+#include "flatbuffer/json_text.h"
 
 namespace etstream {
 namespace {
@@ -20,51 +19,33 @@ constexpr JsonTape::Place kNoPlace = ~JsonTape::Place{0};
 /// Tables in vectors, and structs with arrays, both as deep as they may be.
 constexpr int kDeepest = 4 * kDeepestTable;
 
-constexpr std::array<std::string_view, 3> kFileMembers = {"file", "offset", "size"};
-constexpr std::array<std::string_view, 1> kStringMembers = {"base64"};
-
-JsonKeys keys_of(const Schema& schema) {
-  JsonKeys keys;
-  const auto add = [&](std::string_view name) {
-    keys.emplace(name, static_cast<std::uint32_t>(keys.size() + 1));
-  };
-  for (const TableType& table : schema.tables()) {
-    for (const FieldType& field : table.fields) add(field.name);
-  }
-  for (const StructType& type : schema.structs()) {
-    for (const StructMember& member : type.members) add(member.name);
-  }
-  for (const std::string_view name : kFileMembers) add(name);
-  for (const std::string_view name : kStringMembers) add(name);
-  return keys;
-}
-
 }  // namespace
 
-JsonValueReader::JsonValueReader(const Schema& schema, JsonTape tape, const JsonKeys& keys,
-                                 std::string folder)
-    : schema_(schema), tape_(std::move(tape)), folder_(std::move(folder)) {
-  const auto members = [&](const auto& names, const auto& name_of) {
-    Members out;
-    for (std::size_t i = 0; i < names.size(); ++i) out.emplace(keys.at(std::string(name_of(names[i]))), i);
-    return out;
+JsonValueReader::Keys::Keys(const Schema& schema) {
+  const auto add = [&](Members& members, const std::string& name) {
+    const auto key = numbers.emplace(name, static_cast<std::uint32_t>(numbers.size() + 1)).first;
+    members.places.emplace(key->second, members.count++);
   };
-  const auto by_name = [](const auto& declared) -> const std::string& { return declared.name; };
-  const auto itself = [](std::string_view name) { return name; };
-  for (const TableType& table : schema.tables()) tables_.push_back(members(table.fields, by_name));
-  for (const StructType& type : schema.structs()) structs_.push_back(members(type.members, by_name));
-  file_members_ = members(kFileMembers, itself);
-  string_members_ = members(kStringMembers, itself);
+  for (const TableType& table : schema.tables()) {
+    Members& members = tables.emplace_back();
+    for (const FieldType& field : table.fields) add(members, field.name);
+  }
+  for (const StructType& type : schema.structs()) {
+    Members& members = structs.emplace_back();
+    for (const StructMember& member : type.members) add(members, member.name);
+  }
+  for (const char* name : {"file", "offset", "size"}) add(file_range, name);
+  add(string, "base64");
 }
 
 Result<std::unique_ptr<JsonValueReader>> JsonValueReader::parse(const Schema& schema, const ByteSource& json,
                                                                 const std::string& folder) {
   return without_exceptions([&]() -> Result<std::unique_ptr<JsonValueReader>> {
-    const JsonKeys keys = keys_of(schema);
-    ETSTREAM_ASSIGN(JsonTape tape, JsonTape::parse(json, keys, kDeepest));
+    Keys keys(schema);
+    ETSTREAM_ASSIGN(JsonTape tape, JsonTape::parse(json, std::move(keys.numbers), kDeepest));
     const bool needs_slash = !folder.empty() && !folder.ends_with('/');
     return std::unique_ptr<JsonValueReader>(
-        new JsonValueReader(schema, std::move(tape), keys, needs_slash ? folder + "/" : folder));
+        new JsonValueReader(schema, std::move(keys), std::move(tape), needs_slash ? folder + "/" : folder));
   });
 }
 
@@ -74,21 +55,16 @@ Result<FieldValue> JsonValueReader::field(ValueNode node, std::size_t table, std
   const FieldType& type = declared.fields[field];
   const Place place = open->fields[field];
   if (type.kind == FieldKind::kUnion || type.kind == FieldKind::kUnionVector) {
-    const FieldType& type_field = declared.fields[field - 1];
-    return union_value(type, type_field, open->fields[field - 1], place);
+    return union_value(type, declared.types_of(type), open->fields[field - 1], place);
   }
   if (is_absent(place)) return FieldValue(AbsentValue{});
   switch (type.kind) {
     case FieldKind::kScalar: {
-      ScalarValue scalar;
-      ETSTREAM_TRY(
-          inline_value(place, type, std::as_writable_bytes(std::span(&scalar.bits, 1)).first(type.width)));
-      return FieldValue(scalar);
+      ETSTREAM_ASSIGN(const std::uint64_t bits, scalar(place, type));
+      return FieldValue(ScalarValue{bits});
     }
     case FieldKind::kStruct:
-      bytes_.assign(type.width, std::byte{0});
-      ETSTREAM_TRY(inline_value(place, type, bytes_));
-      return FieldValue(BytesValue(bytes_));
+      return struct_value(place, type);
     case FieldKind::kString:
       return string_value(place);
     case FieldKind::kTable:
@@ -103,10 +79,8 @@ Result<FieldValue> JsonValueReader::field(ValueNode node, std::size_t table, std
 Result<FieldValue> JsonValueReader::element(ValueNode vector, std::uint64_t i) {
   Vector& given = vectors_[vector.index];
   if (given.member) {
-    if (given.member->kind == FieldKind::kString) return string_value(given.elements.first);
-    bytes_.assign(given.member->width, std::byte{0});
-    ETSTREAM_TRY(inline_value(given.elements.first, *given.member, bytes_));
-    return FieldValue(BytesValue(bytes_));
+    return given.member->kind == FieldKind::kString ? string_value(given.elements.first)
+                                                    : struct_value(given.elements.first, *given.member);
   }
   const Place place = advance(given.elements, i);
   switch (given.field->kind) {
@@ -126,8 +100,7 @@ Result<const JsonValueReader::OpenTable*> JsonValueReader::open_table(Place plac
   while (!open_.empty() && (place < open_.back().begin || place >= open_.back().end)) open_.pop_back();
   if (!open_.empty() && open_.back().begin == place) return &open_.back();
   const TableType& declared = schema_.tables()[table];
-  ETSTREAM_ASSIGN(auto fields, open_object(place, tables_[table], declared.fields.size(),
-                                           text("table {}", declared.name)));
+  ETSTREAM_ASSIGN(auto fields, open_object(place, keys_.tables[table], text("table {}", declared.name)));
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!declared.fields[i].deprecated || is_absent(fields[i])) continue;
     return invalid(fields[i], "is deprecated: files no longer have it");
@@ -137,16 +110,16 @@ Result<const JsonValueReader::OpenTable*> JsonValueReader::open_table(Place plac
 }
 
 Result<std::vector<JsonTape::Place>> JsonValueReader::open_object(Place place, const Members& members,
-                                                                  std::size_t count,
                                                                   std::string_view owner) const {
   const JsonTape::Value object = tape_.at(place);
   if (object.kind != TapeKind::kObject) return wrong(place, text("an object, for {}", owner));
-  std::vector<Place> out(count, kNoPlace);
+  std::vector<Place> out(members.count, kNoPlace);
   Place next = object.first;
   while (next != object.end) {
     const JsonTape::Key key = tape_.key_at(next);
-    const auto member = key.number ? members.find(*key.number) : members.end();
-    if (member == members.end()) return invalid(next, text("unknown key {} in {}", quote(key.name), owner));
+    const auto member = key.number ? members.places.find(*key.number) : members.places.end();
+    if (member == members.places.end())
+      return invalid(next, text("unknown key {} in {}", quote(key.name), owner));
     if (out[member->second] != kNoPlace) return invalid(next, text("{} comes twice", quote(key.name)));
     out[member->second] = key.value;
     next = tape_.at(key.value).end;
@@ -159,7 +132,7 @@ bool JsonValueReader::is_absent(Place place) const {
 }
 
 JsonTape::Place JsonValueReader::advance(Cursor& cursor, std::uint64_t i) const {
-  if (i < cursor.index) cursor = {cursor.first, cursor.first, 0};
+  if (i < cursor.index) cursor = {cursor.first, cursor.first};
   for (; cursor.index < i; ++cursor.index) cursor.next = tape_.at(cursor.next).end;
   return cursor.next;
 }
@@ -173,7 +146,7 @@ Result<FieldValue> JsonValueReader::string_value(Place place) {
   const JsonTape::Value value = tape_.at(place);
   if (value.kind == TapeKind::kString) return FieldValue(value.string);
   if (value.kind != TapeKind::kObject) return wrong(place, "a string");
-  ETSTREAM_ASSIGN(const auto members, open_object(place, string_members_, kStringMembers.size(), "a string"));
+  ETSTREAM_ASSIGN(const auto members, open_object(place, keys_.string, "a string"));
   bytes_.clear();
   if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString ||
       !decode_base64(tape_.at(members[0]).string, bytes_)) {
@@ -191,15 +164,14 @@ Result<FieldValue> JsonValueReader::vector_value(Place place, const FieldType& f
     return n;
   };
   const std::uint64_t n = count(array);
-  Vector given{&field, {array.first, array.first, 0}, {}, nullptr};
+  Vector given{.field = &field, .elements = {array.first, array.first}};
   if (types != kNoPlace) {
     const JsonTape::Value type_array = tape_.at(types);
     if (type_array.kind != TapeKind::kArray) return wrong(types, "an array of the unions' types");
-    if (count(type_array) != n) {
-      return invalid(
-          types, text("expected {}, one for each union, found {}", counted(n, "type"), count(type_array)));
+    if (const std::uint64_t found = count(type_array); found != n) {
+      return invalid(types, text("expected {}, one for each union, found {}", counted(n, "type"), found));
     }
-    given.types = {type_array.first, type_array.first, 0};
+    given.types = {type_array.first, type_array.first};
   }
   vectors_.push_back(given);
   return FieldValue(VectorValue{{nullptr, vectors_.size() - 1}, n});
@@ -212,16 +184,14 @@ Result<FieldValue> JsonValueReader::union_value(const FieldType& field, const Fi
     if (is_absent(place)) return FieldValue(AbsentValue{});
     return invalid(place, text("there is no {}, which says what it is", quote(type_field.name)));
   }
-  if (field.kind == FieldKind::kUnionVector) {
-    if (is_absent(place)) return invalid(type, text("there is no {} that it tells of", quote(field.name)));
-    return vector_value(place, field, type);
+  const bool is_vector = field.kind == FieldKind::kUnionVector;
+  std::uint8_t number = 0;
+  if (!is_vector) {
+    ETSTREAM_ASSIGN(number, union_type(declared, type));
+    if (number == 0 && is_absent(place)) return FieldValue(AbsentValue{});
   }
-  ETSTREAM_ASSIGN(const std::uint8_t number, union_type(declared, type));
-  if (number == 0 && is_absent(place)) return FieldValue(AbsentValue{});
   if (is_absent(place)) return invalid(type, text("there is no {} that it tells of", quote(field.name)));
-  if (number == 0)
-    return invalid(place, text("expected null, as its type is NONE, found {}", shown(tape_.at(place))));
-  return member_value(declared, number, place);
+  return is_vector ? vector_value(place, field, type) : member_value(declared, number, place);
 }
 
 Result<FieldValue> JsonValueReader::member_value(const UnionType& type, std::uint8_t number, Place place) {
@@ -234,7 +204,7 @@ Result<FieldValue> JsonValueReader::member_value(const UnionType& type, std::uin
     ETSTREAM_ASSIGN(const FieldValue table, table_value(place));
     return FieldValue(UnionValue{number, std::get<TableValue>(table).node});
   }
-  vectors_.push_back({nullptr, {place, place, 0}, {}, member});
+  vectors_.push_back({.elements = {place, place}, .member = member});
   return FieldValue(UnionValue{number, {nullptr, vectors_.size() - 1}});
 }
 
@@ -259,7 +229,11 @@ Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& 
   }
   if (value.kind != TapeKind::kArray) return wrong(place, is_byte(field) ? "an array or base64" : "an array");
   if (value.first != value.end && is_byte(field) && tape_.at(value.first).kind == TapeKind::kString) {
-    ETSTREAM_TRY(append_base64_pieces(value));
+    for (Place next = value.first; next != value.end; next = tape_.at(next).end) {
+      const JsonTape::Value piece = tape_.at(next);
+      if (piece.kind == TapeKind::kString && decode_base64(piece.string, bytes_)) continue;
+      return wrong(next, "base64, as what is before it");
+    }
     return FieldValue(BytesValue(bytes_));
   }
   for (Place next = value.first; next != value.end; next = tape_.at(next).end) {
@@ -269,20 +243,8 @@ Result<FieldValue> JsonValueReader::inline_vector(Place place, const FieldType& 
   return FieldValue(BytesValue(bytes_));
 }
 
-Result<void> JsonValueReader::append_base64_pieces(const JsonTape::Value& array) {
-  for (Place next = array.first; next != array.end;) {
-    const JsonTape::Value piece = tape_.at(next);
-    if (piece.kind != TapeKind::kString || !decode_base64(piece.string, bytes_)) {
-      return invalid(next, text("expected base64, as what is before it, found {}", shown(piece)));
-    }
-    next = piece.end;
-  }
-  return {};
-}
-
 Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& field) {
-  ETSTREAM_ASSIGN(const auto members,
-                  open_object(place, file_members_, kFileMembers.size(), "a range of a file"));
+  ETSTREAM_ASSIGN(const auto members, open_object(place, keys_.file_range, "a range of a file"));
   if (members[0] == kNoPlace || tape_.at(members[0]).kind != TapeKind::kString) {
     return wrong(members[0] == kNoPlace ? place : members[0], R"({"file": PATH})");
   }
@@ -295,13 +257,15 @@ Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& fie
     opened = files_.emplace(path, std::move(file).value()).first;
   }
   const ByteSource& file = opened->second;
+  InlineType number;
+  number.width = sizeof(std::uint64_t);
   std::uint64_t offset = 0;
   if (members[1] != kNoPlace) {
-    ETSTREAM_ASSIGN(offset, file_number(members[1]));
+    ETSTREAM_ASSIGN(offset, scalar(members[1], number));
   }
   std::uint64_t size = file.size() - std::min(offset, file.size());
   if (members[2] != kNoPlace) {
-    ETSTREAM_ASSIGN(size, file_number(members[2]));
+    ETSTREAM_ASSIGN(size, scalar(members[2], number));
   }
   if (!range_fits(offset, size, file.size())) {
     return invalid(place, text("expected a range of {}, which is of {}, found {} from {} on", printable(path),
@@ -314,25 +278,27 @@ Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& fie
   return FieldValue(std::move(range));
 }
 
-Result<std::uint64_t> JsonValueReader::file_number(Place place) const {
-  InlineType type;
-  type.width = sizeof(std::uint64_t);
-  std::uint64_t out = 0;
-  ETSTREAM_TRY(inline_value(place, type, std::as_writable_bytes(std::span(&out, 1))));
-  return out;
+Result<std::uint64_t> JsonValueReader::scalar(Place place, const InlineType& type) const {
+  const auto bits = scalar_bits(schema_, type, tape_.at(place));
+  return bits ? Result<std::uint64_t>(*bits) : wrong(place, expected_scalar(schema_, type));
+}
+
+Result<FieldValue> JsonValueReader::struct_value(Place place, const InlineType& type) {
+  bytes_.assign(type.width, std::byte{0});
+  ETSTREAM_TRY(inline_value(place, type, bytes_));
+  return FieldValue(BytesValue(bytes_));
 }
 
 Result<void> JsonValueReader::inline_value(Place place, const InlineType& type,
                                            std::span<std::byte> out) const {
-  if (type.structure) return struct_value(place, schema_.structs()[*type.structure], out);
-  const auto bits = scalar_bits(schema_, type, tape_.at(place));
-  if (!bits) return wrong(place, expected_scalar(schema_, type));
-  std::memcpy(out.data(), &*bits, out.size());
+  if (type.structure) return struct_members(place, *type.structure, out);
+  ETSTREAM_ASSIGN(const std::uint64_t bits, scalar(place, type));
+  std::memcpy(out.data(), &bits, out.size());
   return {};
 }
 
-Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
-                                           std::span<std::byte> out) const {
+Result<void> JsonValueReader::struct_members(Place place, std::size_t structure,
+                                             std::span<std::byte> out) const {
   const JsonTape::Value value = tape_.at(place);
   if (value.kind == TapeKind::kString) {
     std::vector<std::byte> bytes;
@@ -342,9 +308,9 @@ Result<void> JsonValueReader::struct_value(Place place, const StructType& type,
     std::copy(bytes.begin(), bytes.end(), out.begin());
     return {};
   }
-  const auto index = static_cast<std::size_t>(&type - schema_.structs().data());
+  const StructType& type = schema_.structs()[structure];
   ETSTREAM_ASSIGN(const auto places,
-                  open_object(place, structs_[index], type.members.size(), text("struct {}", type.name)));
+                  open_object(place, keys_.structs[structure], text("struct {}", type.name)));
   for (std::size_t i = 0; i < places.size(); ++i) {
     const StructMember& member = type.members[i];
     if (places[i] == kNoPlace) {

@@ -15,7 +15,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "flatbuffer/json_tape.h"
+#include "flatbuffer/json_reader.h"
 #include "flatbuffer/value_reader.h"
 
 namespace etstream {
@@ -51,8 +51,20 @@ class JsonValueReader final : public ValueReader {
 
  private:
   using Place = JsonTape::Place;
-  /// What the keys of an object may be: by their numbers on the tape, their places in a list of members.
-  using Members = std::unordered_map<std::uint32_t, std::size_t>;
+  /// What the keys of an object may be.
+  struct Members {
+    std::unordered_map<std::uint32_t, std::size_t> places;  // in a list of them, by their numbers on the tape
+    std::size_t count = 0;
+  };
+  struct Keys {
+    explicit Keys(const Schema& schema);
+
+    JsonKeys numbers;              // for the tape
+    std::vector<Members> tables;   // as the schema's
+    std::vector<Members> structs;  // as the schema's
+    Members file_range;
+    Members string;
+  };
 
   /// A table whose keys were looked up; kNoPlace where one is missing.
   struct OpenTable {
@@ -70,16 +82,16 @@ class JsonValueReader final : public ValueReader {
   struct Vector {
     const FieldType* field = nullptr;
     Cursor elements;
-    Cursor types;                         // of the unions
+    Cursor types = {};                    // of the unions
     const UnionMember* member = nullptr;  // what a union holds
   };
 
-  JsonValueReader(const Schema& schema, JsonTape tape, const JsonKeys& keys, std::string folder);
+  JsonValueReader(const Schema& schema, Keys keys, JsonTape tape, std::string folder)
+      : schema_(schema), keys_(std::move(keys)), tape_(std::move(tape)), folder_(std::move(folder)) {}
 
   Result<const OpenTable*> open_table(Place place, std::size_t table);
   /// Where the values of an object are that has no other keys than `members`, which are those of `owner`.
-  Result<std::vector<Place>> open_object(Place place, const Members& members, std::size_t count,
-                                         std::string_view owner) const;
+  Result<std::vector<Place>> open_object(Place place, const Members& members, std::string_view owner) const;
   bool is_absent(Place place) const;
   Place advance(Cursor& cursor, std::uint64_t i) const;
 
@@ -91,13 +103,13 @@ class JsonValueReader final : public ValueReader {
   Result<FieldValue> member_value(const UnionType& type, std::uint8_t number, Place place);
   Result<std::uint8_t> union_type(const UnionType& type, Place place) const;
   Result<FieldValue> inline_vector(Place place, const FieldType& field);
-  Result<void> append_base64_pieces(const JsonTape::Value& array);
   Result<FieldValue> file_range(Place place, const FieldType& field);
-  Result<std::uint64_t> file_number(Place place) const;
+  Result<FieldValue> struct_value(Place place, const InlineType& type);
 
+  Result<std::uint64_t> scalar(Place place, const InlineType& type) const;
   /// The bytes of a scalar or struct.
   Result<void> inline_value(Place place, const InlineType& type, std::span<std::byte> out) const;
-  Result<void> struct_value(Place place, const StructType& type, std::span<std::byte> out) const;
+  Result<void> struct_members(Place place, std::size_t structure, std::span<std::byte> out) const;
 
   Error wrong(Place place, std::string_view expected) const;
   Error invalid(Place place, std::string_view message) const {
@@ -105,12 +117,9 @@ class JsonValueReader final : public ValueReader {
   }
 
   const Schema& schema_;
+  const Keys keys_;
   const JsonTape tape_;
   const std::string folder_;
-  std::vector<Members> tables_;   // as the schema's
-  std::vector<Members> structs_;  // as the schema's
-  Members file_members_;
-  Members string_members_;
   std::vector<OpenTable> open_;              // that lead to the one that was asked for last
   std::deque<Vector> vectors_;               // that were given out
   std::map<std::string, ByteSource> files_;  // by path

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flatbuffer/flatbuffer_walk.h"
-#include "flatbuffer/json_scalar.h"
 #include "flatbuffer/json_text.h"
 #include "io/file_budget.h"
 
@@ -18,11 +17,92 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kChunkSize = std::uint64_t{48} << 10;  // read at a time; a multiple of 3, for base64
+constexpr std::size_t kPassedOn = std::size_t{64} << 10;       // to the sink at a time
 constexpr std::uint64_t kLongestBase64 = std::uint64_t{3} << 20;  // in one string
 
 bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
+
+/// Lays values out. Appends to a sink, in pieces of some 64 KiB. Memory: that, and the longest value.
+class JsonText {
+ public:
+  /// With `compact`, no white space; otherwise 2 spaces a level. `sink` outlives the text.
+  JsonText(Sink& sink, bool compact) : sink_(sink), compact_(compact) {}
+
+  /// '{' or '['. What is in it stands on one line, or each on its own.
+  void begin(char bracket, bool on_one_line = false) {
+    separate();
+    buffer_ += bracket;
+    levels_.push_back({on_one_line || (!levels_.empty() && levels_.back().on_one_line), true});
+  }
+  void end(char bracket) {
+    const Level level = levels_.back();
+    levels_.pop_back();
+    if (!level.is_empty && !level.on_one_line) new_line();
+    buffer_ += bracket;
+  }
+  /// `name` needs no escapes.
+  void key(std::string_view name) {
+    separate();
+    buffer_ += '"';
+    buffer_ += name;
+    buffer_ += compact_ ? "\":" : "\": ";
+    after_key_ = true;
+  }
+  /// Is spelled as JSON.
+  void value(std::string_view spelled) {
+    separate();
+    buffer_ += spelled;
+  }
+  void key_and_value(std::string_view name, std::string_view spelled) {
+    key(name);
+    value(spelled);
+  }
+  /// To append to a value.
+  [[nodiscard]] std::string& buffer() noexcept { return buffer_; }
+
+  /// To be called between values. Error: the sink's.
+  Result<void> pass_on() { return buffer_.size() < kPassedOn ? Result<void>() : flush(); }
+  /// Ends the text.
+  Result<void> finish() {
+    buffer_ += '\n';
+    return flush();
+  }
+
+ private:
+  struct Level {
+    bool on_one_line = false;
+    bool is_empty = true;
+  };
+
+  /// What stands between a value or key and what is before it.
+  void separate() {
+    if (!after_key_ && !levels_.empty()) {
+      Level& level = levels_.back();
+      if (!level.is_empty) buffer_ += compact_ || !level.on_one_line ? "," : ", ";
+      level.is_empty = false;
+      if (!level.on_one_line) new_line();
+    }
+    after_key_ = false;
+  }
+  void new_line() {
+    if (compact_) return;
+    buffer_ += '\n';
+    buffer_.append(2 * levels_.size(), ' ');
+  }
+  Result<void> flush() {
+    ETSTREAM_TRY(sink_.append(ByteSource::memory(std::as_bytes(std::span(buffer_)))));
+    buffer_.clear();
+    return {};
+  }
+
+  Sink& sink_;
+  const bool compact_;
+  std::vector<Level> levels_;  // that are open
+  bool after_key_ = false;
+  std::string buffer_;
+};
 
 class JsonFlatbufferWriter : public FlatbufferVisitor {
  public:
@@ -46,10 +126,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   }
 
   /// Types come with their unions.
-  static bool wants(const FieldType& field) {
-    return !field.deprecated && field.kind != FieldKind::kUnionType &&
-           field.kind != FieldKind::kUnionTypeVector;
-  }
+  static bool wants(const FieldType& field) { return !field.deprecated && !is_type_of_unions(field); }
   Result<void> begin_table(const TableView& table, const TableType& declared) {
     ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
     ETSTREAM_TRY(reach(table.position, extent));
@@ -66,10 +143,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   }
   void begin_field(const TableType& declared, const FieldType& field, const UnionMember* member) {
     if (field.kind == FieldKind::kUnionVector) return;  // whose types are first
-    if (member) {
-      out_.key(declared.fields[std::size_t{field.id} - 1].name);
-      write_type(member);
-    }
+    if (member) out_.key_and_value(declared.types_of(field).name, name_of(member));
     out_.key(field.name);
   }
   Result<void> reach(std::uint64_t position, std::uint64_t size) { return budget_.reach(position, size); }
@@ -82,11 +156,11 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   Result<void> begin_vector(const TableType& declared, const FieldType& field, const VectorView& types,
                             const VectorView& vector) {
     if (field.kind == FieldKind::kUnionVector) {
-      out_.key(declared.fields[std::size_t{field.id} - 1].name);
+      out_.key(declared.types_of(field).name);
       out_.begin('[', true);
       for (std::uint64_t i = 0; i < vector.count; ++i) {
         ETSTREAM_ASSIGN(const auto member, view_.member_at(declared, field, types, vector, i));
-        write_type(member ? member->type : nullptr);
+        out_.value(name_of(member ? member->type : nullptr));
         ETSTREAM_TRY(out_.pass_on());
       }
       out_.end(']');
@@ -117,12 +191,9 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     ETSTREAM_ASSIGN(const ByteSource elements, view_.bytes(vector, field));
     if (options_.references && elements.size() > options_.references->over) {
       out_.begin('{', true);
-      out_.key("file");
-      out_.value(*file_);
-      out_.key("offset");
-      out_.value(std::to_string(options_.references->offset + vector.elements()));
-      out_.key("size");
-      out_.value(std::to_string(elements.size()));
+      out_.key_and_value("file", *file_);
+      out_.key_and_value("offset", std::to_string(options_.references->offset + vector.elements()));
+      out_.key_and_value("size", std::to_string(elements.size()));
       out_.end('}');
       return {};
     }
@@ -141,15 +212,13 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
  private:
   void write_default(const FieldType& field) {
     if (!field.default_bits) return;
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * field.width);
-    const std::string spelled = json_scalar(schema_, field, *field.default_bits & mask);
+    const std::string spelled = json_scalar(schema_, field, *field.default_bits & field.mask());
     // A NaN equals nothing: it would be stored.
     if (field.is_float && spelled.starts_with("\"nan")) return;
-    out_.key(field.name);
-    out_.value(spelled);
+    out_.key_and_value(field.name, spelled);
   }
 
-  void write_type(const UnionMember* member) { out_.value(text("\"{}\"", member ? member->name : "NONE")); }
+  static std::string name_of(const UnionMember* type) { return text("\"{}\"", type ? type->name : "NONE"); }
 
   void write_base64(std::span<const std::byte> bytes) {
     out_.value("\"");
@@ -199,7 +268,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     }
   }
 
-  /// That is not zero.
+  /// Whether a byte between or behind the members is not zero.
   bool has_padding(std::span<const std::byte> bytes, const StructType& type) const {
     std::size_t end = 0;
     for (const StructMember& member : type.members) {

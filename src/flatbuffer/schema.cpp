@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "flatbuffer/schema.h"
 
-#include <flatbuffers/reflection_generated.h>
+#include <flatbuffers/reflection.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,79 +18,56 @@ constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
 constexpr std::int32_t kLargestStruct = 65535;  // as a table, which holds it
 
 /// As the file has it, or what is no type: FlatBuffers' accessors would make an enumerator of any number.
-reflection::BaseType base_type(const reflection::Type& type, flatbuffers::voffset_t field) {
+reflection::BaseType base_of(const reflection::Type& type,
+                             flatbuffers::voffset_t field = reflection::Type::VT_BASE_TYPE) {
   const auto number = reinterpret_cast<const flatbuffers::Table&>(type).GetField<std::int8_t>(field, 0);
   return number >= 0 && number < reflection::MaxBaseType ? static_cast<reflection::BaseType>(number)
                                                          : reflection::MaxBaseType;
 }
 
-reflection::BaseType base_of(const reflection::Type& type) {
-  return base_type(type, reflection::Type::VT_BASE_TYPE);
-}
-
 reflection::BaseType element_of(const reflection::Type& type) {
-  return base_type(type, reflection::Type::VT_ELEMENT);
+  return base_of(type, reflection::Type::VT_ELEMENT);
 }
-
-bool is_scalar(reflection::BaseType type) { return type >= reflection::UType && type <= reflection::Double; }
-
-bool is_float(reflection::BaseType type) { return type == reflection::Float || type == reflection::Double; }
 
 unsigned width_of(reflection::BaseType type) {
-  switch (type) {
-    case reflection::Short:
-    case reflection::UShort:
-      return 2;
-    case reflection::Int:
-    case reflection::UInt:
-    case reflection::Float:
-      return 4;
-    case reflection::Long:
-    case reflection::ULong:
-    case reflection::Double:
-      return 8;
-    default:
-      return 1;
-  }
+  return flatbuffers::IsScalar(type) ? static_cast<unsigned>(flatbuffers::GetTypeSize(type)) : 1;
 }
 
 std::uint64_t default_bits(const reflection::Field& field) {
-  switch (base_of(*field.type())) {
-    case reflection::Float:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(field.default_real()));
-    case reflection::Double:
-      return std::bit_cast<std::uint64_t>(field.default_real());
-    default:
-      return static_cast<std::uint64_t>(field.default_integer());
-  }
+  const double real = field.default_real();
+  const reflection::BaseType type = base_of(*field.type());
+  if (type == reflection::Float) return std::bit_cast<std::uint32_t>(static_cast<float>(real));
+  if (type == reflection::Double) return std::bit_cast<std::uint64_t>(real);
+  return static_cast<std::uint64_t>(field.default_integer());
+}
+
+/// Null where what is declared has no attribute of that name.
+template <class Declared>
+const reflection::KeyValue* find_attribute(const Declared& declared, const char* name) {
+  return declared.attributes() ? declared.attributes()->LookupByKey(name) : nullptr;
 }
 
 /// 0 where the field has no force_align; none where it is no power of two up to the largest.
 std::optional<std::uint32_t> force_align_of(const reflection::Field& field) {
+  const auto* attribute = find_attribute(field, "force_align");
+  if (!attribute || !attribute->value()) return 0;
   std::uint32_t alignment = 0;
-  if (!field.attributes()) return alignment;
-  for (const auto* attribute : *field.attributes()) {
-    if (attribute->key()->string_view() != "force_align" || !attribute->value()) continue;
-    const std::string_view digits = attribute->value()->string_view();
-    const char* const end = digits.data() + digits.size();
-    const auto parsed = std::from_chars(digits.data(), end, alignment);
-    if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-    if (!is_power_of_two(alignment) || alignment > kLargestAlignment) return std::nullopt;
-  }
+  const std::string_view digits = attribute->value()->string_view();
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, alignment);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  if (!is_power_of_two(alignment) || alignment > kLargestAlignment) return std::nullopt;
   return alignment;
 }
 
 std::string without_namespace(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
-/// The table or struct that a type names; null where it names none.
-const reflection::Object* object_of(const reflection::Schema& schema, const reflection::Type& type) {
-  const auto index = static_cast<std::size_t>(type.index());
-  if (type.index() < 0 || index >= schema.objects()->size()) return nullptr;
-  return schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(index));
-}
-
-bool names_union(const reflection::Schema& schema, const reflection::Type& type) {
-  return type.index() >= 0 && static_cast<std::size_t>(type.index()) < schema.enums()->size();
+/// The table, struct, enum or union that a type names among those declared; null where it names none.
+template <class Declared>
+const Declared* named(const flatbuffers::Vector<flatbuffers::Offset<Declared>>& declared,
+                      const reflection::Type& type) {
+  const auto index = static_cast<flatbuffers::uoffset_t>(type.index());  // -1 is beyond all
+  return index < declared.size() ? declared.Get(index) : nullptr;
 }
 
 /// The kind of a field, or none for what is not supported.
@@ -99,20 +76,15 @@ std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflect
   const auto base = is_vector ? element_of(type) : base_of(type);
   const auto pick = [&](FieldKind one, FieldKind many) { return is_vector ? many : one; };
   if (base == reflection::UType) return pick(FieldKind::kUnionType, FieldKind::kUnionTypeVector);
-  if (is_scalar(base)) return pick(FieldKind::kScalar, FieldKind::kInlineVector);
+  if (flatbuffers::IsScalar(base)) return pick(FieldKind::kScalar, FieldKind::kInlineVector);
   if (base == reflection::String) return pick(FieldKind::kString, FieldKind::kStringVector);
-  if (base == reflection::Union && names_union(schema, type)) {
+  if (base == reflection::Union && named(*schema.enums(), type)) {
     return pick(FieldKind::kUnion, FieldKind::kUnionVector);
   }
-  const auto* object = base == reflection::Obj ? object_of(schema, type) : nullptr;
+  const auto* object = base == reflection::Obj ? named(*schema.objects(), type) : nullptr;
   if (!object) return std::nullopt;
   return object->is_struct() ? pick(FieldKind::kStruct, FieldKind::kInlineVector)
                              : pick(FieldKind::kTable, FieldKind::kTableVector);
-}
-
-bool names_enum(const reflection::Schema& schema, const reflection::Type& type) {
-  return names_union(schema, type) &&
-         !schema.enums()->Get(static_cast<flatbuffers::uoffset_t>(type.index()))->is_union();
 }
 
 /// A struct's size and alignment are what the schema says they are, if they can be.
@@ -126,51 +98,50 @@ bool is_sound_struct(const reflection::Object& object) {
 std::optional<InlineType> inline_type(const reflection::Schema& schema, const reflection::Type& type) {
   const bool is_many = base_of(type) == reflection::Vector || base_of(type) == reflection::Array;
   const auto base = is_many ? element_of(type) : base_of(type);
+  const auto* object = base == reflection::Obj ? named(*schema.objects(), type) : nullptr;
   InlineType out;
-  if (base == reflection::Obj && object_of(schema, type) && object_of(schema, type)->is_struct()) {
-    const auto& declared = *object_of(schema, type);
-    if (!is_sound_struct(declared)) return std::nullopt;
-    out.width = static_cast<std::uint32_t>(declared.bytesize());
-    out.natural_alignment = static_cast<std::uint32_t>(declared.minalign());
+  if (object && object->is_struct()) {
+    if (!is_sound_struct(*object)) return std::nullopt;
+    out.width = static_cast<std::uint32_t>(object->bytesize());
+    out.natural_alignment = static_cast<std::uint32_t>(object->minalign());
     out.structure = static_cast<std::size_t>(type.index());
-  } else if (is_scalar(base)) {
+  } else if (flatbuffers::IsScalar(base)) {
     out.width = out.natural_alignment = width_of(base);
-    out.is_float = is_float(base);
+    out.is_float = flatbuffers::IsFloat(base);
     out.is_bool = base == reflection::Bool;
     out.is_signed = base == reflection::Byte || base == reflection::Short || base == reflection::Int ||
                     base == reflection::Long;
-    if (base != reflection::UType && !out.is_float && names_enum(schema, type)) {
-      out.enumeration = static_cast<std::size_t>(type.index());
-    }
+    const auto* declared = base == reflection::UType || out.is_float ? nullptr : named(*schema.enums(), type);
+    if (declared && !declared->is_union()) out.enumeration = static_cast<std::size_t>(type.index());
   }
   return out;
 }
 
 Result<FieldType> convert_field(const reflection::Schema& schema, const reflection::Object& object,
                                 const reflection::Field& field) {
-  const auto kind = kind_of(schema, *field.type());
-  const auto describe = [&] {
-    return text("schema: field {}.{}", object.name()->string_view(), field.name()->string_view());
+  const auto refuse = [&](ErrorCode code, std::string_view why) {
+    return make_error(code, "schema: field {}.{}{}", object.name()->string_view(),
+                      field.name()->string_view(), why);
   };
-  if (!kind)
-    return make_error(ErrorCode::kUnsupported, "{} is of a type that etstream does not know", describe());
+  const auto kind = kind_of(schema, *field.type());
+  if (!kind) return refuse(ErrorCode::kUnsupported, " is of a type that etstream does not know");
+  const auto held = inline_type(schema, *field.type());
+  if (!held) return refuse(ErrorCode::kCorrupt, " is no sound struct");
   FieldType out;
+  static_cast<InlineType&>(out) = *held;
   out.name = field.name()->str();
   out.id = field.id();
   out.kind = *kind;
   out.required = field.required();
   out.deprecated = field.deprecated();
   out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
-  const auto held = inline_type(schema, *field.type());
-  if (!held) return make_error(ErrorCode::kCorrupt, "{} is no sound struct", describe());
-  static_cast<InlineType&>(out) = *held;
   if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
     out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
   } else if (*kind == FieldKind::kInlineVector) {
     const auto forced = force_align_of(field);
     if (!forced) {
-      return make_error(ErrorCode::kCorrupt, "{}: its force_align is not a power of two up to {}", describe(),
-                        kLargestAlignment);
+      return refuse(ErrorCode::kCorrupt,
+                    text(": its force_align is not a power of two up to {}", kLargestAlignment));
     }
     out.alignment = std::max(out.natural_alignment, *forced);
   }
@@ -193,9 +164,7 @@ Result<TableType> convert_table(const reflection::Schema& schema, const reflecti
     ETSTREAM_ASSIGN(FieldType converted, convert_field(schema, object, *field));
     table.fields.push_back(std::move(converted));
   }
-  // Reflection lists fields by name.
-  std::sort(table.fields.begin(), table.fields.end(),
-            [](const FieldType& a, const FieldType& b) { return a.id < b.id; });
+  std::ranges::sort(table.fields, {}, &FieldType::id);  // reflection lists them by name
   for (std::size_t i = 0; i < table.fields.size(); ++i) {
     const FieldType& field = table.fields[i];
     if (field.id != i || !is_paired(table, i)) {
@@ -225,8 +194,7 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
     if (base_of(*field->type()) == reflection::Array) member.count = field->type()->fixed_length();
     out.members.push_back(std::move(member));
   }
-  std::sort(out.members.begin(), out.members.end(),
-            [](const StructMember& a, const StructMember& b) { return a.offset < b.offset; });
+  std::ranges::sort(out.members, {}, &StructMember::offset);
   std::uint64_t end = 0;
   for (const StructMember& member : out.members) {
     const std::uint64_t size = std::uint64_t{member.width} * member.count.value_or(1);
@@ -247,13 +215,13 @@ Result<void> check_nesting(const std::vector<StructType>& structs) {
     const std::vector<bool> before = settled;
     for (std::size_t i = 0; i < structs.size(); ++i) {
       const auto& members = structs[i].members;
-      settled[i] = std::all_of(members.begin(), members.end(), [&](const StructMember& member) {
+      settled[i] = std::ranges::all_of(members, [&](const StructMember& member) {
         return !member.structure || before[*member.structure];
       });
     }
     if (settled == before) break;
   }
-  const auto unsettled = std::find(settled.begin(), settled.end(), false);
+  const auto unsettled = std::ranges::find(settled, false);
   if (unsettled == settled.end()) return {};
   return make_error(ErrorCode::kCorrupt, "schema: struct {} is nested in itself, or too deep",
                     structs[static_cast<std::size_t>(unsettled - settled.begin())].name);
@@ -262,10 +230,7 @@ Result<void> check_nesting(const std::vector<StructType>& structs) {
 EnumType convert_enum(const reflection::Enum& declared) {
   EnumType out;
   out.name = without_namespace(declared.name()->string_view());
-  const auto* attributes = declared.attributes();
-  out.is_flags = attributes && std::any_of(attributes->begin(), attributes->end(), [](const auto* attribute) {
-                   return attribute->key()->string_view() == "bit_flags";
-                 });
+  out.is_flags = find_attribute(declared, "bit_flags") != nullptr;
   const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * width_of(base_of(*declared.underlying_type())));
   for (const auto* value : *declared.values()) {
     out.values.push_back({value->name()->str(), static_cast<std::uint64_t>(value->value()) & mask});
@@ -280,7 +245,7 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
     const auto* type = value->union_type();
     if (!type || base_of(*type) == reflection::None) continue;
     const auto kind = kind_of(schema, *type);
-    const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*object_of(schema, *type));
+    const bool is_struct = kind == FieldKind::kStruct && is_sound_struct(*named(*schema.objects(), *type));
     if ((!is_struct && kind != FieldKind::kTable && kind != FieldKind::kString) || value->value() < 1 ||
         value->value() > 255) {
       return make_error(
@@ -300,6 +265,13 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
   return out;
 }
 
+/// The first of `all` whose `member` is `value`; null if there is none.
+template <class T, class Member, class Value>
+const T* find_by(const std::vector<T>& all, Member member, const Value& value) {
+  const auto found = std::ranges::find(all, value, member);
+  return found == all.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
@@ -314,18 +286,18 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
       return make_error(ErrorCode::kCorrupt, "schema: it declares no root_type");
     }
     Schema schema;
-    bool has_root = false;
     for (const auto* object : *source.objects()) {
       ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));
       schema.tables_.push_back(std::move(table));
       ETSTREAM_ASSIGN(StructType structure, convert_struct(source, *object));
       schema.structs_.push_back(std::move(structure));
-      if (object != source.root_table()) continue;
-      has_root = true;
-      schema.root_ = schema.tables_.size() - 1;
     }
     ETSTREAM_TRY(check_nesting(schema.structs_));
-    if (!has_root) return make_error(ErrorCode::kCorrupt, "schema: its root_type is not one of its tables");
+    const auto root = std::find(source.objects()->begin(), source.objects()->end(), source.root_table());
+    if (root == source.objects()->end()) {
+      return make_error(ErrorCode::kCorrupt, "schema: its root_type is not one of its tables");
+    }
+    schema.root_ = static_cast<std::size_t>(root - source.objects()->begin());
     for (const auto* declared : *source.enums()) {
       UnionType converted;
       if (declared->is_union()) {
@@ -342,16 +314,10 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
   });
 }
 
-const EnumValue* EnumType::find(std::uint64_t bits) const {
-  const auto found =
-      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.bits == bits; });
-  return found == values.end() ? nullptr : &*found;
-}
+const EnumValue* EnumType::find(std::uint64_t bits) const { return find_by(values, &EnumValue::bits, bits); }
 
 const EnumValue* EnumType::find(std::string_view value_name) const {
-  const auto found =
-      std::find_if(values.begin(), values.end(), [&](const EnumValue& v) { return v.name == value_name; });
-  return found == values.end() ? nullptr : &*found;
+  return find_by(values, &EnumValue::name, value_name);
 }
 
 std::optional<std::uint8_t> UnionType::number_of(std::string_view member) const {
@@ -363,17 +329,13 @@ std::optional<std::uint8_t> UnionType::number_of(std::string_view member) const 
 }
 
 std::optional<std::size_t> Schema::find_table(std::string_view name) const {
-  const auto found = std::find_if(tables_.begin(), tables_.end(),
-                                  [&](const TableType& table) { return table.name == name; });
-  if (found == tables_.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - tables_.begin());
+  const TableType* const found = find_by(tables_, &TableType::name, name);
+  return found ? std::optional(static_cast<std::size_t>(found - tables_.data())) : std::nullopt;
 }
 
 std::optional<std::size_t> Schema::find_field(std::size_t table, std::string_view name) const {
-  for (const auto& field : tables_[table].fields) {
-    if (field.name == name) return field.id;
-  }
-  return std::nullopt;
+  const FieldType* const found = find_by(tables_[table].fields, &FieldType::name, name);
+  return found ? std::optional<std::size_t>(found->id) : std::nullopt;
 }
 
 Result<void> Schema::add_field(std::string_view table, FieldType field) {

@@ -41,6 +41,11 @@ struct InlineType {
   bool is_bool = false;
   std::optional<std::size_t> enumeration;  // of a scalar: an index in Schema::enums()
   std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
+
+  /// The bits that a scalar has.
+  [[nodiscard]] constexpr std::uint64_t mask() const noexcept {
+    return ~std::uint64_t{0} >> (64 - 8 * width);
+  }
 };
 
 /// Whether it is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of them is bytes.
@@ -62,6 +67,10 @@ struct FieldType : InlineType {
   std::size_t type = 0;
 };
 
+[[nodiscard]] inline bool is_type_of_unions(const FieldType& field) {
+  return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
+}
+
 /// A table, a string, or a struct, which is what is inline in it.
 struct UnionMember : InlineType {
   std::string name;
@@ -72,6 +81,9 @@ struct UnionMember : InlineType {
 struct TableType {
   std::string name;               // without namespaces
   std::vector<FieldType> fields;  // fields[i].id == i
+
+  /// The field that has the types of the unions in `field`.
+  [[nodiscard]] const FieldType& types_of(const FieldType& field) const { return fields[field.id - 1U]; }
 };
 
 /// A scalar, a struct, or a fixed array of either.
@@ -132,8 +144,6 @@ class Schema {
   [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
   /// 4 bytes, or none.
   [[nodiscard]] const std::string& identifier() const noexcept { return identifier_; }
-  /// Takes files with any identifier, or none, from now on.
-  void clear_identifier() noexcept { identifier_.clear(); }
 
   /// The index of a table, or of a field in it, by name.
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;

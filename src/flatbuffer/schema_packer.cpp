@@ -2,7 +2,7 @@
 #include "flatbuffer/schema_packer.h"
 
 #include <bit>
-#include <limits>
+#include <variant>
 #include <vector>
 
 #include "base/text.h"
@@ -14,12 +14,12 @@ namespace {
 using Ref = BackwardBuilder::Ref;
 
 constexpr std::string_view kWrongKind = "is not of the kind that the schema says";
+constexpr std::string_view kWrongElement = "has an element that is not of the kind that the schema says";
 
 /// Floats are compared as numbers: a zero default also stands for -0.0, and a NaN is never the default.
 bool equals_default(const FieldType& field, std::uint64_t bits) {
   if (!field.default_bits) return false;
-  const std::uint64_t mask = std::numeric_limits<std::uint64_t>::max() >> (64 - 8 * field.width);
-  if (!field.is_float) return ((bits ^ *field.default_bits) & mask) == 0;
+  if (!field.is_float) return ((bits ^ *field.default_bits) & field.mask()) == 0;
   if (field.width == 8) return std::bit_cast<double>(bits) == std::bit_cast<double>(*field.default_bits);
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits)) ==
          std::bit_cast<float>(static_cast<std::uint32_t>(*field.default_bits));
@@ -42,13 +42,12 @@ class Packer {
     return BackwardBuilder(EmptyVectors::kAligned, options.vtables);
   }
 
-  /// What a field's slot in its table will hold, once the field's children are placed.
-  struct Slot {
-    enum class Kind { kAbsent, kScalar, kStruct, kRef };
-    Kind kind = Kind::kAbsent;
-    std::uint64_t bits = 0;  // of a scalar; of a struct, where its bytes begin in structs_
-    Ref ref;
+  /// Where a struct's bytes begin in structs_.
+  struct StructPlace {
+    std::size_t begin = 0;
   };
+  /// What a field's slot in its table will hold, once the field's children are placed.
+  using Slot = std::variant<AbsentValue, ScalarValue, StructPlace, Ref>;
 
   Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
     const TableType& table = schema_.tables()[type];
@@ -59,14 +58,19 @@ class Packer {
     const std::size_t first_slot = slots_.size();
     const std::size_t first_struct = structs_.size();
     slots_.resize(first_slot + table.fields.size());
-    for (std::size_t i = 0; i < table.fields.size(); ++i) {
-      if (is_type_of_unions(table.fields[i]) || table.fields[i].deprecated) continue;
-      ETSTREAM_ASSIGN(const FieldValue value, reader_.field(node, type, i));
+    for (const FieldType& field : table.fields) {
+      if (is_type_of_unions(field) || field.deprecated) continue;
+      ETSTREAM_ASSIGN(const FieldValue value, reader_.field(node, type, field.id));
       if (std::holds_alternative<AbsentValue>(value)) {
-        if (table.fields[i].required) return mismatch(table, table.fields[i], "is required, but absent");
+        if (field.required) return mismatch(table, field, "is required, but absent");
         continue;
       }
-      ETSTREAM_TRY(pack_field(table, i, value, first_slot, depth));
+      const std::size_t slot = first_slot + field.id;
+      if (field.kind == FieldKind::kUnionVector) {
+        ETSTREAM_ASSIGN(slots_[slot - 1], pack_union_types(table, field, value));
+      }
+      ETSTREAM_ASSIGN(slots_[slot], pack_field(table, field, value, depth));
+      if (field.kind == FieldKind::kUnion) slots_[slot - 1] = ScalarValue{std::get<UnionValue>(value).type};
     }
     builder_.begin_table();
     if (order_ == ObjectOrder::kObjectApi) {
@@ -84,13 +88,14 @@ class Packer {
   }
 
   void add_field(const FieldType& field, const Slot& slot) {
-    if (slot.kind == Slot::Kind::kRef) {
-      builder_.add_ref(field.id, slot.ref);
-    } else if (slot.kind == Slot::Kind::kStruct) {
-      builder_.add_struct(field.id, std::span(structs_).subspan(slot.bits, field.width),
+    if (const auto* ref = std::get_if<Ref>(&slot)) {
+      builder_.add_ref(field.id, *ref);
+    } else if (const auto* place = std::get_if<StructPlace>(&slot)) {
+      builder_.add_struct(field.id, std::span(structs_).subspan(place->begin, field.width),
                           field.natural_alignment);
-    } else if (slot.kind == Slot::Kind::kScalar && !equals_default(field, slot.bits)) {
-      builder_.add_scalar(field.id, slot.bits, field.width);
+    } else if (const auto* scalar = std::get_if<ScalarValue>(&slot);
+               scalar && !equals_default(field, scalar->bits)) {
+      builder_.add_scalar(field.id, scalar->bits, field.width);
     }
   }
 
@@ -105,72 +110,53 @@ class Packer {
     return is_scalar ? field.width : 4;
   }
 
-  static bool is_type_of_unions(const FieldType& field) {
-    return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
-  }
-
-  /// Places the children of a field that is there, and fills its slot.
-  Result<void> pack_field(const TableType& table, std::size_t index, const FieldValue& value,
-                          std::size_t first_slot, int depth) {
-    const FieldType& field = table.fields[index];
+  /// Places the children of a field that is there.
+  Result<Slot> pack_field(const TableType& table, const FieldType& field, const FieldValue& value,
+                          int depth) {
     if (field.kind == FieldKind::kScalar) {
       const auto* scalar = std::get_if<ScalarValue>(&value);
-      if (!scalar) return mismatch(table, field, "is not a scalar");
-      slots_[first_slot + index] = {Slot::Kind::kScalar, scalar->bits, {}};
-      return {};
+      return scalar ? Result<Slot>(*scalar) : mismatch(table, field, "is not a scalar");
     }
     if (field.kind == FieldKind::kStruct) {
       const auto* bytes = std::get_if<BytesValue>(&value);
       if (!bytes || bytes->size() != field.width)
         return mismatch(table, field, "is not a struct of its size");
       pad_for_struct(field);
-      slots_[first_slot + index] = {Slot::Kind::kStruct, structs_.size(), {}};
       structs_.insert(structs_.end(), bytes->begin(), bytes->end());
-      return {};
-    }
-    if (field.kind == FieldKind::kUnionVector) {
-      ETSTREAM_ASSIGN(const Ref types, pack_union_types(table, field, value));
-      slots_[first_slot + index - 1] = {Slot::Kind::kRef, 0, types};
+      return Slot(StructPlace{structs_.size() - bytes->size()});
     }
     ETSTREAM_ASSIGN(const Ref ref, pack_child(table, field, value, depth));
-    slots_[first_slot + index] = {Slot::Kind::kRef, 0, ref};
-    if (field.kind == FieldKind::kUnion) {
-      slots_[first_slot + index - 1] = {Slot::Kind::kScalar, std::get<UnionValue>(value).type, {}};
-    }
-    return {};
+    return Slot(ref);
   }
 
   Result<Ref> pack_child(const TableType& table, const FieldType& field, const FieldValue& value, int depth) {
     switch (field.kind) {
-      case FieldKind::kString:
-        if (const auto* string = std::get_if<std::string_view>(&value)) return builder_.add_string(*string);
-        break;
       case FieldKind::kInlineVector:
         return pack_inline_vector(table, field, value);
-      case FieldKind::kTable:
-        if (const auto* child = std::get_if<TableValue>(&value)) {
-          return pack_table(child->node, field.type, depth + 1);
-        }
-        break;
-      case FieldKind::kUnion:
-        if (const auto* child = std::get_if<UnionValue>(&value)) {
-          return pack_member(table, field, *child, depth);
-        }
-        break;
       case FieldKind::kTableVector:
+        return pack_ref_vector(table, field, FieldKind::kTable, value, depth);
       case FieldKind::kStringVector:
+        return pack_ref_vector(table, field, FieldKind::kString, value, depth);
       case FieldKind::kUnionVector:
-        if (const auto* vector = std::get_if<VectorValue>(&value)) {
-          return pack_ref_vector(table, field, *vector, depth);
-        }
-        break;
-      case FieldKind::kScalar:
-      case FieldKind::kStruct:
-      case FieldKind::kUnionType:
-      case FieldKind::kUnionTypeVector:
-        break;
+        return pack_ref_vector(table, field, FieldKind::kUnion, value, depth);
+      default:
+        return pack_object(table, field, field.kind, value, depth, kWrongKind);
     }
-    return mismatch(table, field, kWrongKind);
+  }
+
+  /// A table, a string or a union: a field, or an element of one. `wrong` is what another value is.
+  Result<Ref> pack_object(const TableType& table, const FieldType& field, FieldKind kind,
+                          const FieldValue& value, int depth, std::string_view wrong) {
+    if (const auto* child = std::get_if<TableValue>(&value); child && kind == FieldKind::kTable) {
+      return pack_table(child->node, field.type, depth + 1);
+    }
+    if (const auto* string = std::get_if<std::string_view>(&value); string && kind == FieldKind::kString) {
+      return builder_.add_string(*string);
+    }
+    if (const auto* member = std::get_if<UnionValue>(&value); member && kind == FieldKind::kUnion) {
+      return pack_member(table, field, *member, depth);
+    }
+    return mismatch(table, field, wrong);
   }
 
   Result<Ref> pack_member(const TableType& table, const FieldType& field, const UnionValue& value,
@@ -205,43 +191,28 @@ class Packer {
   }
 
   Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
-    if (is_filled(value)) pad_for_struct(field);
-    if (const auto* small = std::get_if<BytesValue>(&value); small && whole(small->size(), field)) {
+    const auto* small = std::get_if<BytesValue>(&value);
+    const auto* large = std::get_if<ByteSource>(&value);
+    if (large || (small && !small->empty())) pad_for_struct(field);
+    if (small && small->size() % field.width == 0) {
       return builder_.add_vector(*small, field.width, field.alignment);
     }
-    if (const auto* large = std::get_if<ByteSource>(&value); large && whole(large->size(), field)) {
+    if (large && large->size() % field.width == 0) {
       return builder_.add_vector(*large, field.width, field.alignment, text("{}.{}", table.name, field.name));
     }
     return mismatch(table, field, "is not a whole number of elements");
   }
 
-  static bool is_filled(const FieldValue& value) {
-    const auto* small = std::get_if<BytesValue>(&value);
-    return small ? !small->empty() : std::holds_alternative<ByteSource>(value);
-  }
-
-  static bool whole(std::uint64_t bytes, const FieldType& field) { return bytes % field.width == 0; }
-
-  Result<Ref> pack_ref_vector(const TableType& table, const FieldType& field, const VectorValue& vector,
-                              int depth) {
-    if (vector.count > kLargestFlatbuffer) return mismatch(table, field, "has too many elements");
+  Result<Ref> pack_ref_vector(const TableType& table, const FieldType& field, FieldKind element_kind,
+                              const FieldValue& value, int depth) {
+    const auto* vector = std::get_if<VectorValue>(&value);
+    if (!vector) return mismatch(table, field, kWrongKind);
+    if (vector->count > kLargestFlatbuffer) return mismatch(table, field, "has too many elements");
     std::vector<Ref> refs;
-    for (std::uint64_t i = 0; i < vector.count; ++i) {
-      ETSTREAM_ASSIGN(const FieldValue element, reader_.element(vector.node, i));
-      if (const auto* child = std::get_if<TableValue>(&element);
-          child && field.kind == FieldKind::kTableVector) {
-        ETSTREAM_ASSIGN(const Ref ref, pack_table(child->node, field.type, depth + 1));
-        refs.push_back(ref);
-      } else if (const auto* string = std::get_if<std::string_view>(&element);
-                 string && field.kind == FieldKind::kStringVector) {
-        refs.push_back(builder_.add_string(*string));
-      } else if (const auto* member = std::get_if<UnionValue>(&element);
-                 member && field.kind == FieldKind::kUnionVector) {
-        ETSTREAM_ASSIGN(const Ref ref, pack_member(table, field, *member, depth));
-        refs.push_back(ref);
-      } else {
-        return mismatch(table, field, "has an element that is not of the kind that the schema says");
-      }
+    for (std::uint64_t i = 0; i < vector->count; ++i) {
+      ETSTREAM_ASSIGN(const FieldValue element, reader_.element(vector->node, i));
+      ETSTREAM_ASSIGN(const Ref ref, pack_object(table, field, element_kind, element, depth, kWrongElement));
+      refs.push_back(ref);
     }
     return builder_.add_vector(refs);
   }

@@ -88,14 +88,6 @@ bool is_binary(std::span<const std::byte> schema) {
          flatbuffers::BufferHasIdentifier(schema.data(), reflection::SchemaIdentifier());
 }
 
-flatbuffers::IDLOptions schema_options() {
-  flatbuffers::IDLOptions out;
-  out.no_warnings = true;
-  out.binary_schema_builtins = true;                        // force_align
-  out.lang_to_generate = flatbuffers::IDLOptions::kBinary;  // which has all that a schema can say
-  return out;
-}
-
 /// What a binary schema can't say: it has defaults as signed integers.
 Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string& path) {
   for (const flatbuffers::StructDef* table : parser.structs_.vec) {
@@ -131,7 +123,7 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
     folders.push_back(own_folder.c_str());
     folders.push_back(nullptr);
 
-    flatbuffers::Parser parser(schema_options());
+    flatbuffers::Parser parser(parser_options());
     const CheckedIncludes checked;
     const bool parsed = parser.Parse(words.c_str(), folders.data(), path.c_str());
     if (auto error = CheckedIncludes::take_error()) return *std::move(error);
@@ -151,12 +143,18 @@ Result<LoadedSchema> load_schema(const std::string& path, const std::vector<std:
     auto loaded = Schema::from_binary(out.binary);
     if (!loaded) return make_error(loaded.error().code, "{}: {}", path, loaded.error().message);
     out.schema = std::move(loaded).value();
-    out.without_identifier = out.schema;
-    out.without_identifier.clear_identifier();
     const auto* extension = reflection::GetSchema(out.binary.data())->file_ext();
     out.file_extension = extension && extension->size() > 0 ? extension->str() : "bin";
     return out;
   });
+}
+
+flatbuffers::IDLOptions parser_options() {
+  flatbuffers::IDLOptions out;
+  out.no_warnings = true;
+  out.binary_schema_builtins = true;                        // force_align
+  out.lang_to_generate = flatbuffers::IDLOptions::kBinary;  // which has all that a schema can say
+  return out;
 }
 
 Error parser_error(const flatbuffers::Parser& parser) {

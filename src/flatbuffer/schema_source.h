@@ -12,7 +12,8 @@
 
 namespace flatbuffers {
 class Parser;
-}
+struct IDLOptions;
+}  // namespace flatbuffers
 
 namespace etstream {
 
@@ -30,7 +31,6 @@ inline constexpr std::size_t kLargestSchema = std::size_t{16} << 20;
 struct LoadedSchema {
   std::vector<std::byte> binary;
   Schema schema;
-  Schema without_identifier;   // takes files with any identifier
   std::string file_extension;  // without a point; "bin" where the schema gives none
 };
 
@@ -38,8 +38,11 @@ struct LoadedSchema {
 [[nodiscard]] Result<LoadedSchema> load_schema(const std::string& path,
                                                const std::vector<std::string>& include_folders);
 
-/// The last error of `parser`, which has no_warnings, as ours: "FILE: line N: WHAT", where FILE is the one
-/// that it was in.
+/// Those of all parsers here: with no warnings.
+[[nodiscard]] flatbuffers::IDLOptions parser_options();
+
+/// The last error of `parser`, which has parser_options(), as ours: "FILE: line N: WHAT", where FILE is the
+/// one that it was in.
 [[nodiscard]] Error parser_error(const flatbuffers::Parser& parser);
 
 }  // namespace etstream

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
 
 #include "base/checked.h"
@@ -16,8 +17,7 @@ namespace etstream {
 namespace {
 
 /// Distances between objects, and the vectors that want more alignment.
-class Objects : public FlatbufferVisitor {
- public:
+struct Objects : FlatbufferVisitor {
   /// A number of 4 bytes at `at`, which says where `target` is: behind it, or for tables, where their vtable
   /// is.
   struct Link {
@@ -30,35 +30,22 @@ class Objects : public FlatbufferVisitor {
     std::uint32_t alignment = 1;
   };
 
-  explicit Objects(std::uint32_t limit) : limit_(limit) {}
-
   Result<void> begin_table(const TableView& table, const TableType& /*declared*/) {
-    vtables_.push_back({table.position, table.vtable});
+    vtables.push_back({table.position, table.vtable});
     return {};
   }
-  void link(std::uint64_t at, std::uint64_t target) { links_.push_back({at, target}); }
+  void link(std::uint64_t at, std::uint64_t target) { links.push_back({at, target}); }
   Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
-    if (field.alignment > limit_ && vector.count > 0) {
+    if (field.alignment > kLargestParserAlignment && vector.count > 0) {
       const std::uint64_t size = std::uint64_t{vector.count} * field.width;
-      vectors_.push_back({vector.elements(), vector.elements() + size, field.alignment});
+      vectors.push_back({vector.elements(), vector.elements() + size, field.alignment});
     }
     return {};
   }
 
-  [[nodiscard]] const std::vector<Link>& links() const { return links_; }
-  [[nodiscard]] const std::vector<Link>& vtables() const { return vtables_; }
-  /// In the order in which they were built, the last of the file first.
-  [[nodiscard]] std::vector<Vector> vectors() const {
-    std::vector<Vector> out = vectors_;
-    std::sort(out.begin(), out.end(), [](const Vector& a, const Vector& b) { return a.begin > b.begin; });
-    return out;
-  }
-
- private:
-  const std::uint32_t limit_;
-  std::vector<Link> links_;
-  std::vector<Link> vtables_;
-  std::vector<Vector> vectors_;
+  std::vector<Link> links;
+  std::vector<Link> vtables;
+  std::vector<Vector> vectors;
 };
 
 /// Zeros put between objects.
@@ -121,30 +108,32 @@ void put_number(std::vector<std::byte>& bytes, std::uint64_t at, std::uint64_t v
 
 }  // namespace
 
-bool has_alignment_over(const Schema& schema, std::uint32_t limit) {
-  return std::any_of(schema.tables().begin(), schema.tables().end(), [&](const TableType& table) {
-    return std::any_of(table.fields.begin(), table.fields.end(),
-                       [&](const FieldType& field) { return field.alignment > limit; });
+bool exceeds_parser_alignment(const Schema& schema) {
+  return std::ranges::any_of(schema.tables(), [](const TableType& table) {
+    return std::ranges::any_of(
+        table.fields, [](std::uint32_t alignment) { return alignment > kLargestParserAlignment; },
+        &FieldType::alignment);
   });
 }
 
 Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffer, const Schema& schema,
-                                                std::uint32_t limit, const std::string& name) {
+                                                const std::string& name) {
   ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(flatbuffer), name));
-  Objects objects(limit);
+  Objects objects;
   ETSTREAM_TRY(walk_flatbuffer(view, objects));
-  const auto vectors = objects.vectors();
-  if (vectors.empty()) return flatbuffer;
-  const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), vectors);
+  if (objects.vectors.empty()) return flatbuffer;
+  // In the order in which they were built, the last of the file first.
+  std::ranges::sort(objects.vectors, std::greater(), &Objects::Vector::begin);
+  const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), objects.vectors);
   if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {
     return make_error(ErrorCode::kTooLarge, "{}: its flatbuffer would have {}, at most {} are possible", name,
                       readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
   }
   std::vector<std::byte> out = padding.apply(flatbuffer);
-  for (const auto& [at, target] : objects.links()) {
+  for (const auto& [at, target] : objects.links) {
     put_number(out, padding.moved(at), padding.moved(target) - padding.moved(at));
   }
-  for (const auto& [table, vtable] : objects.vtables()) {
+  for (const auto& [table, vtable] : objects.vtables) {
     put_number(out, padding.moved(table), padding.moved(table) - padding.moved(vtable));
   }
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flatbuffers whose vectors have a larger alignment than their builder supports.
+// Flatbuffers whose vectors have a larger alignment than FlatBuffers' parser supports.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,16 @@
 
 namespace etstream {
 
-/// Whether a vector in `schema` has an alignment over `limit`.
-[[nodiscard]] bool has_alignment_over(const Schema& schema, std::uint32_t limit);
+/// What FlatBuffers' parser, of version 2.0.8, takes as force_align.
+inline constexpr std::uint32_t kLargestParserAlignment = 32;
 
-/// Rebuilds `flatbuffer`, in which no vector is aligned to more than `limit`, with the alignments that
-/// `schema` asks for. Objects keep their order and move by multiples of `limit`, so that their own alignment,
-/// at most `limit`, stays. `name` is what messages call it. Errors: kCorrupt; kTooLarge for 2 GiB.
+/// Whether a vector in `schema` has a larger alignment.
+[[nodiscard]] bool exceeds_parser_alignment(const Schema& schema);
+
+/// Rebuilds `flatbuffer`, in which no vector is aligned to more than the parser takes, with the alignments
+/// that `schema` asks for. Objects keep their order and move by multiples of kLargestParserAlignment, so that
+/// their own alignment stays. `name` is what messages call it. Errors: kCorrupt; kTooLarge for 2 GiB.
 [[nodiscard]] Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffer,
-                                                              const Schema& schema, std::uint32_t limit,
-                                                              const std::string& name);
+                                                              const Schema& schema, const std::string& name);
 
 }  // namespace etstream

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -51,15 +52,9 @@ class BackwardBuilder::Block final : public ByteStorage {
     return n;
   }
 
-  /// Where the bytes are that have come since the last call.
-  struct Chunk {
-    std::size_t offset;
-    std::size_t size;
-  };
-  Chunk close_chunk() {
-    const Chunk chunk{head_, chunk_end_ - head_};
-    chunk_end_ = head_;
-    return chunk;
+  /// The offset and the size of what has come since the last call.
+  std::pair<std::size_t, std::size_t> close_chunk() {
+    return {head_, std::exchange(chunk_end_, head_) - head_};
   }
 
  private:
@@ -105,7 +100,7 @@ BackwardBuilder::Ref BackwardBuilder::add_vector(std::span<const Ref> elements) 
 BackwardBuilder::Ref BackwardBuilder::add_struct(std::span<const std::byte> bytes, std::uint32_t alignment) {
   align(alignment, bytes.size());
   place(bytes);
-  return Ref{size_};
+  return Ref{size()};
 }
 
 void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment) {
@@ -120,18 +115,18 @@ void BackwardBuilder::begin_vector(std::uint64_t bytes, std::uint32_t alignment)
 
 BackwardBuilder::Ref BackwardBuilder::end_vector(std::uint64_t count) {
   place_bits(count, kUoffsetSize);
-  return Ref{size_};
+  return Ref{size()};
 }
 
 void BackwardBuilder::begin_table() {
-  table_end_ = size_;
+  table_end_ = size();
   fields_.clear();
 }
 
 void BackwardBuilder::add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width) {
   align(width, 0);
   place_bits(bits, width);
-  fields_.push_back({id, size_});
+  fields_.push_back({id, size()});
 }
 
 void BackwardBuilder::add_struct(std::uint16_t id, std::span<const std::byte> bytes,
@@ -142,18 +137,17 @@ void BackwardBuilder::add_struct(std::uint16_t id, std::span<const std::byte> by
 void BackwardBuilder::add_ref(std::uint16_t id, Ref object) {
   align(kUoffsetSize, 0);
   place_distance_to(object.from_end);
-  fields_.push_back({id, size_});
+  fields_.push_back({id, size()});
 }
 
 BackwardBuilder::Ref BackwardBuilder::end_table() {
   align(kUoffsetSize, 0);
-  const std::uint64_t table = size_ + kUoffsetSize;
+  const std::uint64_t table = size() + kUoffsetSize;
   const std::string content = vtable(table);
   // A new vtable goes right before its table; an equal one that is there already is shared.
-  const std::uint64_t place_of_new = table + content.size();
-  const auto [shared, is_new] = vtable_sharing_ == VtableSharing::kOfEqualSize
-                                    ? vtables_.try_emplace(content, place_of_new)
-                                    : vtables_.try_emplace(without_size(content), place_of_new);
+  const bool by_size = vtable_sharing_ == VtableSharing::kOfEqualSize;
+  const auto [shared, is_new] =
+      vtables_.try_emplace(by_size ? content : without_size(content), table + content.size());
   place_bits(shared->second - table, kUoffsetSize);
   if (is_new) place(std::as_bytes(std::span(content)));
   return Ref{table};
@@ -181,42 +175,37 @@ Result<FilePlan> BackwardBuilder::finish(Ref root, std::string_view identifier, 
   assert(identifier.empty() || identifier.size() == 4);
   align(largest_alignment_, kUoffsetSize + identifier.size() + header_size);
   place_hole(ByteSource::zeros(header_size), 1, "header");
-  metadata_size_ += header_size;
+  plan_.metadata_size += header_size;
   place(std::as_bytes(std::span(identifier)));
   align(kUoffsetSize, 0);
   place_distance_to(root.from_end);
   close_chunk();
   limit = std::min(limit, kLargestFlatbuffer);
-  if (overflow_ || size_ > limit) {
+  if (overflow_ || size() > limit) {
     return make_error(ErrorCode::kTooLarge, "the file would be {} bytes, and its format ends at {} bytes",
-                      overflow_ ? "over 2^64 - 1" : std::to_string(size_), limit);
+                      overflow_ ? "over 2^64 - 1" : std::to_string(size()), limit);
   }
   if (table_too_large_) {
     return make_error(ErrorCode::kTooLarge, "a table is larger than the 65535 bytes that it can have");
   }
-  FilePlan plan;
-  plan.size = size_;
-  plan.metadata_size = metadata_size_;
-  plan.payload_size = size_ - metadata_size_;
-  plan.extents = std::move(extents_);
-  plan.labels = std::move(labels_);
+  plan_.payload_size = size() - plan_.metadata_size;
   std::uint64_t offset = 0;
-  for (Extent& extent : plan.extents) {
+  for (Extent& extent : plan_.extents) {
     extent.offset = offset;
     offset += extent.size();
   }
-  return plan;
+  return std::move(plan_);
 }
 
 /// Pads so that the position is a multiple of `alignment` once `upcoming` more bytes are placed.
 void BackwardBuilder::align(std::uint64_t alignment, std::uint64_t upcoming) {
   largest_alignment_ = std::max(largest_alignment_, alignment);
-  place_zeros(padding_to(size_ + upcoming, alignment));
+  place_zeros(padding_to(size() + upcoming, alignment));
 }
 
 void BackwardBuilder::place(std::span<const std::byte> bytes) {
   advance(bytes.size());
-  metadata_size_ += bytes.size();
+  plan_.metadata_size += bytes.size();
   while (!bytes.empty()) {
     const std::size_t n = block_ ? block_->place(bytes) : 0;
     if (n == 0) {
@@ -233,7 +222,7 @@ void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
 
 /// What does not fit is cut here, and finish() refuses the file.
 void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
-  place_bits(size_ + kUoffsetSize - from_end, kUoffsetSize);
+  place_bits(size() + kUoffsetSize - from_end, kUoffsetSize);
 }
 
 void BackwardBuilder::place_zeros(std::uint64_t n) {
@@ -254,22 +243,21 @@ void BackwardBuilder::place_hole(ByteSource source, std::uint32_t alignment, std
 
 void BackwardBuilder::add_extent(std::uint32_t alignment, std::string_view label, ByteSource source) {
   const auto [number, is_new] =
-      label_numbers_.try_emplace(std::string(label), static_cast<std::uint32_t>(labels_.size()));
-  if (is_new) labels_.emplace_back(label);
-  extents_.push_front({0, alignment, number->second, std::move(source)});
+      label_numbers_.try_emplace(std::string(label), static_cast<std::uint32_t>(plan_.labels.size()));
+  if (is_new) plan_.labels.emplace_back(label);
+  plan_.extents.push_front({0, alignment, number->second, std::move(source)});
 }
 
 void BackwardBuilder::advance(std::uint64_t n) {
-  const auto size = checked_add(size_, n);
-  overflow_ = overflow_ || !size;
-  size_ = size.value_or(size_);
+  const auto after = checked_add(size(), n);
+  overflow_ = overflow_ || !after;
+  plan_.size = after.value_or(size());
 }
 
 void BackwardBuilder::close_chunk() {
   if (!block_) return;
-  const auto chunk = block_->close_chunk();
-  if (chunk.size == 0) return;
-  add_extent(1, kMetadataLabel, ByteSource(block_).slice(chunk.offset, chunk.size).value());
+  const auto [offset, size] = block_->close_chunk();
+  if (size > 0) add_extent(1, kMetadataLabel, ByteSource(block_).slice(offset, size).value());
 }
 
 }  // namespace etstream

@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,7 +48,7 @@ class BackwardBuilder {
   BackwardBuilder& operator=(const BackwardBuilder&) = delete;
 
   /// Bytes placed so far, holes included.
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return plan_.size; }
 
   /// A string with its length and its terminating zero. Equal strings are not shared.
   Ref add_string(std::string_view string);
@@ -106,14 +105,11 @@ class BackwardBuilder {
 
   EmptyVectors empty_vectors_;
   VtableSharing vtable_sharing_;
-  std::deque<Extent> extents_;  // of the file so far; offset unset
-  std::vector<std::string> labels_;
+  FilePlan plan_;  // of what is placed so far, from the first extent to the end of the file; offsets unset
   std::unordered_map<std::string, std::uint32_t> label_numbers_;
   std::shared_ptr<Block> block_;  // that the open chunk is in
-  std::uint64_t size_ = 0;
-  std::uint64_t metadata_size_ = 0;
   std::uint64_t largest_alignment_ = 1;
-  bool overflow_ = false;         // of size_: over 2^64
+  bool overflow_ = false;         // of the size: over 2^64
   bool table_too_large_ = false;  // for 16-bit field offsets
   std::uint64_t table_end_ = 0;
   std::vector<Field> fields_;  // of the table that is open

@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether bytes at two places are the same, or those of a plan and of a file.
+// Sources that have equal bytes, found by reading them. Errors are those of reading.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "etstream/byte_source.h"
+#include "etstream/content_hash.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
-/// Where the bytes of both differ first, or the shorter one ends; none where they are the same. Errors: those
-/// of reading.
+/// Where the bytes of both differ first, or the shorter one ends; none where they are the same.
 [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b);
 
-/// Whether both have the same bytes. Errors: those of reading.
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);
 
 /// Whether writing `plan` gives `file`. Extents that are ranges of `file` where they lie are taken as
-/// equal, all else is read and compared. Errors: those of reading.
+/// equal, all else is read and compared.
 [[nodiscard]] Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file);
+
+/// Keeps each source whose bytes no earlier one has, and numbers those that it keeps.
+class Deduplicator {
+ public:
+  /// The number of the source that is kept with these bytes, and whether it is this one. Reads the source,
+  /// and again together with each one of the same hash.
+  [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
+
+ private:
+  std::vector<ByteSource> all_;
+  std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
+};
+
+/// For each of `sources` the index of the first that has equal bytes: its own if none before it has. Empty
+/// ones are equal. A source whose size no other has is not read; of the others both ends are read, and those
+/// whose ends are equal are read once side by side. What differs from the first of them in between is read
+/// once or twice more.
+[[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream

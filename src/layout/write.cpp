@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
+#include "io/read_pieces.h"
 #include "layout/range_hasher.h"
 
 namespace etstream {
@@ -56,14 +58,14 @@ class LayoutWriter {
     if (const auto file = sink_.changed_in_place()) ETSTREAM_TRY(check_apart(plan_, *file));
     for (const Extent& extent : plan_.extents) {
       const std::uint64_t size = sink_.clone_range(extent.source, extent.offset);
-      if (size != 0) shared_.push_back({&extent, size});
+      if (size != 0) shared_.emplace_back(&extent, size);
     }
     ETSTREAM_TRY(sink_.reserve(plan_.size));
     auto shared = shared_.begin();
     for (const Extent& extent : plan_.extents) {
       const bool is_trailer = plan_.trailer && &extent == &plan_.extents.back();
-      const bool is_shared = shared != shared_.end() && shared->extent == &extent;
-      const std::uint64_t done = is_shared ? (shared++)->size : 0;
+      const bool is_shared = shared != shared_.end() && shared->first == &extent;
+      const std::uint64_t done = is_shared ? (shared++)->second : 0;
       if (is_shared) ETSTREAM_TRY(skip(extent, done));
       ETSTREAM_TRY(is_trailer ? write_trailer(extent) : write_extent(extent, done));
     }
@@ -71,35 +73,32 @@ class LayoutWriter {
   }
 
  private:
-  /// What is shared is read for its hash alone.
+  /// What the sink has cloned is read for its hash alone.
   Result<void> skip(const Extent& extent, std::uint64_t size) {
-    if (hasher_) {
-      constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-      std::vector<std::byte> buffer(std::min(kPiece, size));
-      for (std::uint64_t done = 0; done < size;) {
-        if (done % kStep == 0) ETSTREAM_TRY(report(extent.offset + done));
-        const auto n = static_cast<std::size_t>(std::min(kPiece, size - done));
-        ETSTREAM_TRY(extent.source.read_at(done, std::span(buffer).first(n)));
-        extent.source.drop_pages(done, n);
-        hasher_->pass(std::span(buffer).first(n));
-        done += n;
-      }
-    }
+    const auto hash = [&](const ByteSource& step, std::uint64_t /*offset*/) {
+      return read_pieces(step, [&](std::span<const std::byte> bytes) { hasher_->pass(bytes); });
+    };
+    if (hasher_) ETSTREAM_TRY(in_steps(extent, 0, size, hash));
     return sink_.skip(size);
   }
 
   Result<void> write_extent(const Extent& extent, std::uint64_t done) {
-    while (done < extent.size()) {
-      ETSTREAM_TRY(report(extent.offset + done));
-      const std::uint64_t n = std::min(kStep, extent.size() - done);
-      ETSTREAM_ASSIGN(ByteSource step, extent.source.slice(done, n));
-      if (hasher_) {
-        step = ByteSource(std::make_shared<Hashed>(std::move(step), extent.offset + done, *hasher_));
-      }
-      ETSTREAM_TRY(sink_.append(step));
-      done += n;
-    }
+    ETSTREAM_TRY(in_steps(extent, done, extent.size(), [&](ByteSource step, std::uint64_t offset) {
+      if (hasher_) step = ByteSource(std::make_shared<Hashed>(std::move(step), offset, *hasher_));
+      return sink_.append(step);
+    }));
     return extent.source.check_unchanged();
+  }
+
+  /// Gives `take` what the extent has from `done` to `end`, and where it goes in the file.
+  template <class Take>
+  Result<void> in_steps(const Extent& extent, std::uint64_t done, std::uint64_t end, const Take& take) {
+    for (; done < end; done += std::min(kStep, end - done)) {
+      ETSTREAM_TRY(report(extent.offset + done));
+      ETSTREAM_ASSIGN(ByteSource step, extent.source.slice(done, std::min(kStep, end - done)));
+      ETSTREAM_TRY(take(std::move(step), extent.offset + done));
+    }
+    return {};
   }
 
   Result<void> write_trailer(const Extent& extent) {
@@ -120,12 +119,7 @@ class LayoutWriter {
   Sink& sink_;
   const Progress& progress_;
   std::optional<RangeHasher> hasher_;
-
-  struct Shared {
-    const Extent* extent;
-    std::uint64_t size;  // from the extent's start on
-  };
-  std::vector<Shared> shared_;  // in file order
+  std::vector<std::pair<const Extent*, std::uint64_t>> shared_;  // how much from its start on, in file order
 };
 
 }  // namespace

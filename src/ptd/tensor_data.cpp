@@ -12,8 +12,7 @@
 #include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
-#include "layout/alignment.h"
-#include "layout/segments.h"
+#include "layout/append.h"
 #include "ptd/tensor_data_header.h"
 #include "tensor/dimensions.h"
 

@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/read_pieces.h"
-#include "layout/alignment.h"
 #include "layout/append.h"
 #include "layout/same_bytes.h"
 #include "ptn/package_members.h"

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/checkpoint.h"
-#include "layout/deduplicator.h"
 #include "layout/same_bytes.h"
 #include "tensor/converted_floats.h"
 

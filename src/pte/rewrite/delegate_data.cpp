@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/try.h"
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 
 namespace etstream {
 namespace {

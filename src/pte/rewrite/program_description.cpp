@@ -5,7 +5,7 @@
 #include "base/try.h"
 #include "etstream/program_changes.h"
 #include "flatbuffer/json_value_reader.h"
-#include "layout/alignment.h"
+#include "layout/append.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/payload_extraction.h"

@@ -9,8 +9,7 @@
 #include "base/try.h"
 #include "etstream/program_changes.h"
 #include "flatbuffer/schema_packer.h"
-#include "layout/alignment.h"
-#include "layout/segments.h"
+#include "layout/append.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/delegate_data.h"
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_metadata.h"
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 #include "pte/data_requests.h"
 #include "pte/rewrite/constant_segment.h"
 #include "pte/rewrite/delegate_data.h"

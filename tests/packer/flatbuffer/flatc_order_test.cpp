@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/edited_values.h"
 #include "flatbuffer/generate_text.h"
 #include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
@@ -52,7 +52,7 @@ TEST_CASE("random_flatbuffers_in_flatcs_order_are_its_parsers") {
 
     const auto view = FlatbufferView::open(schema, ByteSource::memory(expected), "file");
     REQUIRE(view);
-    FlatbufferValueReader reader(*view, view->root().value());
+    EditedValues reader(*view, view->root().value());
     const auto ours = bytes_of(pack(schema, reader, {.order = ObjectOrder::kFlatc}).value());
     REQUIRE(difference(ours, expected) == "");
     if (bytes_of(pack(schema, reader).value()) != expected) ++others;

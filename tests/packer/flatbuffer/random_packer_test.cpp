@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/edited_values.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
@@ -131,7 +131,7 @@ TEST_CASE("a_packed_file_is_packed_again_from_itself") {
     const Schema schema = schema_of(made);
     const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
     REQUIRE(view);
-    FlatbufferValueReader reader(*view, view->root().value());
+    EditedValues reader(*view, view->root().value());
     const auto again = pack(schema, reader);
     if (!again) FAIL(again.error().message);
     REQUIRE(difference(bytes_of(*again), file) == "");

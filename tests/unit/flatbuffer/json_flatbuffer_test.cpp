@@ -15,7 +15,7 @@
 #include "bundled_program_bfbs_generated.h"
 #include "etstream/program.h"
 #include "etstream/write.h"
-#include "flatbuffer/flatbuffer_value_reader.h"
+#include "flatbuffer/edited_values.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/generate_text.h"
 #include "flatbuffer/json_text.h"
@@ -76,7 +76,7 @@ std::string packed(const Schema& schema, std::string_view json) {
 
 /// The values of a flatbuffer in the packer's order. A program's extended header is none of them.
 std::string packed_again(const FlatbufferView& view) {
-  FlatbufferValueReader reader(view, view.root().value());
+  EditedValues reader(view, view.root().value());
   return written(pack(view.schema(), reader));
 }
 

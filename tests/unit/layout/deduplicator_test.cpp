@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Equal sources are found by reading each once, whatever they have in common.
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "etstream/safetensors.h"
-#include "layout/deduplicator.h"
+#include "layout/same_bytes.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
