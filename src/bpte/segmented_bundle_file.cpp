@@ -41,7 +41,9 @@ static_assert(sizeof(DirectoryHeader) == Directory::kHeaderSize);
 template <class T>
 void append_bytes(std::vector<std::byte>& out, std::span<const T> values) {
   const auto bytes = std::as_bytes(values);
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  const std::size_t end = out.size();
+  out.resize(end + bytes.size());
+  std::copy(bytes.begin(), bytes.end(), out.data() + end);
 }
 
 ContentHash hash_of(std::span<const std::byte> bytes) {

@@ -105,9 +105,10 @@ void add_fat_pack(CLI::App& fat, Run& run) {
   const auto& [command, arguments] = add_subcommand<FatPackArguments>(
       fat, run, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
   command
-      .add_option("NAME=FILE", arguments.payloads,
+      .add_option("PAYLOAD", arguments.payloads,
                   "A payload's name, such as that of the backend it is for, and the file it is; in the order "
                   "in which they are preferred")
+      ->type_name("NAME=FILE")
       ->required();
   add_output_path(command, arguments, "The container", "OUT.fat");
   add_option(command, "--align", kNumber, arguments.alignment,

@@ -56,7 +56,7 @@ void print_duplicates(const std::vector<Duplicates>& duplicates) {
   say("\nduplicate bytes: {}\n", wasted);
   const std::size_t rows = std::min(kMostParts, duplicates.size());
   for (std::size_t i = 0; i < rows; ++i) say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].names));
-  print_rest(rows, duplicates.size(), "more");
+  print_rest(rows, duplicates.size(), "more group");
 }
 
 /// What is left of a method's list beyond the rows that are shown.

@@ -35,7 +35,7 @@ namespace etstream::cli {
 namespace {
 
 constexpr int kTookTooMuch = 3;
-constexpr std::size_t kMostRows = 60;
+constexpr std::size_t kMostPhases = 60;
 constexpr std::size_t kMostJumps = 5;
 constexpr std::size_t kMostCallers = 12;
 
@@ -60,14 +60,14 @@ std::uint64_t added(const PhaseProfile& phase) {
 void print_phases(const std::vector<PhaseProfile>& phases) {
   if (phases.empty()) return;
   complain("  {:36} {:>10} {:>10} {:>10} {:>9}\n", "phase", "anonymous", "added", "resident", "seconds");
-  for (std::size_t i = 0; i < phases.size() && i < kMostRows; ++i) {
+  for (std::size_t i = 0; i < phases.size() && i < kMostPhases; ++i) {
     const PhaseProfile& phase = phases[i];
     const std::string name =
         std::string(2 * std::size_t{phase.depth}, ' ') + phase.name + (phase.ended ? "" : " ...");
     complain("  {:36} {:>10} {:>10} {:>10} {:9.1f}\n", name, readable_size(phase.peak.anonymous),
              readable_size(added(phase)), readable_size(phase.peak.resident), phase.seconds);
   }
-  if (phases.size() > kMostRows) complain("  ... and {}\n", counted(phases.size() - kMostRows, "more phase"));
+  if (phases.size() > kMostPhases) complain("  ... and {}\n", counted(phases.size() - kMostPhases, "more phase"));
 }
 
 std::string words_of(const ProfileJump::Caller& caller) {
