@@ -60,7 +60,7 @@ Result<void> diff_command(const DiffArguments& arguments, Run& run) {
 }  // namespace
 
 void add_diff_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] =
+  const auto [command, arguments] =
       add_subcommand<DiffArguments>(app, run, "diff", "Say what differs between two files of one kind",
                                     [&run](const DiffArguments& given) { return diff_command(given, run); });
   command.footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");

@@ -115,7 +115,7 @@ void check_extract(const CLI::App& command, const ExtractArguments&) {
 }  // namespace
 
 void add_extract_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<ExtractArguments>(
+  const auto [command, arguments] = add_subcommand<ExtractArguments>(
       app, run, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
   command
       .add_option("FILE", arguments.file,

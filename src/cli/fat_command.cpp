@@ -102,7 +102,7 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
 }
 
 void add_fat_pack(CLI::App& fat, Run& run) {
-  const auto& [command, arguments] = add_subcommand<FatPackArguments>(
+  const auto [command, arguments] = add_subcommand<FatPackArguments>(
       fat, run, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
   command
       .add_option("PAYLOAD", arguments.payloads,
@@ -120,14 +120,14 @@ void add_fat_pack(CLI::App& fat, Run& run) {
 }
 
 void add_fat_list(CLI::App& fat, Run& run) {
-  const auto& [command, arguments] =
+  const auto [command, arguments] =
       add_subcommand<FatListArguments>(fat, run, "list", "Show a fat container's payloads", fat_list);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 
 void add_fat_extract(CLI::App& fat, Run& run) {
-  const auto& [command, arguments] = add_subcommand<FatExtractArguments>(
+  const auto [command, arguments] = add_subcommand<FatExtractArguments>(
       fat, run, "extract", "Take a payload out of a fat container", fat_extract);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_option("NAME", arguments.name, "The payload's name")->required();

@@ -194,7 +194,7 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
 }  // namespace
 
 void add_compile_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<CompileArguments>(
+  const auto [command, arguments] = add_subcommand<CompileArguments>(
       app, run, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
       check_flatc);
   add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "-b,--binary");
@@ -208,7 +208,7 @@ void add_compile_command(CLI::App& app, Run& run) {
 }
 
 void add_decompile_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<DecompileArguments>(
+  const auto [command, arguments] = add_subcommand<DecompileArguments>(
       app, run, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
       check_flatc);
   add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "-t,--json");

@@ -188,7 +188,7 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 }  // namespace
 
 void add_inspect_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<InspectArguments>(
+  const auto [command, arguments] = add_subcommand<InspectArguments>(
       app, run, "inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of",
       inspect_command);
   command.add_option("FILE", arguments.file, "The file to look into")->required();

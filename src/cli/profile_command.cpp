@@ -237,7 +237,7 @@ void check_profile(const Run& run, ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<ProfileArguments>(
+  const auto [command, arguments] = add_subcommand<ProfileArguments>(
       app, run, "profile",
       "Run a command and tell what it takes of memory: by phase, by process, and over time",
       [&run](const ProfileArguments& given) { return profile_command(given, run); },

@@ -142,7 +142,7 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
 }  // namespace
 
 void add_pte_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<PteArguments>(
+  const auto [command, arguments] = add_subcommand<PteArguments>(
       app, run, "pte", "Write a program from JSON, or again under another layout or with other content",
       pte_command, check_pte);
   ProgramPlanOptions& options = arguments.options;

@@ -58,7 +58,7 @@ Result<void> ptn_command(const PtnArguments& arguments) {
 }  // namespace
 
 void add_ptn_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<PtnArguments>(
+  const auto [command, arguments] = add_subcommand<PtnArguments>(
       app, run, "ptn", "Write a package of the native backend (.ptn): a graph and its constants", ptn_command,
       check_output);
   command

@@ -54,7 +54,7 @@ Result<void> run_command(RunArguments arguments, Run& run) {
 }  // namespace
 
 void add_run_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<RunArguments>(
+  const auto [command, arguments] = add_subcommand<RunArguments>(
       app, run, "run",
       "Run a command whose large blocks of memory lie in a file: an export larger than memory",
       [&run](const RunArguments& given) { return run_command(given, run); },

@@ -110,7 +110,7 @@ void check_share(const CLI::App&, const ShareArguments& arguments) {
 }  // namespace
 
 void add_share_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<ShareArguments>(
+  const auto [command, arguments] = add_subcommand<ShareArguments>(
       app, run, "share", "Move the weights that programs have in common into one tensor data file",
       share_command, check_share);
   command.add_option("FILE", arguments.files, "Programs (.pte) of one model, two or more")

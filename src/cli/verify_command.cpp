@@ -68,7 +68,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 }  // namespace
 
 void add_verify_command(CLI::App& app, Run& run) {
-  const auto& [command, arguments] = add_subcommand<VerifyArguments>(
+  const auto [command, arguments] = add_subcommand<VerifyArguments>(
       app, run, "verify",
       "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit",
       verify_command);
