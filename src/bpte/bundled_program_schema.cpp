@@ -6,7 +6,7 @@
 #include "base/match.h"
 #include "bundled_program_bfbs_generated.h"
 #include "etstream/bundled_program.h"
-#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema.h"
 
 namespace etstream {
 namespace {

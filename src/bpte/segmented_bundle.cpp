@@ -12,7 +12,7 @@
 #include "bpte/bundled_program_schema.h"
 #include "bpte/segmented_bundle_file.h"
 #include "etstream/program.h"
-#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
 #include "layout/append.h"

@@ -292,9 +292,10 @@ Result<std::optional<std::uint32_t>> SegmentedBundleFile::data_segment(const Tab
 Result<void> SegmentedBundleFile::verify(const std::vector<std::string>& names, Findings& findings) const {
   const auto check_padding = [&](std::uint64_t begin, std::uint64_t end) -> Result<void> {
     ETSTREAM_ASSIGN(const auto wrong, find_nonzero(file_, begin, end));
-    if (wrong)
+    if (wrong) {
       add_error(findings, unexpected(ErrorCode::kCorrupt, {file_.name(), wrong->offset},
                                      "zero, in the padding, found {}", wrong->value));
+    }
     return {};
   };
   std::uint64_t end = header_.extended.program_size;

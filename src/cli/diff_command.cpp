@@ -9,8 +9,7 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "etstream/diff.h"
-#include "report/diff_report.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

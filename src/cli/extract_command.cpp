@@ -40,6 +40,7 @@ struct Part {
 Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Part>& parts) {
   std::deque<FilePlan> plans;
   std::vector<Output> outputs;
+  outputs.reserve(parts.size());
   for (const Part& part : parts) {
     outputs.push_back({&plans.emplace_back(plan_copy(part.source, part.what)), part.path});
   }

@@ -14,7 +14,7 @@
 #include "cli/plan_report.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

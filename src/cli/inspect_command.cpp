@@ -19,9 +19,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_summary.h"
-#include "report/graph_report.h"
-#include "report/inspect_report.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -153,6 +153,7 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
   ETSTREAM_TRY(check_limits(outputs, options));
   const bool sync = !options.no_sync;
   std::vector<std::string> paths;
+  paths.reserve(outputs.size());
   for (const Output& output : outputs) paths.push_back(output.path);
   ETSTREAM_TRY(check_apart(paths));
   std::vector<const Output*> files;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/output.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -28,8 +28,7 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "etstream/profile.h"
-#include "report/json_report.h"
-#include "report/profile_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -67,7 +66,8 @@ void print_phases(const std::vector<PhaseProfile>& phases) {
     complain("  {:36} {:>10} {:>10} {:>10} {:9.1f}\n", name, readable_size(phase.peak.anonymous),
              readable_size(added(phase)), readable_size(phase.peak.resident), phase.seconds);
   }
-  if (phases.size() > kMostPhases) complain("  ... and {}\n", counted(phases.size() - kMostPhases, "more phase"));
+  if (phases.size() > kMostPhases)
+    complain("  ... and {}\n", counted(phases.size() - kMostPhases, "more phase"));
 }
 
 std::string words_of(const ProfileJump::Caller& caller) {

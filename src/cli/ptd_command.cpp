@@ -19,8 +19,8 @@
 #include "etstream/findings.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
-#include "jobs/rename_rules_file.h"
-#include "report/json_report.h"
+#include "jobs/jobs.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -20,8 +20,8 @@
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
 #include "etstream/tensor_data_shards.h"
-#include "jobs/program_input.h"
-#include "report/json_report.h"
+#include "jobs/jobs.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

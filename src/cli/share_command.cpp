@@ -14,9 +14,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/tensor_data_output.h"
-#include "jobs/weight_sharing.h"
-#include "report/json_report.h"
-#include "report/sharing_report.h"
+#include "jobs/jobs.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "etstream/tensor_data_shards.h"
 #include "etstream/verify.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -167,4 +167,14 @@ class Schema {
   std::string identifier_;
 };
 
+/// The schema of schema/ that is compiled in as `Binary`, a class that schema/compile_schema.cpp makes of it.
+/// The same object at every call.
+template <class Binary>
+[[nodiscard]] Result<const Schema*> embedded_schema() {
+  static const Result<Schema> kSchema =
+      Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  if (!kSchema) return kSchema.error();
+  return &*kSchema;
+}
+
 }  // namespace etstream

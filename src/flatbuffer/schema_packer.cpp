@@ -70,7 +70,8 @@ class Packer {
         ETSTREAM_ASSIGN(slots_[slot - 1], pack_union_types(table, field, value));
       }
       ETSTREAM_ASSIGN(slots_[slot], pack_field(table, field, value, depth));
-      if (field.kind == FieldKind::kUnion) slots_[slot - 1] = ScalarValue{std::get<UnionValue>(value).type};
+      if (const auto* member = std::get_if<UnionValue>(&value))
+        slots_[slot - 1] = Slot(ScalarValue{member->type});
     }
     builder_.begin_table();
     if (order_ == ObjectOrder::kObjectApi) {
@@ -177,7 +178,7 @@ class Packer {
     return mismatch(table, field, kWrongKind);
   }
 
-  Result<Ref> pack_union_types(const TableType& table, const FieldType& field, const FieldValue& value) {
+  Result<Slot> pack_union_types(const TableType& table, const FieldType& field, const FieldValue& value) {
     const auto* vector = std::get_if<VectorValue>(&value);
     if (!vector || vector->count > kLargestFlatbuffer) return mismatch(table, field, kWrongKind);
     std::vector<std::byte> types;
@@ -187,7 +188,7 @@ class Packer {
       if (!member) return mismatch(table, field, kWrongKind);
       types.push_back(static_cast<std::byte>(member->type));
     }
-    return builder_.add_vector(types, 1, 1);
+    return Slot(builder_.add_vector(types, 1, 1));
   }
 
   Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "flat_tensor_bfbs_generated.h"
-#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
 #include "layout/append.h"

@@ -13,8 +13,8 @@
 #include "container/shared_fields.h"
 #include "container/tensor_shape.h"
 #include "flat_tensor_bfbs_generated.h"
-#include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "ptd/tensor_data_header.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/schema_source.h"
 #include "program_bfbs_generated.h"
 

@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "xnnpack_graph_bfbs_generated.h"
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/try.h"
-#include "flatbuffer/embedded_schema.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_walk.h"
+#include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "native_graph_bfbs_generated.h"
 #include "ptn/package_members.h"

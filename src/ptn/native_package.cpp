@@ -25,7 +25,7 @@
 #include "layout/same_bytes.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
-#include "zip/zip_writer.h"
+#include "zip/zip.h"
 
 namespace etstream {
 namespace {

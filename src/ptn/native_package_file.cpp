@@ -17,7 +17,7 @@
 #include "io/read_pieces.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
-#include "zip/zip_reader.h"
+#include "zip/zip.h"
 
 namespace etstream {
 namespace {

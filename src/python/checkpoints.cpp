@@ -22,7 +22,7 @@
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
-#include "jobs/rename_rules_file.h"
+#include "jobs/jobs.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"

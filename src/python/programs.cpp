@@ -24,16 +24,14 @@
 #include "etstream/program_metadata.h"
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_shards.h"
-#include "jobs/program_input.h"
-#include "jobs/weight_sharing.h"
+#include "jobs/jobs.h"
 #include "pte/rewrite/payload_extraction.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
-#include "report/json_report.h"
-#include "report/sharing_report.h"
+#include "report/reports.h"
 
 namespace etstream::python {
 namespace {

@@ -13,10 +13,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
-#include "report/diff_report.h"
-#include "report/graph_report.h"
-#include "report/inspect_report.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream::python {
 namespace {

@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
+#include "weights/gguf.h"
+#include "weights/safetensors.h"
 
 namespace etstream {
 namespace {
@@ -15,7 +18,23 @@ Result<AnyFile> as_any(Result<File> opened) {
   return AnyFile(std::move(opened).value());
 }
 
+Result<CheckpointFile> open_safetensors_file(const ByteSource& file) {
+  ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
+  return CheckpointFile{file, FileKind::kSafetensors, 0, {}, std::move(opened.tensors)};
+}
+
+Result<CheckpointFile> open_gguf_file(const ByteSource& file) {
+  ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
+  CheckpointFile out{file, FileKind::kGguf, opened.version, opened.metadata, {}};
+  out.tensors = checkpoint_tensors(std::move(opened), file, true);
+  return out;
+}
+
 }  // namespace
+
+std::string type_text(const CheckpointTensor& tensor) {
+  return tensor.layout ? describe(*tensor.layout) : printable(tensor.type);
+}
 
 Result<AnyFile> open_any(const ByteSource& file) {
   ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));

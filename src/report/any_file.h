@@ -7,12 +7,15 @@
 //   match(file, [](const ProgramFile& program) { ... }, [](const TensorDataFile& weights) { ... }, ...);
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "base/match.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/duplicates.h"
 #include "etstream/fat_container_file.h"
 #include "etstream/file_contents.h"
@@ -23,9 +26,22 @@
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
 #include "pte/data_requests.h"
-#include "weights/checkpoint_file.h"
 
 namespace etstream {
+
+/// One file of a checkpoint, by itself: tensors behind a header.
+struct CheckpointFile {
+  ByteSource file;
+  FileKind kind = FileKind::kSafetensors;  // or kGguf
+  std::uint32_t version = 0;               // of the format; 0 of safetensors, which has none
+  ByteSource metadata;                     // of GGUF, as the file has it
+  /// In the order of their bytes. The type of a tensor without a layout has the shape behind it, if the file
+  /// has one.
+  std::vector<CheckpointTensor> tensors;
+};
+
+/// "float32 [2, 3]", "Q4_0 [32, 64]".
+[[nodiscard]] std::string type_text(const CheckpointTensor& tensor);
 
 using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile,
                              FatContainerFile, NativePackageFile>;

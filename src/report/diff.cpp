@@ -24,6 +24,7 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
 
 std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {
   std::vector<NamedPiece> out;
+  out.reserve(tensors.size());
   for (const CheckpointTensor& tensor : tensors) {
     out.push_back({quote(tensor.name), type_text(tensor), tensor.data,
                    text("at {}", tensor.data.offset_in(file).value_or(0))});
@@ -42,6 +43,7 @@ std::vector<NamedPiece> pieces_of(const FatContainerFile& container) {
 Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights) {
   ETSTREAM_ASSIGN(const auto entries, weights.entries());
   std::vector<NamedPiece> out;
+  out.reserve(entries.size());
   for (const NamedTensorData& entry : entries) {
     out.push_back({quote(entry.key), entry.layout ? layout_text(*entry.layout) : "no tensor", entry.data,
                    text("in segment {}", entry.segment)});

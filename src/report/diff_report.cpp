@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/diff_report.h"
+#include "report/reports.h"
 
 #include <nlohmann/json.hpp>
 #include <vector>

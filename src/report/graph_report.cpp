@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/graph_report.h"
+#include "report/reports.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -11,12 +11,9 @@
 
 #include "base/text.h"
 #include "etstream/inspect.h"
-#include "report/json_report.h"
 
 namespace etstream {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string dot_string(std::string_view words) {
   std::string out = "\"";

@@ -166,8 +166,8 @@ void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
   const auto place = [](const FilePart& part) { return std::pair(part.offset, part.size); };
   std::ranges::stable_sort(parts, {}, place);
-  const auto repeated = std::ranges::unique(parts, {}, place);
-  parts.erase(repeated.begin(), repeated.end());
+  const auto at_one_place = [&](const FilePart& a, const FilePart& b) { return place(a) == place(b); };
+  parts.erase(std::unique(parts.begin(), parts.end(), at_one_place), parts.end());
   std::uint64_t end = 0;
   std::uint64_t payload = 0;
   for (const FilePart& part : parts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/inspect_report.h"
+#include "report/reports.h"
 
 #include <cstdint>
 #include <map>
@@ -11,11 +11,8 @@
 #include "etstream/coded_size.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
-#include "report/json_report.h"
 
 namespace etstream {
-
-using Json = nlohmann::ordered_json;
 
 // How JSON has each of what lists hold. nlohmann-json finds these by their arguments, so they are in no
 // namespace of their own.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/json_report.h"
+#include "report/reports.h"
 
 #include <cstddef>
 #include <cstdio>

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/profile_report.h"
 
 #include <nlohmann/json.hpp>
 
 #include "pages_generated.h"
-#include "report/json_report.h"
+#include "report/reports.h"
 
 namespace etstream {
-using Json = nlohmann::ordered_json;
-
 // nlohmann-json finds these by their arguments, so they are in no namespace of their own.
 static void to_json(Json& out, const PeakMemory& peak) {
   out = {{"resident", peak.resident}, {"anonymous", peak.anonymous}, {"file", peak.file}};

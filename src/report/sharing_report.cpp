@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/sharing_report.h"
+#include "report/reports.h"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,6 @@
 
 namespace etstream {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A person reads no more of a list; --json has all.
 constexpr std::size_t kMostSharedRows = 10;

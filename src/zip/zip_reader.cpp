@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "zip/zip_reader.h"
+#include "zip/zip.h"
 
 #include <algorithm>
 #include <array>

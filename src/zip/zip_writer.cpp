@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "zip/zip_writer.h"
+#include "zip/zip.h"
 
 #include <algorithm>
 #include <span>

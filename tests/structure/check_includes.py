@@ -46,8 +46,8 @@ MAY_INCLUDE = {
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {
-    "cli": "base/* jobs/* report/*_report.h",
-    "python": "base/* jobs/* report/*_report.h",
+    "cli": "base/* jobs/* report/reports.h",
+    "python": "base/* jobs/* report/reports.h",
     "executorch": "base/*",
 }
 HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_info": "container",

@@ -60,10 +60,10 @@ Result<std::vector<std::int32_t>> sizes_of(std::span<const std::int64_t> shape) 
 Result<std::vector<std::uint8_t>> dim_order_of(const std::vector<std::int64_t>& given,
                                                std::size_t dimensions) {
   constexpr std::uint8_t kNone = kMostDimensions;
-  std::vector<std::uint8_t> order;
-  for (const std::int64_t dimension : given) {
-    order.push_back(std::in_range<std::uint8_t>(dimension) ? static_cast<std::uint8_t>(dimension) : kNone);
-  }
+  std::vector<std::uint8_t> order(given.size());
+  std::ranges::transform(given, order.begin(), [](std::int64_t dimension) {
+    return std::in_range<std::uint8_t>(dimension) ? static_cast<std::uint8_t>(dimension) : kNone;
+  });
   if (is_permutation(order, dimensions)) return order;
   return make_error(ErrorCode::kInvalidArgument,
                     "dim_order is not a permutation of the tensor's {} dimensions", dimensions);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "flatbuffer/embedded_schema.h"
+#include "flatbuffer/schema.h"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,7 @@
 #include "layout/append.h"
 #include "test_errors.h"
 #include "test_sources.h"
-#include "zip/zip_reader.h"
-#include "zip/zip_writer.h"
+#include "zip/zip.h"
 
 namespace etstream::zip_test {
 namespace {

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What pte makes a program from: another one, or a description in JSON.
+// What the command and Python both do.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_schema.h"
+#include "etstream/rename_rules.h"
 #include "etstream/result.h"
+#include "etstream/shared_weights.h"
 #include "etstream/writer_version.h"
 
 namespace etstream {
 
+/// What `pte` makes a program from: another one, or a description in JSON.
 struct ProgramInputOptions {
   std::string folder;  // that paths in JSON are relative to
   ProgramSchema schema;
@@ -34,5 +40,30 @@ using RequireSound = std::function<Result<void>(const Findings&)>;
                                                      const ProgramChanges& changes,
                                                      const ProgramPlanOptions& options,
                                                      const RequireSound& require_sound);
+
+/// The ready-made rules of this name, or those in the file at this path.
+[[nodiscard]] Result<RenameRules> open_rename_rules(const std::string& name);
+
+/// A program that gets its weights from a file that others share.
+struct SharingInput {
+  std::string name;  // of the payload in a container, and what reports call it
+  ByteSource program;
+};
+
+struct SharingOptions {
+  std::uint64_t least_size = kDefaultLeastShared;
+  bool into_container = false;  // also plan a fat container of the programs as they become
+};
+
+struct SharingPlan {
+  SharedWeightsPlan files;
+  std::optional<FilePlan> container;
+};
+
+/// Opens, checks and plans programs that share weights, with the container that they may go into. Errors:
+/// those of ProgramFile::open() and of plan(SharedWeights), plan(FatContainer); kCorrupt for a program that
+/// verify() finds an error in.
+[[nodiscard]] Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs,
+                                               const SharingOptions& options);
 
 }  // namespace etstream

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "jobs/program_input.h"
+#include "jobs/jobs.h"
 
+#include <deque>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "container/json_object.h"
+#include "etstream/fat_container.h"
+#include "etstream/program.h"
 #include "etstream/program_description.h"
 
 namespace etstream {
@@ -27,6 +30,25 @@ Result<void> verify(const ProgramFile& program, const RequireSound& require_soun
   Findings findings;
   ETSTREAM_TRY(program.verify(findings));
   return require_sound(findings);
+}
+
+Result<ProgramFile> open_sound(const ByteSource& file) {
+  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(file));
+  Findings findings;
+  ETSTREAM_TRY(program.verify(findings));
+  if (findings.ok()) return program;
+  return make_error(ErrorCode::kCorrupt, "{}: {}, the first: {}", file.name(),
+                    counted(findings.errors.size(), "error"), findings.errors.front().message);
+}
+
+Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
+                                const std::vector<FilePlan>& programs) {
+  FatContainer container;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ETSTREAM_ASSIGN(ByteSource program, source_of(programs[i]));
+    container.payloads.push_back({inputs[i].name, std::move(program)});
+  }
+  return plan(container);
 }
 
 }  // namespace
@@ -53,6 +75,30 @@ Result<ProgramPlan> plan_program_input(const ByteSource& file, const ProgramInpu
   ETSTREAM_ASSIGN(const auto program, ProgramFile::open(std::move(bytes), file.name(), input.schema));
   ETSTREAM_TRY(verify(program, require_sound));
   return planned;
+}
+
+Result<RenameRules> open_rename_rules(const std::string& name) {
+  auto rules = RenameRules::ready_made(name);
+  if (rules || rules.error().code != ErrorCode::kNotFound) return rules;
+  const auto file = ByteSource::file(name);
+  if (file) return RenameRules::read(*file);
+  if (file.error().code != ErrorCode::kNotFound) return file.error();
+  return make_error(ErrorCode::kNotFound, "{}; {}", file.error().message, rules.error().message);
+}
+
+Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const SharingOptions& options) {
+  std::deque<ProgramFile> programs;
+  SharedWeights description{.programs = {}, .least_size = options.least_size};
+  for (const SharingInput& input : inputs) {
+    ETSTREAM_ASSIGN(ProgramFile program, open_sound(input.program));
+    description.programs.push_back(&programs.emplace_back(std::move(program)));
+  }
+  SharingPlan out;
+  ETSTREAM_ASSIGN(out.files, plan(description));
+  if (options.into_container) {
+    ETSTREAM_ASSIGN(out.container, plan_container(inputs, out.files.programs));
+  }
+  return out;
 }
 
 }  // namespace etstream
