@@ -2,7 +2,6 @@
 #include "flatbuffer/json_stream.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <istream>
 #include <nlohmann/json.hpp>

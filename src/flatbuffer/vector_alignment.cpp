@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <span>
 
 #include "base/checked.h"
 #include "base/text.h"

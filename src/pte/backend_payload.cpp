@@ -2,7 +2,6 @@
 #include "pte/backend_payload.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <span>
 

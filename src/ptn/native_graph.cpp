@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <optional>
 #include <utility>
 
 #include "base/try.h"

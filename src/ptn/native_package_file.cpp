@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
-#include <set>
 #include <span>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 #include "report/reports.h"
 
 #include <nlohmann/json.hpp>
-#include <vector>
 
 namespace etstream {
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
