@@ -10,7 +10,7 @@ namespace {
 
 // Polynomials over one bit, the highest power in the lowest bit, modulo that of CRC-32.
 constexpr std::uint32_t kPolynomial = 0xedb88320;
-constexpr std::uint32_t kOne = 0x80000000;
+constexpr std::uint32_t kUnit = 0x80000000;
 
 constexpr std::uint32_t times_x(std::uint32_t a) noexcept {
   return (a & 1) != 0 ? (a >> 1) ^ kPolynomial : a >> 1;
@@ -18,7 +18,7 @@ constexpr std::uint32_t times_x(std::uint32_t a) noexcept {
 
 constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) noexcept {
   std::uint32_t out = 0;
-  for (std::uint32_t bit = kOne; bit != 0; bit >>= 1) {
+  for (std::uint32_t bit = kUnit; bit != 0; bit >>= 1) {
     if ((a & bit) != 0) out ^= b;
     b = times_x(b);
   }
@@ -72,8 +72,8 @@ void Crc32::update(std::span<const std::byte> bytes) noexcept {
 
 std::uint32_t joined_crc32(std::uint32_t first, std::uint32_t second, std::uint64_t size) noexcept {
   // Each byte behind it multiplies the first by x to the power of 8.
-  std::uint32_t factor = kOne;
-  for (std::uint32_t power = kOne >> 8; size != 0; size >>= 1, power = product(power, power)) {
+  std::uint32_t factor = kUnit;
+  for (std::uint32_t power = kUnit >> 8; size != 0; size >>= 1, power = product(power, power)) {
     if ((size & 1) != 0) factor = product(power, factor);
   }
   return product(factor, first) ^ second;

@@ -30,7 +30,7 @@ constexpr std::uint32_t kTransposedWeights = 1;  // XNN_FLAG_TRANSPOSE_WEIGHTS
 constexpr std::uint32_t kBits[] = {0, 32, 16, 8, 8, 32, 8, 32, 4, 8, 4, 0, 32, 0, 16};
 
 /// A tensor of the graph.
-struct Value {
+struct GraphTensor {
   std::vector<std::uint32_t> dims;
   bool is_given = false;      // by a call, as a constant, or by a node before
   bool is_output = false;     // for a call
@@ -103,7 +103,7 @@ class GraphVerifier {
       error(*tensor, text("at most {} dims", kMostXnnpackDimensions), text("{}", vector->count));
       return {};
     }
-    Value value;
+    GraphTensor value;
     ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>(known_.tensor.dims));
     ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>(known_.tensor.datatype));
     const bool is_known = datatype > 0 && std::cmp_less(datatype, std::size(kBits));
@@ -178,7 +178,7 @@ class GraphVerifier {
     return {};
   }
 
-  Result<void> verify_quantization(const TableReader& held, const Value& value, std::uint32_t bits) {
+  Result<void> verify_quantization(const TableReader& held, const GraphTensor& value, std::uint32_t bits) {
     ETSTREAM_ASSIGN(const auto params, held.member(known_.quantized.params));
     if (!params) {
       error(held, known_.quantized.params.name(), "none");
@@ -215,7 +215,7 @@ class GraphVerifier {
   }
 
   /// Of the tensor with this id; none where there is none.
-  const Value* find(std::uint32_t id) const {
+  const GraphTensor* find(std::uint32_t id) const {
     const auto found = values_.find(id);
     return found == values_.end() ? nullptr : &found->second;
   }
@@ -255,7 +255,7 @@ class GraphVerifier {
       ETSTREAM_ASSIGN(length, node.scalar<std::uint32_t>(*fields.dimensions));
     } else if (fields.input) {
       ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.input));
-      const Value* value = find(input);
+      const GraphTensor* value = find(input);
       length = value ? value->dims.size() : 0;
     }
     if (list && list->count >= length && length <= kMostXnnpackDimensions) return {};
@@ -268,7 +268,7 @@ class GraphVerifier {
   Result<void> verify_bias(const TableReader& node, const BoundField& field,
                            std::optional<std::uint64_t> channels) {
     ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
-    const Value* bias = find(id);
+    const GraphTensor* bias = find(id);
     if (!bias) return {};
     const auto there = count(bias->dims);
     if (!channels || !there || *there < *channels) {
@@ -280,7 +280,7 @@ class GraphVerifier {
   Result<void> verify_linear(const TableReader& node) {
     ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.linear.filter));
     ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>(known_.linear.flags));
-    const Value* weights = find(filter);
+    const GraphTensor* weights = find(filter);
     if (!weights || weights->dims.size() != 2) {
       error(node, "a filter of 2 dimensions", weights ? text("{}", weights->dims.size()) : "none");
       return {};
@@ -294,7 +294,7 @@ class GraphVerifier {
       ETSTREAM_ASSIGN(factors.emplace_back(), node.scalar<std::uint32_t>(factor));
     }
     ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.convolution.filter));
-    const Value* weights = find(filter);
+    const GraphTensor* weights = find(filter);
     const auto there = weights ? count(weights->dims) : std::nullopt;
     const auto wanted = count(factors);
     if (!wanted || *wanted == 0 || !there || *there < *wanted) {
@@ -310,7 +310,7 @@ class GraphVerifier {
   Findings& findings_;
   std::uint32_t externals_ = 0;
   TableList constants_;
-  std::map<std::uint32_t, Value> values_;         // by their ids
+  std::map<std::uint32_t, GraphTensor> values_;   // by their ids
   std::map<std::uint32_t, std::uint32_t> flags_;  // by external ids
   std::vector<XnnpackArgument> arguments_;
 };

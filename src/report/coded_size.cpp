@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostContents = 1024;
 constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPlaces = 16;
-constexpr std::uint64_t kPiece = kSample / kPlaces;
+constexpr std::uint64_t kSamplePiece = kSample / kPlaces;
 
 /// How many bits a byte takes that is coded by how often it comes among those at `at`, `at + step`...
 double bits_of_plane(std::span<const std::byte> bytes, std::size_t at, std::size_t step) {
@@ -71,9 +71,9 @@ Result<CodedSizes> estimate_coded_sizes(const ByteSource& file, const std::vecto
     for (const std::uint32_t leaf : leaves) {
       const FileContent& content = contents[leaf];
       // Pieces begin where elements do, which are of 16 bytes at most.
-      const std::uint64_t step = (content.size - kPiece) / (kPlaces - 1) / 16 * 16;
+      const std::uint64_t step = (content.size - kSamplePiece) / (kPlaces - 1) / 16 * 16;
       for (std::uint64_t i = 0; i < kPlaces; ++i) {
-        const std::span piece(sample.get() + i * kPiece, kPiece);
+        const std::span piece(sample.get() + i * kSamplePiece, kSamplePiece);
         ETSTREAM_TRY(file.read_at(content.offset + i * step, piece));
       }
       const double share = least_share({sample.get(), kSample}, content.element_size);

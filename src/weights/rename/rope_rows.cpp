@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{256} << 10;  // bytes of rows
+constexpr std::uint64_t kMostRowBytes = std::uint64_t{256} << 10;  // bytes of rows
 
 class RopeRows final : public ByteStorage {
  public:
@@ -25,7 +25,7 @@ class RopeRows final : public ByteStorage {
   bool lies_in(const FileIdentity& file) const override { return rows_.lies_in(file); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    const std::uint64_t together = std::min<std::uint64_t>(out.size() + 2 * row_, kMostAtOnce);
+    const std::uint64_t together = std::min<std::uint64_t>(out.size() + 2 * row_, kMostRowBytes);
     const auto buffer = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(together));
     const std::span scratch(buffer.get(), static_cast<std::size_t>(together));
     while (!out.empty()) {
