@@ -49,6 +49,11 @@ debian_unpack() {
   done
 }
 
+# The environment that pip and apt go by here, a line each.
+package_environment() {
+  env | grep -E '^(PIP_|https?_proxy=|HTTPS?_PROXY=|no_proxy=|NO_PROXY=|SSL_CERT_FILE=)' || true
+}
+
 # A system of these packages, and of those that they depend on, alone; no script of theirs is run.
 # debian_root APT_FOLDER SUITE ARCHITECTURE FOLDER PACKAGE...
 debian_root() {
