@@ -24,6 +24,10 @@ set(or_no_python "or give -DETSTREAM_BUILD_PYTHON=OFF")
 
 if(ETSTREAM_BUILD_TESTS)
   etstream_find(Python3 "install python3, ${or_no_tests}" COMPONENTS Interpreter)
+  if(Python3_FOUND)
+    # It is this machine's also where the tests are another's.
+    set_target_properties(Python3::Interpreter PROPERTIES CROSSCOMPILING_EMULATOR "")
+  endif()
 endif()
 if(ETSTREAM_BUILD_PYTHON)
   etstream_find(Python "install Python 3.10 or newer with its headers, python3-dev, ${or_no_python}"

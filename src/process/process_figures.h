@@ -21,7 +21,7 @@ struct ProcessMemory {
   std::uint64_t file = 0;        // pages of files, mapped or shared
 
   /// Raises each figure to that of `other`, if it is larger.
-  void raise(const ProcessMemory& other) noexcept {
+  void raise_to(const ProcessMemory& other) noexcept {
     high_water = std::max(high_water, other.high_water);
     resident = std::max(resident, other.resident);
     anonymous = std::max(anonymous, other.anonymous);

@@ -18,8 +18,8 @@ struct MemorySample : ProcessMemory {
   std::uint64_t spilled = 0;  // in blocks of heaps, in bytes
 
   /// Raises all but the time to that of `other`, where it is larger.
-  void raise(const MemorySample& other) noexcept {
-    ProcessMemory::raise(other);
+  void raise_to(const MemorySample& other) noexcept {
+    ProcessMemory::raise_to(other);
     spilled = std::max(spilled, other.spilled);
   }
 };
@@ -32,14 +32,14 @@ class MemorySeries {
   /// figures.
   void add(const MemorySample& sample) {
     if (!samples_.empty() && added_ < each_) {
-      samples_.back().raise(sample);
+      samples_.back().raise_to(sample);
       ++added_;
       return;
     }
     if (samples_.size() == kMost) {
       for (std::size_t i = 0; i < kMost / 2; ++i) {
         samples_[i] = samples_[2 * i];
-        samples_[i].raise(samples_[2 * i + 1]);
+        samples_[i].raise_to(samples_[2 * i + 1]);
       }
       samples_.resize(kMost / 2);
       each_ *= 2;
@@ -54,7 +54,7 @@ class MemorySeries {
     auto at = std::upper_bound(samples_.begin(), samples_.end(), begin, later);
     // A sample made of several may reach into the time.
     if (each_ > 1 && at != samples_.begin()) --at;
-    for (; at != samples_.end() && at->time <= end; ++at) out.raise(*at);
+    for (; at != samples_.end() && at->time <= end; ++at) out.raise_to(*at);
     return out;
   }
   [[nodiscard]] const std::vector<MemorySample>& samples() const noexcept { return samples_; }

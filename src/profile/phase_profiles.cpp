@@ -59,12 +59,12 @@ class ProcessTimeline {
     // Without a reset at the beginning of the piece, the mark may be of an earlier one.
     const bool is_marked = before == nullptr || before->was_reset;
     const std::uint64_t mark = event != nullptr ? event->memory.high_water : seen.high_water;
-    if (before != nullptr) seen.raise(before->memory);
-    if (event != nullptr) seen.raise(event->memory);
+    if (before != nullptr) seen.raise_to(before->memory);
+    if (event != nullptr) seen.raise_to(event->memory);
     PeakMemory peak{seen.resident, seen.anonymous, seen.file};
     if (is_marked) raise_to_mark(peak, mark);
-    raise(process_peak_, peak);
-    for (const Open& phase : open_) raise(profile_.phases[phase.index].peak, peak);
+    raise_to(process_peak_, peak);
+    for (const Open& phase : open_) raise_to(profile_.phases[phase.index].peak, peak);
   }
 
   void open(const PhaseEvent& event) {
@@ -94,7 +94,7 @@ class ProcessTimeline {
   }
 
   void add_process(std::uint64_t end) {
-    raise(profile_.peak, process_peak_);
+    raise_to(profile_.peak, process_peak_);
     profile_.processes.push_back({.process = process_.process,
                                   .parent = process_.parent,
                                   .command = process_.command,
@@ -120,7 +120,7 @@ double seconds_between(std::uint64_t begin, std::uint64_t end) {
   return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
 }
 
-void raise(PeakMemory& peak, const PeakMemory& other) {
+void raise_to(PeakMemory& peak, const PeakMemory& other) {
   peak.resident = std::max(peak.resident, other.resident);
   peak.anonymous = std::max(peak.anonymous, other.anonymous);
   peak.file = std::max(peak.file, other.file);

@@ -16,7 +16,7 @@ namespace etstream {
 [[nodiscard]] double seconds_between(std::uint64_t begin, std::uint64_t end);
 
 /// Raises each figure of `peak` to that of `other`, if it is larger.
-void raise(PeakMemory& peak, const PeakMemory& other);
+void raise_to(PeakMemory& peak, const PeakMemory& other);
 /// Raises `peak.resident` to a high-water mark. What that adds counts as anonymous.
 void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
 

@@ -50,7 +50,7 @@ void add_samples(const MemorySeries& total, std::uint64_t begin, Profile& profil
   for (const MemorySample& sample : total.samples()) {
     profile.samples.push_back(
         {seconds_between(begin, sample.time), sample.anonymous, sample.file, sample.spilled});
-    raise(profile.peak, {sample.resident, sample.anonymous, sample.file});
+    raise_to(profile.peak, {sample.resident, sample.anonymous, sample.file});
     profile.spilled = std::max(profile.spilled, sample.spilled);
   }
 }

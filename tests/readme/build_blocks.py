@@ -22,7 +22,7 @@ HEADERS = "tests/headers compiles it"
 BLOCKS = {
     "README.md: examples/run ": "tests/run can't run itself; tests/setup/bare_root runs the first two",
     "README.md: .ci/install-packages build ": BUILD_BLOCKS,
-    "README.md: .ci/install-packages python ": "tests/python/install runs it, and tests/setup/bare_root as it stands",
+    "README.md: .ci/install-packages python ": "tests/run runs it step by step, and tests/setup/bare_root as it stands",
     "README.md: import etstream": PYTHON_BLOCKS,
     'README.md: #include "etstream/bundled_program.h"': BUILD_BLOCKS,
     "CONTRIBUTING.md: tests/run ": "tests/run can't run itself",
@@ -36,7 +36,7 @@ BLOCKS = {
     "docs/profile.md: export:": "is a job of another project; tests/profile runs what it runs",
     "docs/exporting.md: etstream run ": "takes ExecuTorch's own export of a Llama; tests/heap runs commands, and"
     " perf/export_paths.py this one",
-    "docs/installing.md: packaging/wheels ": "compiles all there is, for each processor; it is run before a release",
+    "docs/installing.md: packaging/wheels ": "tests/run all builds and tries those for x86-64; all of them before a release",
     "docs/installing.md: cpack ": "tests/packaging/debian_packages runs it",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
