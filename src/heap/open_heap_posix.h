@@ -14,6 +14,7 @@
 
 #include "heap/environment.h"
 #include "heap/malloc_rules.h"
+#include "heap/pages.h"
 #include "heap/say.h"
 
 namespace etstream::heap {
@@ -28,11 +29,16 @@ namespace etstream::heap {
   };
   const char* const folder = std::getenv(kFolderVariable);
   if (folder == nullptr) return kNever;
-  const SpillError failed = the_heap.open({folder, number(kLimitVariable, 0)});
+  const std::uint64_t limit = number(kLimitVariable, 0);
+  const SpillError failed = the_heap.open({folder, limit});
   if (failed) {
     say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
         folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
     return kNever;
+  }
+  if (limit != 0 && !can_keep_limit()) {
+    say("the limit of process ", static_cast<std::uint64_t>(::getpid()),
+        " is not kept: /proc does not tell what it has in memory");
   }
   return std::max<std::size_t>(number(kFromVariable, kDefaultFrom), kGranule);
 }

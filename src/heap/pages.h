@@ -31,10 +31,15 @@ class PageMap {
   PageMap(const PageMap&) = delete;
   PageMap& operator=(const PageMap&) = delete;
 
+  /// False where the system does not tell: resident_bytes() is 0 then.
+  [[nodiscard]] bool is_readable() const noexcept;
   [[nodiscard]] std::uint64_t resident_bytes(FilePart part) const noexcept;
 
  private:
   [[maybe_unused]] int file_ = -1;  // on Linux
 };
+
+/// Whether the system tells what the heap has in memory. Without that no limit can be kept.
+[[nodiscard]] inline bool can_keep_limit() noexcept { return mapped_bytes() != 0 && PageMap().is_readable(); }
 
 }  // namespace etstream::heap

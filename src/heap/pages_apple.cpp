@@ -32,6 +32,8 @@ std::uint64_t mapped_bytes() noexcept {
 PageMap::PageMap() noexcept = default;
 PageMap::~PageMap() = default;
 
+bool PageMap::is_readable() const noexcept { return true; }
+
 std::uint64_t PageMap::resident_bytes(FilePart part) const noexcept {
   std::array<char, 4096> states;
   std::uint64_t resident = 0;

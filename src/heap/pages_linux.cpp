@@ -57,6 +57,8 @@ PageMap::~PageMap() {
   if (file_ >= 0) ::close(file_);
 }
 
+bool PageMap::is_readable() const noexcept { return file_ >= 0; }
+
 std::uint64_t PageMap::resident_bytes(FilePart part) const noexcept {
   constexpr std::uint64_t kPresent = 1ULL << 63;
   std::array<std::uint64_t, 4096> entries;

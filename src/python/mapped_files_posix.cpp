@@ -2,7 +2,6 @@
 #include "python/mapped_files_posix.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/tuple.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include <mutex>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,6 +68,11 @@ bool is_known_layout() {
          std::memcmp(expected, bytes.ptr(), kHeader) == 0;
 }
 
+std::size_t page_size() {
+  static const auto kSize = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return kSize;
+}
+
 struct Unmap {
   std::size_t size = 0;
   void operator()(std::byte* start) const { munmap(start, size); }
@@ -111,11 +114,6 @@ class FileBytes {
 
   [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
 
-  static std::size_t page_size() {
-    static const auto kSize = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return kSize;
-  }
-
   /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero behind
   /// their end.
   static AddressRange map(const FileRange& file, const std::string& name) {
@@ -152,10 +150,35 @@ class FileBytes {
   std::byte* data_;
 };
 
-std::tuple<int, std::uint64_t, std::uint64_t> range_of(const ByteSource& source) {
-  const FileRange range = value_or_raise(source.open_range());
-  return {range.descriptor, range.offset, range.size};
-}
+/// Maps a range of a file. What is written to the pages is private.
+class FileMapping {
+ public:
+  FileMapping(const ByteSource& source, bool is_writable)
+      : FileMapping(value_or_raise(source.open_range()), is_writable, source.name()) {}
+
+  [[nodiscard]] std::uintptr_t address() const {
+    return reinterpret_cast<std::uintptr_t>(range_.get()) + lead_;
+  }
+
+ private:
+  FileMapping(const FileRange& file, bool is_writable, const std::string& name)
+      : lead_(file.offset % page_size()) {
+    const Descriptor descriptor(file.descriptor);
+    if (file.size == 0 || file.size > PTRDIFF_MAX - lead_) {
+      raise(make_error(ErrorCode::kUnsupported, "{}: {} bytes can't be mapped", name, file.size));
+    }
+    const std::size_t size = lead_ + static_cast<std::size_t>(file.size);
+    // Pages are copied one by one as they are written to, which few are: no memory is set aside for all.
+    void* const start =
+        mmap(nullptr, size, is_writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE | MAP_NORESERVE,
+             descriptor.get(), static_cast<off_t>(file.offset - lead_));
+    if (start == MAP_FAILED) raise(system_error(errno, "mapping", name));
+    range_ = AddressRange(static_cast<std::byte*>(start), {size});
+  }
+
+  std::size_t lead_;
+  AddressRange range_;
+};
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -231,10 +254,14 @@ void bind_mapped_files(nb::module_& module) {
       .def_prop_ro("bytes", &FileBytes::bytes,
                    "The bytes. The address space is given back with this object, unless they are still "
                    "referred to then: it is never given back then.");
-  module.def(
-      "open_range", &range_of, nb::arg("source"),
-      "Where a source's bytes lie in a regular file: a descriptor, which is to be closed, and offset and "
-      "size in bytes. Raises UnsupportedError where they do not; CorruptError where the file has changed.");
+  nb::class_<FileMapping>(
+      module, "FileMapping",
+      "A source's bytes in a regular file, mapped while this object is there. The file is "
+      "not to change meanwhile, and does not where the pages are written to.")
+      .def(nb::init<const ByteSource&, bool>(), nb::arg("source"), nb::arg("writable"),
+           "Raises UnsupportedError where they lie in none, or are none; CorruptError where the file has "
+           "changed.")
+      .def_prop_ro("address", &FileMapping::address);
   module.def(
       "offset_in", [](const ByteSource& part, const ByteSource& whole) { return part.offset_in(whole); },
       nb::arg("part"), nb::arg("whole"), "Where one source begins in another, if it is a range of it.");

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,15 +96,40 @@ def test_a_read_only_buffer_is_a_tensor_without_a_warning() -> None:
         torch.set_warn_always(False)
 
 
+def test_dlpack_gives_nobody_a_writable_view_of_read_only_bytes() -> None:
+    data = bytes(range(48))
+    tensor = etstream.Tensor("float32", [3, 4], data)
+    view = numpy.from_dlpack(tensor)
+    assert not view.flags.writeable and view.ctypes.data == tensor.numpy().ctypes.data
+    for copy in (tensor, etstream.Tensor("bfloat16", [24], data)):
+        capsule = copy.__dlpack__()  # of a version that can't say that it is read-only
+        torch.from_dlpack(capsule).zero_()
+        with pytest.raises(BufferError, match="read-only, which a DLPack capsule can't say of"):
+            copy.__dlpack__(copy=False)
+    assert data == bytes(range(48))
+
+
+def test_threads_that_make_tensors_leave_warnings_as_they_were() -> None:
+    tensor = etstream.Tensor("int8", [2], b"\1\2")
+    before = list(warnings.filters)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for made in pool.map(lambda _: [tensor.torch() for _ in range(200)], range(4)):
+                assert made[0].tolist() == [1, 2]
+    finally:
+        sys.setswitchinterval(interval)
+    assert warnings.filters == before
+
+
 def test_arrays_of_files_leave_no_descriptors_open(weights: Path) -> None:
     def descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
-    etstream.load_ptd(weights)
     before = descriptors()
-    for _ in range(3):
-        etstream.load_ptd(weights)
-    assert descriptors() == before
+    tensors = etstream.load_ptd(weights)
+    assert tensors["a"].sum() == 15 and descriptors() == before
 
 
 def test_elements_are_in_the_order_that_the_tensor_says() -> None:

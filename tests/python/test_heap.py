@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -383,6 +384,26 @@ def test_processes_of_multiprocessing_take_and_give_large_arrays(folder: Path) -
         arrays = [np.full(8 * MIB, number, dtype=np.uint8) for number in range(1, 5)]
         with multiprocessing.get_context("fork").Pool(2) as pool:
             assert pool.map(_total, arrays) == [8 * MIB * number for number in range(1, 5)]
+
+
+def test_a_limit_that_cannot_be_kept_is_warned_of(folder: Path) -> None:
+    script = """
+import sys
+from etstream.executorch import low_memory_export
+with low_memory_export(sys.argv[1], limit=1 << 20) as report:
+    pass
+print(report)
+"""
+
+    hide = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", 'mount -t tmpfs none /proc; exec "$@"', "--"]
+    options: dict[str, Any] = {"check": True, "capture_output": True, "text": True}
+    ran = subprocess.run([*hide, sys.executable, "-c", script, folder], **options)
+    reason = "the limit is not kept: /proc does not tell what this process has in memory"
+    assert f"UserWarning: low_memory_export(): {reason}" in ran.stderr
+    assert f"as without it: {reason}: 1" in ran.stdout
+    command = Path(sysconfig.get_path("scripts"), "etstream")
+    ran = subprocess.run([command, "run", "--spill", folder, "--limit", "1M", "--", *hide, "true"], **options)
+    assert "is not kept: /proc does not tell what it has in memory" in ran.stderr
 
 
 def test_folders_that_cannot_hold_it_are_errors(folder: Path) -> None:

@@ -285,6 +285,9 @@ def test_the_report_tells_what_was_done(tmp_path: Path) -> None:
         exported = to_edge(torch.export.export(model, (torch.ones(1, 512),)))
         exported.to_executorch()
         del block
+        inside = str(report)
+        assert (report.blocks > 0, report.spilled >= 32 * MIB, report.seconds > 0) == (True, True, True)
+        assert inside.startswith("large blocks: ") and not inside.startswith("large blocks: 0 ")
     # The weights of 1 MiB and of 16 KiB, and the biases, which are smaller.
     assert report.viewed == 512 * 512 * 4 + 8 * 512 * 4 and report.copied == (512 + 8) * 4
     assert report.fell_back == {"a constant of less than 16 KiB is copied": 2}
@@ -304,7 +307,7 @@ def test_the_report_has_what_those_within_it_did_too(tmp_path: Path) -> None:
 
 def test_the_report_is_of_its_own_block_after_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
     # Blocks, their size now and at most, bytes let go of, blocks refused: since the process began.
-    figures = iter([(5, 0, 1000, 10, 1), (12, 0, 3000, 5010, 3)])
+    figures = iter([(5, 0, 1000, 10, 1), (12, 0, 3000, 5010, 3)])  # and not asked for again
     monkeypatch.setattr(etstream._core, "heap_use", lambda: next(figures))
     with pytest.raises(ZeroDivisionError), low_memory_export(freeze=False) as report:
         time.sleep(1)

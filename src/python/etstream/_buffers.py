@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
-import os
 import sys
 from typing import Any
 
@@ -65,9 +63,14 @@ def tensor_bytes(tensor: Any) -> memoryview:
     is_lazy = tensor.is_conj() or tensor.is_neg()
     elements = tensor.detach().resolve_conj().resolve_neg() if is_lazy else tensor
     # Neither torch's buffers nor NumPy know all of its types, and NumPy may not be there.
-    view = (ctypes.c_ubyte * elements.nbytes).from_address(elements.data_ptr())
-    view.owner = elements
-    return memoryview(view).cast("B")
+    return memoryview(bytes_at(elements.data_ptr(), elements.nbytes, elements)).cast("B")
+
+
+def bytes_at(address: int, size: int, owner: Any) -> Any:
+    """A buffer of the bytes at an address, which may be written to, and which keeps `owner` alive."""
+    view: Any = (ctypes.c_ubyte * size).from_address(address)
+    view.owner = owner
+    return view
 
 
 def expect_elements(tensor: Any) -> None:
@@ -113,21 +116,18 @@ def in_memory(source: _core.Source, alignment: int = 1) -> memoryview:
         found = view.cast("B")[begin : begin + source.size]
     else:
         try:
-            found = mapped(source, mmap.ACCESS_COPY)
+            found = mapped(source, writable=True)
         except UnsupportedError:
             return memoryview(bytearray(source.read()))
     return found if _core.address_of(found) % alignment == 0 else memoryview(bytearray(found))
 
 
-def mapped(source: _core.Source, access: int) -> memoryview:
-    """The bytes of a source that is a range of a file, of some length, as mmap's access has it.
+def mapped(source: _core.Source, *, writable: bool = False) -> memoryview:
+    """The bytes of a source that is a range of a file, mapped so that writing, if allowed, does not change the file.
 
-    Raises UnsupportedError for another source.
+    No descriptor stays open, as one does by the module mmap: a checkpoint may have thousands of tensors. Raises
+    UnsupportedError for another source, and an empty one; IoError.
     """
-    descriptor, offset, size = _core.open_range(source)
-    try:
-        lead = offset % mmap.ALLOCATIONGRANULARITY
-        pages = mmap.mmap(descriptor, lead + size, access=access, offset=offset - lead)
-    finally:
-        os.close(descriptor)
-    return memoryview(pages)[lead:]
+    pages = _core.FileMapping(source, writable)
+    found = memoryview(bytes_at(pages.address, source.size, pages)).cast("B")
+    return found if writable else found.toreadonly()

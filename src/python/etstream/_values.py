@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from etstream import _core
-from etstream._buffers import expect_elements, in_memory, tensor_bytes
+from etstream._buffers import bytes_at, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 
 
@@ -89,16 +88,27 @@ def torch_tensor(tensor: _core.Tensor | _core.CheckpointTensor, data: bytearray 
         raise UnsupportedError(f"{tensor.data.name}: torch has no tensors of type {name} that are made of their bytes")
     if 0 in lying:
         return torch.empty(lying, dtype=dtype).permute(axes)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given buffer is not writable")  # as torch() says
-        held = in_memory(tensor.data, dtype.itemsize) if data is None else data
-        elements = torch.frombuffer(held, dtype=torch.uint8).view(dtype)
+    held = in_memory(tensor.data, dtype.itemsize) if data is None else memoryview(data)
+    # Torch has no read-only tensors, and warns of a buffer that is: torch() says so once and for all.
+    elements = torch.frombuffer(bytes_at(_core.address_of(held), len(held), held), dtype=torch.uint8).view(dtype)
     return elements.reshape(lying).permute(axes)
 
 
 def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any:
     """A capsule; see Tensor.__dlpack__(). By way of torch where it is loaded, as it knows more types than NumPy."""
-    array = torch_tensor(tensor) if "torch" in sys.modules else numpy_array(tensor)
+    if not in_memory(tensor.data).readonly:
+        array = torch_tensor(tensor) if "torch" in sys.modules else numpy_array(tensor)
+        return array.__dlpack__(**options)
+    # Only NumPy's capsules say that they are read-only, to those who ask for a version that can.
+    if (options.get("max_version") or (0, 0)) >= (1, 0):
+        try:
+            return numpy_array(tensor).__dlpack__(**options)
+        except (ImportError, UnsupportedError, BufferError):
+            pass
+    if options.get("copy") is False:
+        raise BufferError(f"{tensor.data.name}: it is read-only, which a DLPack capsule can't say of {tensor.dtype}")
+    data = bytearray(tensor.data.read())
+    array = torch_tensor(tensor, data) if "torch" in sys.modules else numpy_array(tensor).copy()
     return array.__dlpack__(**options)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -176,7 +175,7 @@ def _view_of(source: SourceLike, file: _core.Source) -> memoryview | None:
         except TypeError:
             return None
     try:
-        return mapped(file, mmap.ACCESS_READ)
+        return mapped(file)
     except UnsupportedError:
         return None
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from etstream import InvalidArgumentError, _core
@@ -29,34 +29,64 @@ from ._patches import Patch, PatchSet, instead, module_with
 _COPIED_BELOW = 16 << 10
 
 
-@dataclass
+class _HeapUse(NamedTuple):
+    blocks: int = 0
+    spilled: int = 0
+    let_go: int = 0
+    refused: int = 0
+
+
+@dataclass(repr=False)
 class LowMemoryReport:
-    """What low_memory_export() has done so far. Sizes are in bytes."""
+    """What low_memory_export() has done so far, also while it goes on. Sizes are in bytes."""
 
     heap: Literal["here", "etstream run", "none"] = "none"
     """Who has large blocks lie in a file."""
-    blocks: int = 0
-    """How many large blocks were allocated in the file meanwhile, in the whole process; 0 under `etstream run`, whose
-    --report tells of them."""
-    spilled: int = 0
-    """The size of those that were there at a time, at most, since the outermost block of the process began."""
-    let_go: int = 0
-    """The bytes of them that were taken out of memory for the limit."""
-    refused: int = 0
-    """How many blocks there was no room for on the disk."""
     viewed: int = 0
     """The size of constants that the program refers to where they lie."""
     copied: int = 0
     """The size of constants that were copied."""
     fell_back: Counter[str] = field(default_factory=Counter)
     """What was done as without it: how often, by the reason."""
-    seconds: float = 0.0
-    """That the block took."""
     overhead: float = 0.0
-    """The seconds of these in which it was entered and left: functions were replaced, the heap began and ended, and
-    Python's collector ran."""
+    """The part of `seconds` in which the block was entered and left: functions were replaced, the heap began and ended,
+    and Python's collector ran."""
+    _use: Callable[[], _HeapUse] = _HeapUse
+    _seconds: Callable[[], float] = float
+
+    @property
+    def blocks(self) -> int:
+        """How many large blocks were allocated in the file meanwhile, in the whole process; 0 under `etstream run`,
+        whose --report tells of them."""
+        return self._use().blocks
+
+    @property
+    def spilled(self) -> int:
+        """The size of those that were there at a time, at most, since the outermost block of the process began."""
+        return self._use().spilled
+
+    @property
+    def let_go(self) -> int:
+        """The bytes of them that were taken out of memory for the limit."""
+        return self._use().let_go
+
+    @property
+    def refused(self) -> int:
+        """How many blocks there was no room for on the disk."""
+        return self._use().refused
+
+    @property
+    def seconds(self) -> float:
+        """How long the block has taken so far, or took."""
+        return self._seconds()
 
     def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        return f"<etstream.executorch.LowMemoryReport: {'; '.join(self._lines())}>"
+
+    def _lines(self) -> list[str]:
         lines = [
             f"large blocks: {self.blocks:,} in a file, {self.spilled:,} bytes at a time at most"
             if self.heap == "here"
@@ -68,7 +98,7 @@ class LowMemoryReport:
             lines.append(f"let go of for the limit: {self.let_go:,} bytes")
         if self.refused:
             lines.append(f"no room on the disk: {self.refused:,} times")
-        return "\n".join([*lines, *(f"as without it: {reason}: {times:,}" for reason, times in self.fell_back.items())])
+        return [*lines, *(f"as without it: {reason}: {times:,}" for reason, times in self.fell_back.items())]
 
 
 _report: ContextVar[LowMemoryReport | None] = ContextVar("etstream_low_memory_report", default=None)
@@ -129,8 +159,8 @@ def low_memory_export(
     """
     if limit is not None and limit <= 0:
         raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
-    report = LowMemoryReport()
     begin = entered = left = time.monotonic()
+    report = LowMemoryReport(_seconds=lambda: time.monotonic() - begin)
     collected = _garbage_found_soon() if freeze else contextlib.nullcontext()
     try:
         with _in_place, _told_to(report), _large_blocks_in("" if spill is None else spill, limit, report), collected:
@@ -140,8 +170,9 @@ def low_memory_export(
             finally:
                 left = time.monotonic()
     finally:
-        report.seconds = time.monotonic() - begin
-        report.overhead = report.seconds - (left - entered)
+        seconds = time.monotonic() - begin
+        report._seconds = lambda: seconds
+        report.overhead = seconds - (left - entered)
 
 
 @contextlib.contextmanager
@@ -177,13 +208,22 @@ def _large_blocks_in(
         yield
         return
     report.heap = "here"
+    if limit is not None and not _core.heap_keeps_limit():
+        reason = "the limit is not kept: /proc does not tell what this process has in memory"
+        warn(f"low_memory_export(): {reason}")
+        report.fell_back[reason] += 1
     blocks, _, _, let_go, refused = _core.heap_use()
+
+    def use() -> _HeapUse:
+        now = _core.heap_use()
+        return _HeapUse(now[0] - blocks, now[2], now[3] - let_go, now[4] - refused)
+
+    report._use = use
     try:
         yield
     finally:
-        now = _core.heap_use()
-        report.blocks, report.spilled = now[0] - blocks, now[2]
-        report.let_go, report.refused = now[3] - let_go, now[4] - refused
+        at_the_end = use()
+        report._use = lambda: at_the_end
         _core.stop_heap()
 
 
