@@ -34,9 +34,8 @@ enum class ErrorCode {
 
 /// `message` is for people: it names the file and, where there is one, the offset, what was expected, what
 /// was found and what to do next. The rest is for software: `system_code` is the errno of a failed system
-/// call, otherwise 0. `file` and `offset`, in bytes, are those that the message names: of a place in a file,
-/// or of a file that the system refused, which has an offset if a read failed. `file` is as the caller named
-/// it, which need not be UTF-8.
+/// call, otherwise 0. `file` is the file that the message is about, as the caller named it, which need not be
+/// UTF-8. `offset`, in bytes from the beginning of that file, is the place in it, if the message names one.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;

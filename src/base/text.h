@@ -31,6 +31,13 @@ template <class... Arguments>
   return Error{code, text(words, arguments...)};
 }
 
+/// "model.pte: there is no method 'decode'", of a file.
+template <class... Arguments>
+[[nodiscard]] Error error_in(ErrorCode code, std::string_view file, Template<Arguments...> words,
+                             const Arguments&... arguments) {
+  return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
+}
+
 /// Where a file is not as its format has it.
 struct FilePosition {
   std::string_view file;

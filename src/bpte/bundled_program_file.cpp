@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -103,6 +105,17 @@ Result<FilePlan> as_it_was(const OriginalFile& original) {
   ETSTREAM_TRY(append(plan, 1, "metadata", std::move(last)));
   plan.payload_size = plan.size;
   return plan;
+}
+
+std::string name_of_program(const BundledProgramFile& bundle) {
+  return text("{}: program at {}", bundle.file().name(), bundle.program_offset());
+}
+
+/// Has an Error or a Finding of the program, whose offset is in the program, be one of the bundle's file.
+void place_in_file(auto& problem, const BundledProgramFile& bundle) {
+  if (problem.file != name_of_program(bundle)) return;
+  problem.file = bundle.file().name();
+  if (problem.offset) *problem.offset += bundle.program_offset();
 }
 
 }  // namespace
@@ -258,7 +271,9 @@ const std::vector<BundledProgramFile::Suite>& BundledProgramFile::suites() const
 }
 
 Result<ProgramFile> BundledProgramFile::open_program() const {
-  return ProgramFile::open(program(), text("{}: program at {}", file().name(), program_offset()));
+  auto program = ProgramFile::open(this->program(), name_of_program(*this));
+  if (!program) place_in_file(program.error(), *this);
+  return program;
 }
 
 Result<MethodTestCase> BundledProgramFile::test_case(const Suite& suite, std::uint32_t index) const {
@@ -311,8 +326,12 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     }
     if (!program) return program.error();
     const std::size_t errors_before = findings.errors.size();
+    const std::size_t warnings_before = findings.warnings.size();
     ETSTREAM_TRY(program->verify(findings));
     if (findings.errors.size() == errors_before) ETSTREAM_TRY(program->verify_calls(findings));
+    for (Finding& error : std::span(findings.errors).subspan(errors_before)) place_in_file(error, *this);
+    for (Finding& warning : std::span(findings.warnings).subspan(warnings_before))
+      place_in_file(warning, *this);
     // ExecuTorch's own layout aligns a program in a bundle to less than its segments ask for. That matters
     // only where the program is mapped, which has an error for it.
     if (program_offset() % kLoadedAlignment != 0) {
@@ -349,9 +368,8 @@ Result<ProgramFile> open_program(const ByteSource& file) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind == FileKind::kProgram) return ProgramFile::open(file);
     if (kind != FileKind::kBundledProgram && kind != FileKind::kSegmentedBundle) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: expected a program or a bundle, found weights (.ptd, .safetensors)",
-                        file.name());
+      return error_in(ErrorCode::kUnsupported, file.name(),
+                      "expected a program or a bundle, found weights (.ptd, .safetensors)");
     }
     ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
     return bundle.open_program();

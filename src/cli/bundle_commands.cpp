@@ -56,8 +56,8 @@ Result<void> check_command(const BundleArguments& arguments, const BundledProgra
   ETSTREAM_ASSIGN(const Findings findings, check(bundle));
   print(findings);
   if (findings.ok()) return {};
-  return make_error(ErrorCode::kInvalidArgument, "{}: {}; --unchecked bundles all the same", arguments.cases,
-                    counted(findings.errors.size(), "error"));
+  return error_in(ErrorCode::kInvalidArgument, arguments.cases, "{}; --unchecked bundles all the same",
+                  counted(findings.errors.size(), "error"));
 }
 
 /// The program's bytes, with the metadata that it is to have.

@@ -55,8 +55,8 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
 Result<Part> segment_part(const ExtractArguments& arguments, const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   if (*arguments.segment >= segments.size()) {
-    return make_error(ErrorCode::kNotFound, "{}: there is no segment {}; the program has {}", arguments.file,
-                      *arguments.segment, segments.size());
+    return error_in(ErrorCode::kNotFound, arguments.file, "there is no segment {}; the program has {}",
+                    *arguments.segment, segments.size());
   }
   const SegmentInfo& segment = segments[static_cast<std::size_t>(*arguments.segment)];
   ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
@@ -69,8 +69,8 @@ Result<void> extract_tensor(const ExtractArguments& arguments) {
     if (tensor.name != *arguments.tensor) continue;
     return extract_to(arguments, {{arguments.output, text("data of {}", quote(tensor.name)), tensor.data}});
   }
-  return make_error(ErrorCode::kNotFound, "{}: there is no data named {}", arguments.file,
-                    quote(*arguments.tensor));
+  return error_in(ErrorCode::kNotFound, arguments.file, "there is no data named {}",
+                  quote(*arguments.tensor));
 }
 
 Result<void> extract_command(const ExtractArguments& arguments) {

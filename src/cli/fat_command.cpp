@@ -91,8 +91,8 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
     std::string names;
     for (const FatPayload& each : container.payloads())
       names += (names.empty() ? "" : ", ") + quote(each.name);
-    return make_error(ErrorCode::kNotFound, "{}: there is no payload {}; there are {}", arguments.file,
-                      quote(arguments.name), names.empty() ? "none" : names);
+    return error_in(ErrorCode::kNotFound, arguments.file, "there is no payload {}; there are {}",
+                    quote(arguments.name), names.empty() ? "none" : names);
   }
   ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
   if (!is_standard_output(arguments.output)) {

@@ -62,8 +62,8 @@ void check_flatc(const CLI::App&, const FlatcArguments& arguments) {
 Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > limit) {
-    return make_error(ErrorCode::kTooLarge, "{}: {}, at most {} can be taken", path,
-                      readable_size(source.size()), readable_size(limit));
+    return error_in(ErrorCode::kTooLarge, path, "{}, at most {} can be taken", readable_size(source.size()),
+                    readable_size(limit));
   }
   std::vector<std::byte> out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));

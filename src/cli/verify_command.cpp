@@ -49,8 +49,8 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   const std::string warnings =
       findings.warnings.empty() ? "" : text(", {}", counted(findings.warnings.size(), "warning"));
   if (!findings.ok()) {
-    return make_error(ErrorCode::kCorrupt, "{}: {}{}", arguments.file,
-                      counted(findings.errors.size(), "error"), warnings);
+    return error_in(ErrorCode::kCorrupt, arguments.file, "{}{}", counted(findings.errors.size(), "error"),
+                    warnings);
   }
   if (arguments.json) return {};
   std::string needed;

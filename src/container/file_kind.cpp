@@ -46,8 +46,8 @@ Result<FileKind> file_kind(const ByteSource& file) {
   std::array<char, 9> bytes{};
   const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
   if (there < kOffset + 4) {
-    return make_error(ErrorCode::kUnsupported, "{}: is {} long, expected a .pte, .ptd or .bpte file",
-                      file.name(), counted(file.size(), "byte"));
+    return error_in(ErrorCode::kUnsupported, file.name(), "is {} long, expected a .pte, .ptd or .bpte file",
+                    counted(file.size(), "byte"));
   }
   ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
   const std::string_view begin(bytes.data(), bytes.size());

@@ -172,11 +172,11 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
     alignment = std::max(alignment, std::min<std::uint64_t>(own, page_size()));
   }
   if (offset % alignment == 0) return {};
-  return make_error(
-      ErrorCode::kUnsupported,
-      "{}: the program is at offset {}, and to be used where it lies it has to be at a multiple of {}, as "
+  return error_in(
+      ErrorCode::kUnsupported, program.name(),
+      "the program is at offset {}, and to be used where it lies it has to be at a multiple of {}, as "
       "its segments are in it; convert to a segmented bundle, or bundle with program_alignment 4096",
-      program.name(), offset, alignment);
+      offset, alignment);
 }
 
 }  // namespace
@@ -184,9 +184,8 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
 Result<std::unique_ptr<runtime::DataLoader>> open_program_loader(ByteSource program) {
   return without_exceptions([&]() -> Result<std::unique_ptr<runtime::DataLoader>> {
     if (program.size() > std::numeric_limits<std::size_t>::max()) {
-      return make_error(ErrorCode::kTooLarge,
-                        "{}: a program of {} bytes is larger than this machine's address space",
-                        program.name(), program.size());
+      return error_in(ErrorCode::kTooLarge, program.name(),
+                      "a program of {} bytes is larger than this machine's address space", program.size());
     }
     return std::unique_ptr<runtime::DataLoader>(std::make_unique<ProgramLoader>(std::move(program)));
   });

@@ -62,16 +62,15 @@ Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::st
   const reflection::Schema& schema = *reflection::GetSchema(bytes);
   for (const reflection::Object* object : *schema.objects()) {
     if (!has_sound_ids(*object)) {
-      return make_error(ErrorCode::kCorrupt, "{}: {} has not one field for each id", path,
-                        quote(object->name()->string_view()));
+      return error_in(ErrorCode::kCorrupt, path, "{} has not one field for each id",
+                      quote(object->name()->string_view()));
     }
   }
   if (!parser->Deserialize(bytes, binary_schema.size())) {
-    return make_error(ErrorCode::kUnsupported, "{}: a binary schema that FlatBuffers' parser does not take",
-                      path);
+    return error_in(ErrorCode::kUnsupported, path, "a binary schema that FlatBuffers' parser does not take");
   }
   if (!parser->root_struct_def_)
-    return make_error(ErrorCode::kUnsupported, "{}: a schema without a root_type", path);
+    return error_in(ErrorCode::kUnsupported, path, "a schema without a root_type");
   for (const reflection::Object* object : *schema.objects()) {
     const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
     for (const reflection::Field* field : *object->fields()) {
@@ -137,9 +136,9 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
     state->give_back(std::move(parser));
     state->raises_alignments = exceeds_parser_alignment(state->schema);
     if (state->raises_alignments && !state->nested_field.empty()) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: a force_align over {} in a schema with a flatbuffer in another, {}", schema,
-                        kLargestParserAlignment, state->nested_field);
+      return error_in(ErrorCode::kUnsupported, schema,
+                      "a force_align over {} in a schema with a flatbuffer in another, {}",
+                      kLargestParserAlignment, state->nested_field);
     }
     return FlatbufferText(std::move(state));
   });
@@ -148,11 +147,11 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
 Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::string& name) const {
   return without_exceptions([&]() -> Result<ByteVector> {
     if (json.size() > kLargestJson) {
-      return make_error(ErrorCode::kTooLarge, "{}: {} of JSON, at most {} can be compiled", name,
-                        readable_size(json.size()), readable_size(kLargestJson));
+      return error_in(ErrorCode::kTooLarge, name, "{} of JSON, at most {} can be compiled",
+                      readable_size(json.size()), readable_size(kLargestJson));
     }
     if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
-      return make_error(ErrorCode::kCorrupt, "{}: expected JSON, found a zero byte at offset {}", name, zero);
+      return error_in(ErrorCode::kCorrupt, name, "expected JSON, found a zero byte at offset {}", zero);
     }
     ETSTREAM_ASSIGN(auto parser, state_->take_parser());
     if (!parser->ParseJson(std::string(json).c_str(), name.c_str())) return parser_error(*parser);
@@ -171,14 +170,13 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
   return without_exceptions([&]() -> Result<std::string> {
     const State& state = *state_;
     if (!state.nested_field.empty()) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: {} has a flatbuffer in another, {}, which is not checked and so not made text",
-                        name, state.path, state.nested_field);
+      return error_in(ErrorCode::kUnsupported, name,
+                      "{} has a flatbuffer in another, {}, which is not checked and so not made text",
+                      state.path, state.nested_field);
     }
     if (options.identifier && state.schema.identifier().empty()) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: {} has no file_identifier to look for; identifier = false does without", name,
-                        state.path);
+      return error_in(ErrorCode::kUnsupported, name,
+                      "{} has no file_identifier to look for; identifier = false does without", state.path);
     }
     // A copy, so that what was checked is what is read.
     ByteVector bytes;
@@ -196,8 +194,8 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
     parser->opts.output_default_scalars_in_json = options.defaults;
     std::string out;
     if (!generate_text(*parser, bytes.data(), out)) {
-      return make_error(ErrorCode::kCorrupt,
-                        "{}: a string that is not UTF-8, or nothing in a vector of unions", name);
+      return error_in(ErrorCode::kCorrupt, name,
+                      "a string that is not UTF-8, or nothing in a vector of unions");
     }
     state.give_back(std::move(parser));
     return out;

@@ -26,8 +26,8 @@ Result<ByteSource> without_size_prefix(const ByteSource& prefixed, const std::st
   constexpr std::uint64_t kPrefix = 4;
   std::vector<std::byte> header(8);  // the offset to the root, and the identifier
   if (prefixed.size() < kPrefix + header.size()) {
-    return make_error(ErrorCode::kCorrupt, "{}: expected a flatbuffer with its size before it, found {}",
-                      name, counted(prefixed.size(), "byte"));
+    return error_in(ErrorCode::kCorrupt, name, "expected a flatbuffer with its size before it, found {}",
+                    counted(prefixed.size(), "byte"));
   }
   ETSTREAM_TRY(prefixed.read_at(kPrefix, header));
   std::uint32_t root = 0;

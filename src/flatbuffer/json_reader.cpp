@@ -203,7 +203,7 @@ Error JsonTape::at_line(Place place, const Error& error) const {
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
   auto found = parse_json(json_, writer, deepest_);
   // A file that has changed has no such line.
-  if (found) return make_error(error.code, "{}: {}", json_.name(), error.message);
+  if (found) return error_in(error.code, json_.name(), "{}", error.message);
   return std::move(found).error();
 }
 

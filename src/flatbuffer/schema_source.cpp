@@ -26,8 +26,8 @@ using ByteVector = std::vector<std::byte>;
 Result<ByteVector> content_of_schema(const std::string& path) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > kLargestSchema) {
-    return make_error(ErrorCode::kTooLarge, "{}: {}, a schema has at most {}", path,
-                      readable_size(source.size()), readable_size(kLargestSchema));
+    return error_in(ErrorCode::kTooLarge, path, "{}, a schema has at most {}", readable_size(source.size()),
+                    readable_size(kLargestSchema));
   }
   ByteVector out(source.size());
   ETSTREAM_TRY(source.read_at(0, out));
@@ -96,8 +96,8 @@ Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string
       if (field->value.type.base_type == flatbuffers::BASE_TYPE_ULONG &&
           flatbuffers::StringToNumber(field->value.constant.c_str(), &number) &&
           number > std::numeric_limits<std::int64_t>::max()) {
-        return make_error(ErrorCode::kUnsupported, "{}: {}.{} has a default over 2^63 - 1", path, table->name,
-                          field->name);
+        return error_in(ErrorCode::kUnsupported, path, "{}.{} has a default over 2^63 - 1", table->name,
+                        field->name);
       }
     }
   }
@@ -112,9 +112,8 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
     if (is_binary(source)) return source;
     const std::string words(reinterpret_cast<const char*>(source.data()), source.size());
     if (const std::size_t zero = words.find('\0'); zero != std::string::npos) {
-      return make_error(ErrorCode::kCorrupt,
-                        "{}: neither a schema's text nor a binary schema: a zero byte at offset {}", path,
-                        zero);
+      return error_in(ErrorCode::kCorrupt, path,
+                      "neither a schema's text nor a binary schema: a zero byte at offset {}", zero);
     }
     const std::string own_folder = flatbuffers::StripFileName(path);
     std::vector<const char*> folders;
@@ -141,7 +140,7 @@ Result<LoadedSchema> load_schema(const std::string& path, const std::vector<std:
     LoadedSchema out;
     ETSTREAM_ASSIGN(out.binary, compile_schema(path, include_folders));
     auto loaded = Schema::from_binary(out.binary);
-    if (!loaded) return make_error(loaded.error().code, "{}: {}", path, loaded.error().message);
+    if (!loaded) return error_in(loaded.error().code, path, "{}", loaded.error().message);
     out.schema = std::move(loaded).value();
     const auto* extension = reflection::GetSchema(out.binary.data())->file_ext();
     out.file_extension = extension && extension->size() > 0 ? extension->str() : "bin";

@@ -125,8 +125,8 @@ Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffe
   std::ranges::sort(objects.vectors, std::greater(), &Objects::Vector::begin);
   const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), objects.vectors);
   if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {
-    return make_error(ErrorCode::kTooLarge, "{}: its flatbuffer would have {}, at most {} are possible", name,
-                      readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
+    return error_in(ErrorCode::kTooLarge, name, "its flatbuffer would have {}, at most {} are possible",
+                    readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
   }
   std::vector<std::byte> out = padding.apply(flatbuffer);
   for (const auto& [at, target] : objects.links) {

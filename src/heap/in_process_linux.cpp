@@ -24,6 +24,7 @@
 #include "heap/import_tables_linux.h"
 #include "heap/in_use_posix.h"
 #include "heap/malloc_rules.h"
+#include "heap/pages.h"
 #include "heap/python_arenas_posix.h"
 #include "heap/say.h"
 #include "heap/spill_folder.h"
@@ -229,6 +230,8 @@ Result<bool> start(const std::string& folder, std::uint64_t limit) {
   ++uses;
   return true;
 }
+
+bool keeps_limit() noexcept { return can_keep_limit(); }
 
 void serve_python_arenas() noexcept { serve_arenas(); }
 

@@ -27,6 +27,9 @@ namespace etstream::heap {
 /// until all have stopped. Thread-safe. kNotFound, kIo, kInvalidArgument: the folder can't hold the heap.
 [[nodiscard]] Result<bool> start(const std::string& folder, std::uint64_t limit);
 
+/// Whether the system tells what this process has in memory. Otherwise a limit is not kept.
+[[nodiscard]] bool keeps_limit() noexcept;
+
 /// Has new memory of Python's small objects lie there too, during uses. Call it once after start(), with the
 /// GIL.
 void serve_python_arenas() noexcept;

@@ -97,7 +97,7 @@ class Concatenation final : public ByteStorage {
 }  // namespace
 
 Result<int> ByteStorage::open_descriptor() const {
-  return make_error(ErrorCode::kUnsupported, "{}: is not a regular file", name());
+  return error_in(ErrorCode::kUnsupported, name(), "is not a regular file");
 }
 
 ByteSource::ByteSource(std::shared_ptr<const ByteStorage> storage)
@@ -139,8 +139,8 @@ Result<ByteSource> ByteSource::concatenation(std::vector<ByteSource> parts) {
 
 Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) const {
   if (!range_fits(offset, size, size_)) {
-    return make_error(ErrorCode::kInvalidArgument, "{}: bytes {} to {} + {} are not inside its {} bytes",
-                      name(), offset, offset, size, size_);
+    return error_in(ErrorCode::kInvalidArgument, name(), "bytes {} to {} + {} are not inside its {} bytes",
+                    offset, offset, size, size_);
   }
   return ByteSource(storage_, offset_ + offset, size);
 }
@@ -148,9 +148,8 @@ Result<ByteSource> ByteSource::slice(std::uint64_t offset, std::uint64_t size) c
 Result<void> ByteSource::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   return without_exceptions([&]() -> Result<void> {
     if (!range_fits(offset, out.size(), size_)) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{}: a read of {} bytes at {} is not inside its {} bytes", name(), out.size(), offset,
-                        size_);
+      return error_in(ErrorCode::kInvalidArgument, name(),
+                      "a read of {} bytes at {} is not inside its {} bytes", out.size(), offset, size_);
     }
     if (out.empty()) return {};
     return storage_->read_at(offset_ + offset, out);

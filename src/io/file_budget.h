@@ -42,10 +42,9 @@ class FileBudget {
   /// `bytes` of a payload are read or written. Error: kTooLarge once they are too many.
   Result<void> spend(std::uint64_t bytes) {
     if (bytes > payloads_left_) {
-      return make_error(
-          ErrorCode::kTooLarge,
-          "{}: expected payloads that share its {} bytes at most {} times on average, found more", name_,
-          file_size_, kMostSharing);
+      return error_in(ErrorCode::kTooLarge, name_,
+                      "expected payloads that share its {} bytes at most {} times on average, found more",
+                      file_size_, kMostSharing);
     }
     payloads_left_ -= bytes;
     return {};

@@ -202,8 +202,8 @@ class FileStorage final : public ByteStorage {
   }
 
   Error changed() const {
-    return make_error(ErrorCode::kCorrupt,
-                      "{}: was changed or replaced while it was read; run again once it is complete", path_);
+    return error_in(ErrorCode::kCorrupt, path_,
+                    "was changed or replaced while it was read; run again once it is complete");
   }
 
   const std::string path_;           // as it was given, for messages

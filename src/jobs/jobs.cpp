@@ -37,8 +37,8 @@ Result<ProgramFile> open_sound(const ByteSource& file) {
   Findings findings;
   ETSTREAM_TRY(program.verify(findings));
   if (findings.ok()) return program;
-  return make_error(ErrorCode::kCorrupt, "{}: {}, the first: {}", file.name(),
-                    counted(findings.errors.size(), "error"), findings.errors.front().message);
+  return error_in(ErrorCode::kCorrupt, file.name(), "{}, the first: {}",
+                  counted(findings.errors.size(), "error"), findings.errors.front().message);
 }
 
 Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
@@ -59,9 +59,8 @@ Result<ProgramPlan> plan_program_input(const ByteSource& file, const ProgramInpu
   ETSTREAM_ASSIGN(const bool is_described, begins_json_object(file));
   if (!is_described) {
     if (input.segments_from) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{}: is a program, which has its segments; only JSON takes those of another",
-                        file.name());
+      return error_in(ErrorCode::kInvalidArgument, file.name(),
+                      "is a program, which has its segments; only JSON takes those of another");
     }
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file, {}, input.schema));
     ETSTREAM_TRY(verify(program, require_sound));

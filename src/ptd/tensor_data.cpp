@@ -70,7 +70,7 @@ Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry)
   if (!entry.layout || data.unchecked) return {};
   const TensorLayout& layout = *entry.layout;
   const auto bytes = byte_size(layout.scalar_type, layout.sizes);
-  if (!bytes) return make_error(bytes.error().code, "{}: {}", name, bytes.error().message);
+  if (!bytes) return error_in(bytes.error().code, name, "{}", bytes.error().message);
   const std::uint64_t size = data.buffers[entry.buffer].data.size();
   if (*bytes != size) {
     return invalid("{}: expected the {} bytes of {}, found {}", name, *bytes, describe(layout), size);

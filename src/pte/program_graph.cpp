@@ -242,8 +242,8 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::uint32_
     const pte::Program& model = program.model();
     ETSTREAM_ASSIGN(const auto methods, model.methods());
     if (method >= methods.size()) {
-      return make_error(ErrorCode::kNotFound, "{}: there is no method {}; the program has {}", model.name(),
-                        method, methods.size());
+      return error_in(ErrorCode::kNotFound, model.name(), "there is no method {}; the program has {}", method,
+                      methods.size());
     }
     ETSTREAM_TRY(model.segments());  // none is outside the file, whether data is in it or not
     ETSTREAM_ASSIGN(const pte::Method table, methods.at(method));
@@ -259,8 +259,8 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_
       if (names[i] == method) return read(program, i);
       there += text("{}{}", i > 0 ? ", " : "", quote(names[i]));
     }
-    return make_error(ErrorCode::kNotFound, "{}: there is no method {}; there is {}", program.model().name(),
-                      quote(method), there);
+    return error_in(ErrorCode::kNotFound, program.model().name(), "there is no method {}; there is {}",
+                    quote(method), there);
   });
 }
 

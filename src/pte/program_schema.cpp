@@ -65,10 +65,9 @@ Result<ProgramSchema> ProgramSchema::load(const std::string& path,
     Schema& given = loaded.schema;
     ETSTREAM_ASSIGN(const Schema* known, built_in());
     if (const std::string what = find_difference(*known, given); !what.empty()) {
-      return make_error(
-          ErrorCode::kUnsupported,
-          "{}: {} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used",
-          path, what);
+      return error_in(
+          ErrorCode::kUnsupported, path,
+          "{} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used", what);
     }
     ProgramSchema out;
     out.schema_ = std::make_shared<const Schema>(std::move(given));

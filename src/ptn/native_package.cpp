@@ -76,12 +76,13 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
   for (const CheckpointTensor& tensor : package.constants) {
     ETSTREAM_ASSIGN(const SafetensorsDtype dtype, safetensors_dtype(tensor));
     if (!package::takes(tensor.layout->scalar_type)) {
-      return make_error(ErrorCode::kUnsupported, "{}: constant {} is of type {}, which packages have none of",
-                        tensor.data.name(), quote(tensor.name), name_of(tensor.layout->scalar_type));
+      return error_in(ErrorCode::kUnsupported, tensor.data.name(),
+                      "constant {} is of type {}, which packages have none of", quote(tensor.name),
+                      name_of(tensor.layout->scalar_type));
     }
     if (!is_utf8(tensor.name)) {
-      return make_error(ErrorCode::kUnsupported, "{}: the name of constant {} is not UTF-8, as JSON needs it",
-                        tensor.data.name(), quote(tensor.name));
+      return error_in(ErrorCode::kUnsupported, tensor.data.name(),
+                      "the name of constant {} is not UTF-8, as JSON needs it", quote(tensor.name));
     }
     out.push_back({{&tensor, dtype}});
     names.emplace_back(tensor.name);

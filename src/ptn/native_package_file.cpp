@@ -58,9 +58,9 @@ Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
     NativePackageFile out(std::move(file), std::move(members));
     const PackageMember* const graph = out.find(package::kGraph);
     if (graph == nullptr) {
-      return make_error(ErrorCode::kCorrupt,
-                        "{}: expected a member program.ptg, as a package (.ptn) has it, found none among {}",
-                        out.file_.name(), counted(out.members_.size(), "member"));
+      return error_in(ErrorCode::kCorrupt, out.file_.name(),
+                      "expected a member program.ptg, as a package (.ptn) has it, found none among {}",
+                      counted(out.members_.size(), "member"));
     }
     out.graph_ = graph->data;
     ETSTREAM_TRY(out.open_constants());
@@ -94,13 +94,12 @@ Result<void> NativePackageFile::open_aliases() {
   for (const auto& [key, owner] : *read) {
     const auto found = by_name.find(owner);
     if (found == by_name.end()) {
-      return make_error(ErrorCode::kCorrupt, "{}: {}: alias {} stands for {}, which is no constant",
-                        file_.name(), member->name, quote(key), quote(owner));
+      return error_in(ErrorCode::kCorrupt, file_.name(), "{}: alias {} stands for {}, which is no constant",
+                      member->name, quote(key), quote(owner));
     }
     if (key == "__metadata__" || by_name.contains(key)) {
-      return make_error(ErrorCode::kCorrupt, "{}: {}: {} is an alias, and {}", file_.name(), member->name,
-                        quote(key),
-                        key == "__metadata__" ? "a name that safetensors reserves" : "a constant");
+      return error_in(ErrorCode::kCorrupt, file_.name(), "{}: {} is an alias, and {}", member->name,
+                      quote(key), key == "__metadata__" ? "a name that safetensors reserves" : "a constant");
     }
     aliases_.push_back({key, found->second});
   }

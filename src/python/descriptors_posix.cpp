@@ -30,8 +30,8 @@ class OpenFile final : public ByteStorage {
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     ETSTREAM_ASSIGN(const std::size_t n, read_all(descriptor_.get(), offset_ + offset, out, name_));
     if (n == out.size()) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: expected {} bytes, found {}", name_, offset_ + size_,
-                      offset_ + offset + n);
+    return error_in(ErrorCode::kCorrupt, name_, "expected {} bytes, found {}", offset_ + size_,
+                    offset_ + offset + n);
   }
   bool lies_in(const FileIdentity& file) const override {
     return identity_of_file(descriptor_.get()) == file;
@@ -60,9 +60,8 @@ ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uin
   struct stat found {};
   if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "cannot open", name));
   if (!S_ISREG(found.st_mode) || !range_fits(offset, size, static_cast<std::uint64_t>(found.st_size))) {
-    raise(make_error(ErrorCode::kInvalidArgument, "{}: expected a file with {} bytes at {}, found {}", name,
-                     size, offset,
-                     S_ISREG(found.st_mode) ? text("{} bytes", found.st_size) : "no regular file"));
+    raise(error_in(ErrorCode::kInvalidArgument, name, "expected a file with {} bytes at {}, found {}", size,
+                   offset, S_ISREG(found.st_mode) ? text("{} bytes", found.st_size) : "no regular file"));
   }
   return ByteSource(std::make_shared<OpenFile>(std::move(duplicate), std::move(name), offset, size));
 }

@@ -37,8 +37,8 @@ ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
   if (payload != nullptr) return payload->data;
   std::string known;
   for (const FatPayload& one : file.payloads()) known += (known.empty() ? "" : ", ") + quote(one.name);
-  raise(make_error(ErrorCode::kNotFound, "{}: there is no payload {}; there are {}", file.file().name(),
-                   quote(name), known.empty() ? "none" : known));
+  raise(error_in(ErrorCode::kNotFound, file.file().name(), "there is no payload {}; there are {}",
+                 quote(name), known.empty() ? "none" : known));
 }
 
 std::optional<std::string> kind_text(const FatPayload& payload) {

@@ -34,8 +34,8 @@ T opened(const PathLike& schema, const PathsLike& include_folders) {
 
 Result<std::vector<std::byte>> content_of(const ByteSource& source, std::uint64_t limit) {
   if (source.size() > limit) {
-    return make_error(ErrorCode::kTooLarge, "{}: {}, at most {} can be taken", source.name(),
-                      readable_size(source.size()), readable_size(limit));
+    return error_in(ErrorCode::kTooLarge, source.name(), "{}, at most {} can be taken",
+                    readable_size(source.size()), readable_size(limit));
   }
   std::vector<std::byte> out(static_cast<std::size_t>(source.size()));
   ETSTREAM_TRY(source.read_at(0, out));

@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "heap/in_process_linux.h"
-#include "heap/pages.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
@@ -23,7 +22,7 @@ void bind_heap(nb::module_& module) {
       nb::arg("folder"), nb::arg("limit"),
       "Has large blocks of this process lie in a file in a folder ('': $TMPDIR, or /var/tmp), up to `limit`\n"
       "bytes of them in memory (0: as the system likes). False if they do already, under `etstream run`.");
-  module.def("heap_keeps_limit", &heap::can_keep_limit,
+  module.def("heap_keeps_limit", &heap::keeps_limit,
              "Whether the limit of start_heap() is kept: /proc tells what this process has in memory.");
   module.def(
       "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),

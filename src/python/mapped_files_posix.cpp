@@ -106,10 +106,8 @@ class FileBytes {
   static Result<FileRange> open_range_of(const ByteSource& source) {
     static const bool kIsKnownLayout = is_known_layout();
     if (kIsKnownLayout) return source.open_range();
-    return make_error(
-        ErrorCode::kUnsupported,
-        "{}: can't be bytes where it lies, as this Python is none whose layout of bytes is known",
-        source.name());
+    return error_in(ErrorCode::kUnsupported, source.name(),
+                    "can't be bytes where it lies, as this Python is none whose layout of bytes is known");
   }
 
   [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
@@ -120,9 +118,9 @@ class FileBytes {
     const Descriptor descriptor(file.descriptor);
     const std::size_t lead = file.offset % page_size();
     if (file.size == 0 || file.offset % kAlignment != 0 || file.size > PY_SSIZE_T_MAX - 3 * page_size()) {
-      raise(make_error(ErrorCode::kUnsupported,
-                       "{}: {} bytes at {} can't be used where they lie, which is to be at a multiple of {}",
-                       name, file.size, file.offset, kAlignment));
+      raise(error_in(ErrorCode::kUnsupported, name,
+                     "{} bytes at {} can't be used where they lie, which is to be at a multiple of {}",
+                     file.size, file.offset, kAlignment));
     }
     const std::size_t mapped = lead + static_cast<std::size_t>(file.size);
     const std::size_t size = page_size() + mapped + page_size();
@@ -165,7 +163,7 @@ class FileMapping {
       : lead_(file.offset % page_size()) {
     const Descriptor descriptor(file.descriptor);
     if (file.size == 0 || file.size > PTRDIFF_MAX - lead_) {
-      raise(make_error(ErrorCode::kUnsupported, "{}: {} bytes can't be mapped", name, file.size));
+      raise(error_in(ErrorCode::kUnsupported, name, "{} bytes can't be mapped", file.size));
     }
     const std::size_t size = lead_ + static_cast<std::size_t>(file.size);
     // Pages are copied one by one as they are written to, which few are: no memory is set aside for all.

@@ -120,8 +120,8 @@ class PythonFile final : public ByteStorage {
         const nb::object read = file_.get().attr("read")(out.size() - done);
         const Buffer piece(read);
         if (piece.size() == 0 || piece.size() > out.size() - done) {
-          return make_error(ErrorCode::kCorrupt, "{}: expected {} bytes, found {} at {}", name_, size_,
-                            piece.size() == 0 ? "its end" : "more than was asked for", offset + done);
+          return error_in(ErrorCode::kCorrupt, name_, "expected {} bytes, found {} at {}", size_,
+                          piece.size() == 0 ? "its end" : "more than was asked for", offset + done);
         }
         ETSTREAM_TRY(piece.read_at(0, out.subspan(done, static_cast<std::size_t>(piece.size()))));
         done += static_cast<std::size_t>(piece.size());

@@ -39,6 +39,7 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
     ETSTREAM_TRY(open_and_verify(payload.data, of_payload));
     const auto within = [&](Finding finding) {
       finding.message = text("payload {}: {}", quote(payload.name), finding.message);
+      if (finding.offset) *finding.offset += payload.offset;
       return finding;
     };
     for (const Finding& error : of_payload.errors) add_error(findings, within(error));
@@ -92,8 +93,8 @@ Result<void> require_program(const ByteSource& file) {
   if (kind == FileKind::kProgram || kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
     return {};
   }
-  return make_error(ErrorCode::kUnsupported,
-                    "{}: expected the program or the bundle that the files after it are for", file.name());
+  return error_in(ErrorCode::kUnsupported, file.name(),
+                  "expected the program or the bundle that the files after it are for");
 }
 
 void append(Findings& findings, Findings more) {
@@ -108,7 +109,7 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
   for (const ByteSource& file : files) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind != FileKind::kTensorData) {
-      return make_error(ErrorCode::kUnsupported, "{}: expected tensor data (.ptd)", file.name());
+      return error_in(ErrorCode::kUnsupported, file.name(), "expected tensor data (.ptd)");
     }
     Findings of_file;
     ETSTREAM_ASSIGN(out.emplace_back(), open_and_verify(file, of_file));

@@ -79,8 +79,8 @@ Result<FloatType> find_float_type(ScalarType type, const ByteSource& source) {
   for (const FloatType& known : kFloatTypes) {
     if (known.type == type) return known;
   }
-  return make_error(ErrorCode::kInvalidArgument, "{}: expected a floating-point type, found {}",
-                    source.name(), name_of(type));
+  return error_in(ErrorCode::kInvalidArgument, source.name(), "expected a floating-point type, found {}",
+                  name_of(type));
 }
 
 Encode find_encode(ScalarType from, const FloatType& to) {
@@ -163,13 +163,13 @@ Result<ByteSource> convert_floats(ByteSource source, ScalarType from, ScalarType
   ETSTREAM_ASSIGN(const FloatType from_type, find_float_type(from, source));
   ETSTREAM_ASSIGN(const FloatType to_type, find_float_type(to, source));
   if (source.size() % item_size(from) != 0) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "{}: expected elements of {}, {} bytes each, found {} bytes", source.name(),
-                      name_of(from), item_size(from), source.size());
+    return error_in(ErrorCode::kInvalidArgument, source.name(),
+                    "expected elements of {}, {} bytes each, found {} bytes", name_of(from), item_size(from),
+                    source.size());
   }
   if (!checked_multiply(source.size() / item_size(from), item_size(to))) {
-    return make_error(ErrorCode::kTooLarge, "{}: its {} elements take over 2^64 - 1 bytes as {}",
-                      source.name(), source.size() / item_size(from), name_of(to));
+    return error_in(ErrorCode::kTooLarge, source.name(), "its {} elements take over 2^64 - 1 bytes as {}",
+                    source.size() / item_size(from), name_of(to));
   }
   if (from == to) return source;
   return ByteSource(std::make_shared<ConvertedFloats>(std::move(source), from_type, to_type));

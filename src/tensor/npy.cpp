@@ -114,10 +114,10 @@ Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
     const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
     if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
   }
-  return make_error(ErrorCode::kUnsupported, "{}: elements of type {}{}", file, quote(descr),
-                    descr.starts_with('>') ? " are big-endian; save the array as little-endian"
-                                           : " are none that a tensor has; give the data as raw with a "
-                                             "dtype, or as safetensors");
+  return error_in(ErrorCode::kUnsupported, file, "elements of type {}{}", quote(descr),
+                  descr.starts_with('>') ? " are big-endian; save the array as little-endian"
+                                         : " are none that a tensor has; give the data as raw with a "
+                                           "dtype, or as safetensors");
 }
 
 struct Prefix {
@@ -127,8 +127,8 @@ struct Prefix {
 
 Result<Prefix> read_prefix(const ByteSource& file) {
   const auto corrupt = [&](std::uint64_t offset, std::string_view expected) {
-    return make_error(ErrorCode::kCorrupt, "{}: not a .npy file: expected {} at offset {}", file.name(),
-                      expected, offset);
+    return error_in(ErrorCode::kCorrupt, file.name(), "not a .npy file: expected {} at offset {}", expected,
+                    offset);
   };
   std::array<char, 8> start{};  // the magic, then the version's major and minor number
   if (file.size() < start.size()) return corrupt(0, "at least 8 bytes");
@@ -156,8 +156,8 @@ Result<std::vector<std::int32_t>> sizes_of(const std::vector<std::uint64_t>& sha
   std::vector<std::int32_t> sizes;
   for (const std::uint64_t size : shape) {
     if (!std::in_range<std::int32_t>(size)) {
-      return make_error(ErrorCode::kTooLarge,
-                        "{}: a dimension has size {}, a tensor's are at most 2147483647", file, size);
+      return error_in(ErrorCode::kTooLarge, file,
+                      "a dimension has size {}, a tensor's are at most 2147483647", size);
     }
     sizes.push_back(static_cast<std::int32_t>(size));
   }
@@ -170,26 +170,26 @@ Result<Tensor> open_npy(const ByteSource& file) {
   ETSTREAM_ASSIGN(const Prefix prefix, read_prefix(file));
   auto header = HeaderParser(prefix.header).parse();
   if (!header && prefix.header.find("'descr': [") != std::string::npos) {
-    return make_error(ErrorCode::kUnsupported, "{}: a structured array is no tensor", file.name());
+    return error_in(ErrorCode::kUnsupported, file.name(), "a structured array is no tensor");
   }
   if (!header) {
-    return make_error(ErrorCode::kCorrupt, "{}: not a .npy file of one plain array: header {}", file.name(),
-                      quote(prefix.header));
+    return error_in(ErrorCode::kCorrupt, file.name(), "not a .npy file of one plain array: header {}",
+                    quote(prefix.header));
   }
   Tensor tensor;
   ETSTREAM_ASSIGN(tensor.scalar_type, type_of(header->descr, file.name()));
   if (header->fortran_order && header->shape.size() > 1) {
-    return make_error(ErrorCode::kUnsupported,
-                      "{}: the array is in Fortran order; save numpy.ascontiguousarray(it)", file.name());
+    return error_in(ErrorCode::kUnsupported, file.name(),
+                    "the array is in Fortran order; save numpy.ascontiguousarray(it)");
   }
   ETSTREAM_ASSIGN(tensor.sizes, sizes_of(header->shape, file.name()));
   const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
-  if (!expected) return make_error(expected.error().code, "{}: {}", file.name(), expected.error().message);
+  if (!expected) return error_in(expected.error().code, file.name(), "{}", expected.error().message);
   const std::uint64_t found = file.size() - prefix.data_offset;
   if (found != *expected) {
-    return make_error(ErrorCode::kCorrupt,
-                      "{}: expected {} bytes of data from its shape, found {} at offset {}", file.name(),
-                      *expected, found, prefix.data_offset);
+    return error_in(ErrorCode::kCorrupt, file.name(),
+                    "expected {} bytes of data from its shape, found {} at offset {}", *expected, found,
+                    prefix.data_offset);
   }
   ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, *expected));
   return tensor;

@@ -163,11 +163,9 @@ class CheckpointOpener {
 
   Result<void> add_any(const ByteSource& file, const std::string& path) {
     const auto other = [&] {
-      return make_error(
-          ErrorCode::kUnsupported,
-          "{}: expected weights: safetensors, or the index of several such (.index.json), GGUF, "
-          "a program (.pte), tensor data (.ptd) or a package (.ptn)",
-          file.name());
+      return error_in(ErrorCode::kUnsupported, file.name(),
+                      "expected weights: safetensors, or the index of several such (.index.json), GGUF, "
+                      "a program (.pte), tensor data (.ptd) or a package (.ptn)");
     };
     const auto kind = file_kind(file);
     if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
@@ -210,9 +208,8 @@ class CheckpointOpener {
   Result<void> add_shards(const ByteSource& index, const std::string& path) {
     ETSTREAM_ASSIGN(const auto shards, read_index(index));
     if (!shards) {
-      return make_error(ErrorCode::kCorrupt,
-                        "{}: expected the index of a safetensors checkpoint, an object with weight_map",
-                        index.name());
+      return error_in(ErrorCode::kCorrupt, index.name(),
+                      "expected the index of a safetensors checkpoint, an object with weight_map");
     }
     const std::string folder = path.substr(0, path.rfind('/') + 1);
     for (const auto& [file, names] : *shards) ETSTREAM_TRY(add_shard(index, folder + file, names));
@@ -223,7 +220,7 @@ class CheckpointOpener {
   Result<void> add_shard(const ByteSource& index, const std::string& path,
                          const std::vector<std::string>& names) {
     if (const auto repeated = first_repeated(names)) {
-      return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", index.name(), quote(*repeated));
+      return error_in(ErrorCode::kCorrupt, index.name(), "tensor {} comes twice", quote(*repeated));
     }
     ETSTREAM_ASSIGN(const ByteSource file, open(path));
     ETSTREAM_ASSIGN(SafetensorsFile shard, open_safetensors(file));
@@ -232,8 +229,8 @@ class CheckpointOpener {
       if (missing.erase(tensor.name) != 0) out_.tensors.push_back(std::move(tensor));
     }
     if (missing.empty()) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: expected tensor {} in {}, which has none of that name",
-                      index.name(), quote(*missing.begin()), path);
+    return error_in(ErrorCode::kCorrupt, index.name(),
+                    "expected tensor {} in {}, which has none of that name", quote(*missing.begin()), path);
   }
 
   const OpenFile& open_file_;

@@ -118,10 +118,10 @@ Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataO
     out.entries.reserve(checkpoint.tensors.size());
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
-        return make_error(ErrorCode::kUnsupported,
-                          "{}: tensor {} is of type {}, which ExecuTorch has no tensors of; allow_opaque "
-                          "takes it as data without a layout",
-                          tensor.data.name(), quote(tensor.name), printable(tensor.type));
+        return error_in(ErrorCode::kUnsupported, tensor.data.name(),
+                        "tensor {} is of type {}, which ExecuTorch has no tensors of; allow_opaque "
+                        "takes it as data without a layout",
+                        quote(tensor.name), printable(tensor.type));
       }
       out.entries.push_back(
           {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});

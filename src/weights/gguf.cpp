@@ -289,7 +289,7 @@ class GgufParser {
   Result<void> check_names() const {
     const auto repeated = first_repeated(file_.tensors, &GgufTensor::name);
     if (!repeated) return {};
-    return make_error(ErrorCode::kCorrupt, "{}: tensor {}: it comes twice", reader_.name(), quote(*repeated));
+    return error_in(ErrorCode::kCorrupt, reader_.name(), "tensor {}: it comes twice", quote(*repeated));
   }
 
   /// Sets the tensors' data, which is behind all else.

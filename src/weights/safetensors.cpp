@@ -95,7 +95,7 @@ class HeaderHandler final : public JsonHandler {
   /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
   Result<SafetensorsFile> finish() {
     if (const auto repeated = first_repeated(tensors_, &CheckpointTensor::name)) {
-      return make_error(ErrorCode::kCorrupt, "{}: tensor {} comes twice", data_.name(), quote(*repeated));
+      return error_in(ErrorCode::kCorrupt, data_.name(), "tensor {} comes twice", quote(*repeated));
     }
     // An empty one stands before the one that begins where it is.
     const auto place = [&](const CheckpointTensor& tensor) {
@@ -106,14 +106,15 @@ class HeaderHandler final : public JsonHandler {
     for (const CheckpointTensor& tensor : tensors_) {
       const std::uint64_t begin = *tensor.data.offset_in(data_);
       if (begin != end) {
-        return make_error(ErrorCode::kCorrupt, "{}: tensor data at data offset {}{}; expected offset {}",
-                          data_.name(), begin, begin < end ? " overlaps other data" : " follows a gap", end);
+        return error_in(ErrorCode::kCorrupt, data_.name(),
+                        "tensor data at data offset {}{}; expected offset {}", begin,
+                        begin < end ? " overlaps other data" : " follows a gap", end);
       }
       end = begin + tensor.data.size();
     }
     if (end == data_.size()) return SafetensorsFile{std::move(tensors_), has_metadata_};
-    return make_error(ErrorCode::kCorrupt, "{}: the tensors' data ends at data offset {}, the file's at {}",
-                      data_.name(), end, data_.size());
+    return error_in(ErrorCode::kCorrupt, data_.name(),
+                    "the tensors' data ends at data offset {}, the file's at {}", end, data_.size());
   }
 
  private:
@@ -253,10 +254,10 @@ Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
   }
   if (file.size() < kSafetensorsLengthSize || length > kLongestSafetensorsHeader ||
       length > file.size() - kSafetensorsLengthSize) {
-    return make_error(ErrorCode::kCorrupt,
-                      "{}: not a safetensors file: expected the length of a header of at most {} bytes that "
-                      "is inside the file at offset 0, found {} in a file of {} bytes",
-                      file.name(), kLongestSafetensorsHeader, length, file.size());
+    return error_in(ErrorCode::kCorrupt, file.name(),
+                    "not a safetensors file: expected the length of a header of at most {} bytes that "
+                    "is inside the file at offset 0, found {} in a file of {} bytes",
+                    kLongestSafetensorsHeader, length, file.size());
   }
   ETSTREAM_ASSIGN(const ByteSource header, file.slice(kSafetensorsLengthSize, length));
   ETSTREAM_ASSIGN(const ByteSource data,

@@ -46,8 +46,8 @@ Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
 Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
   const auto unsupported = [&]<class... Arguments>(Template<Arguments...> words,
                                                    const Arguments&... arguments) {
-    return make_error(ErrorCode::kUnsupported, "{}: tensor {} {}", tensor.data.name(), quote(tensor.name),
-                      text(words, arguments...));
+    return error_in(ErrorCode::kUnsupported, tensor.data.name(), "tensor {} {}", quote(tensor.name),
+                    text(words, arguments...));
   };
   if (!tensor.layout) {
     return unsupported("{}, which safetensors can't hold; leave it out",
@@ -73,8 +73,8 @@ Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor
   for (const auto& [tensor, dtype] : tensors) {
     const auto name = style.spell(tensor->name);
     if (!name) {
-      return make_error(ErrorCode::kUnsupported, "{}: the name of tensor {} is not UTF-8, as JSON needs it",
-                        tensor->data.name(), quote(tensor->name));
+      return error_in(ErrorCode::kUnsupported, tensor->data.name(),
+                      "the name of tensor {} is not UTF-8, as JSON needs it", quote(tensor->name));
     }
     const auto end = checked_add(begin, tensor->data.size());
     if (!end) return make_error(ErrorCode::kTooLarge, "the {} would be over 2^64 - 1 bytes", style.tensors);

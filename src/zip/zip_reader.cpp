@@ -65,8 +65,8 @@ class ZipReader {
       return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
     }
     if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
-      return make_error(ErrorCode::kCorrupt, "{}: expected each member once, found {} twice", file_.name(),
-                        quote(*repeated));
+      return error_in(ErrorCode::kCorrupt, file_.name(), "expected each member once, found {} twice",
+                      quote(*repeated));
     }
     ETSTREAM_TRY(check_places(out.members));
     return out;

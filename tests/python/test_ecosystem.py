@@ -9,7 +9,7 @@ import logging
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -334,6 +334,44 @@ def test_errors_say_where_and_names_are_lookups(program: Path, tmp_path: Path) -
     assert not isinstance(no_method.value, OSError)
     with pytest.raises(LookupError, match="there is no segment 99"):
         etstream.extract(program, tmp_path / "out", segment=99)
+
+
+def test_errors_about_a_whole_file_name_it_too(program: Path, cases: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    names: list[str | None] = []
+
+    def refused(content: bytes, read: Callable[[Path], object]) -> None:
+        file.write_bytes(content)
+        with pytest.raises(etstream.Error) as caught:
+            read(file)
+        names.append(caught.value.filename)
+
+    for read in (etstream.ProgramFile, etstream.Checkpoint, etstream.NativePackageFile, etstream.inspect):
+        refused(b"", read)
+    refused(b'{"forward": [\n}', etstream.read_test_cases)
+    refused(b"\x02\0\0\0\0\0\0\0{}more", etstream.Checkpoint)
+    refused(program.read_bytes(), lambda path: etstream.graph(path, "x"))
+    refused(program.read_bytes(), lambda path: etstream.extract(path, tmp_path / "out", segment=99))
+    plan = etstream.plan_bundle(file, cases)
+    refused(b"changed", lambda _: plan.write(tmp_path / "out"))
+    assert names == [str(file)] * 9
+
+
+def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path, cases: Path, tmp_path: Path) -> None:
+    damaged = bytearray(program.read_bytes())
+    damaged[24:28] = b"\xff" * 4  # the extended header's offset of segments
+    (alone,) = etstream.verify(damaged).errors
+    assert alone.offset is not None
+    etstream.bundle(program, cases, tmp_path / "m.bpte")
+    whole = (tmp_path / "m.bpte").read_bytes()
+    at = whole.index(program.read_bytes())
+    (tmp_path / "m.bpte").write_bytes(whole[:at] + damaged + whole[at + len(damaged) :])
+    in_bundle = etstream.verify(tmp_path / "m.bpte").errors[0]
+    assert (in_bundle.filename, in_bundle.offset) == (str(tmp_path / "m.bpte"), at + alone.offset)
+    etstream.write_fat_container({"a": bytes(damaged)}, tmp_path / "m.fat")
+    in_fat = etstream.verify(tmp_path / "m.fat").errors[0]
+    at = (tmp_path / "m.fat").read_bytes().index(damaged)
+    assert (in_fat.filename, in_fat.offset) == (str(tmp_path / "m.fat"), at + alone.offset)
 
 
 def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -> None:

@@ -123,14 +123,14 @@ class TensorFiles {
     }
     const auto found = file_tensors->second.find(name);
     if (found == file_tensors->second.end()) {
-      return make_error(ErrorCode::kNotFound, "{}: there is no tensor {} among its {}", path, quote(name),
-                        file_tensors->second.size());
+      return error_in(ErrorCode::kNotFound, path, "there is no tensor {} among its {}", quote(name),
+                      file_tensors->second.size());
     }
     const CheckpointTensor& tensor = found->second;
     if (!tensor.layout) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: tensor {} is of type {}, which ExecuTorch has no tensors of", path, quote(name),
-                        quote(tensor.type));
+      return error_in(ErrorCode::kUnsupported, path,
+                      "tensor {} is of type {}, which ExecuTorch has no tensors of", quote(name),
+                      quote(tensor.type));
     }
     return Tensor{tensor.layout->scalar_type, tensor.layout->sizes, {}, tensor.data};
   }
@@ -146,9 +146,8 @@ class TensorFiles {
     ETSTREAM_ASSIGN(const std::uint64_t expected, byte_size(*type, sizes));
     ETSTREAM_ASSIGN(ByteSource file, open_file(*reference.raw));
     if (file.size() != expected) {
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{}: is {} bytes, expected {} for the shape and dtype given", file.name(),
-                        file.size(), expected);
+      return error_in(ErrorCode::kInvalidArgument, file.name(),
+                      "is {} bytes, expected {} for the shape and dtype given", file.size(), expected);
     }
     return Tensor{*type, std::move(sizes), {}, std::move(file)};
   }

@@ -113,14 +113,13 @@ class TestCasesWriter {
   Result<std::string> tensor(const Tensor& tensor, const std::string& file_name) {
     const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
     if (!expected || tensor.data.size() != *expected) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: {}: a tensor of {} bytes, which its type and sizes don't say, fits no test case",
-                        bundle_.file().name(), file_name, tensor.data.size());
+      return error_in(ErrorCode::kUnsupported, bundle_.file().name(),
+                      "{}: a tensor of {} bytes, which its type and sizes don't say, fits no test case",
+                      file_name, tensor.data.size());
     }
     if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
-      return make_error(ErrorCode::kUnsupported,
-                        "{}: {}: a tensor whose dim_order is no permutation fits no test case",
-                        bundle_.file().name(), file_name);
+      return error_in(ErrorCode::kUnsupported, bundle_.file().name(),
+                      "{}: a tensor whose dim_order is no permutation fits no test case", file_name);
     }
     if (const auto header = npy_header(tensor)) {
       const std::string npy = file_name + ".npy";

@@ -95,8 +95,8 @@ class ConstantMover {
     ETSTREAM_TRY(add_named_data());
     // ExecuTorch's Module refuses a file without keys.
     if (out_.data().entries.empty()) {
-      return make_error(ErrorCode::kInvalidArgument, "{}: has no constants and no named data to move out",
-                        editable_.program.name());
+      return error_in(ErrorCode::kInvalidArgument, editable_.program.name(),
+                      "has no constants and no named data to move out");
     }
     make_external(editable_, uses_);
     return std::move(out_).take();
@@ -144,8 +144,8 @@ class ConstantMover {
       uses_.tensors.push_back({index, std::move(name), buffer});
       return {};
     }
-    return make_error(ErrorCode::kInvalidArgument, "{}: key {} would be that of two tensors with other data",
-                      editable_.program.name(), quote(key));
+    return error_in(ErrorCode::kInvalidArgument, editable_.program.name(),
+                    "key {} would be that of two tensors with other data", quote(key));
   }
 
   Result<void> add_named_data() {
@@ -160,9 +160,8 @@ class ConstantMover {
         buffer = buffers.emplace(named.segment, number).first;
       }
       if (!out_.add(named.key, buffer->second, std::nullopt)) {
-        return make_error(ErrorCode::kInvalidArgument,
-                          "{}: key {} would be that of a tensor and of named data", editable_.program.name(),
-                          quote(named.key));
+        return error_in(ErrorCode::kInvalidArgument, editable_.program.name(),
+                        "key {} would be that of a tensor and of named data", quote(named.key));
       }
       uses_.named_data.insert(named.key);
     }
@@ -200,8 +199,8 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
       std::string key = entry.key;
       const auto [there, added] = out.try_emplace(std::move(key), std::move(entry));
       if (added) continue;
-      return make_error(ErrorCode::kInvalidArgument, "{}: key {} is there twice, or in {} too",
-                        file->file().name(), quote(there->first), there->second.data.name());
+      return error_in(ErrorCode::kInvalidArgument, file->file().name(), "key {} is there twice, or in {} too",
+                      quote(there->first), there->second.data.name());
     }
   }
   return out;
@@ -217,10 +216,9 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable, tensor));
   const NamedTensorData& data = entry->second;
   if (data.layout != layout) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "{}: key {}: expected {} as the program's tensor is, found {}", data.data.name(),
-                      quote(data.key), describe(layout),
-                      data.layout ? describe(*data.layout) : "data without a layout");
+    return error_in(ErrorCode::kInvalidArgument, data.data.name(),
+                    "key {}: expected {} as the program's tensor is, found {}", quote(data.key),
+                    describe(layout), data.layout ? describe(*data.layout) : "data without a layout");
   }
   ETSTREAM_TRY(split_constants(editable));
   std::vector<ByteSource>& pieces = *editable.constants->pieces;

@@ -58,10 +58,10 @@ class PayloadExtractor final : public ValueReader {
         ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
       }
       if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      return make_error(ErrorCode::kInvalidArgument,
-                        "{}: segments[{}]: expected data of {} bytes as its size says, found {}{}", name, i,
-                        *sizes_[i], data.size(),
-                        has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
+      return error_in(ErrorCode::kInvalidArgument, name,
+                      "segments[{}]: expected data of {} bytes as its size says, found {}{}", i, *sizes_[i],
+                      data.size(),
+                      has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
     }
     return {};
   }

@@ -21,8 +21,8 @@ namespace etstream {
 Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& json) {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
   if (json.size() > kMost) {
-    return make_error(ErrorCode::kTooLarge, "{}: expected at most {} bytes, found {}", json.name(), kMost,
-                      json.size());
+    return error_in(ErrorCode::kTooLarge, json.name(), "expected at most {} bytes, found {}", kMost,
+                    json.size());
   }
   std::map<std::string, std::string> out;
   ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
@@ -53,12 +53,12 @@ Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
     there += (there.empty() ? "" : ", ") + quote(methods[i]);
   }
   if (!wanted.empty()) {
-    return make_error(ErrorCode::kNotFound, "{}: has no method {}, it has {}", editable.program.name(),
-                      quote(std::string(*wanted.begin())), there);
+    return error_in(ErrorCode::kNotFound, editable.program.name(), "has no method {}, it has {}",
+                    quote(std::string(*wanted.begin())), there);
   }
   if (found.size() == methods.size()) {
-    return make_error(ErrorCode::kInvalidArgument, "{}: no method would be left of {}",
-                      editable.program.name(), there);
+    return error_in(ErrorCode::kInvalidArgument, editable.program.name(), "no method would be left of {}",
+                    there);
   }
   return found;
 }

@@ -17,8 +17,8 @@ namespace {
 Result<void> check_count(const ProgramDescription& program, std::string_view what, std::size_t given,
                          std::size_t in_metadata) {
   if (given == in_metadata) return {};
-  return make_error(ErrorCode::kInvalidArgument, "{}: expected {} of {} as in its metadata, found {}",
-                    program.name, in_metadata, what, given);
+  return error_in(ErrorCode::kInvalidArgument, program.name, "expected {} of {} as in its metadata, found {}",
+                  in_metadata, what, given);
 }
 
 Result<std::vector<EditableProgram::Segment>> segments_of(const ProgramDescription& program) {

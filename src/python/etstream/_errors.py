@@ -3,14 +3,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class Error(Exception):
     """What they all are."""
 
     filename: str | None = None
-    """The file that the message names, where it tells of a place in one, or of the system that refused it."""
+    """The file that the message is about."""
     offset: int | None = None
-    """Where in that file, in bytes, if the message says."""
+    """The place in that file, in bytes from its beginning, if the message names one."""
+
+
+    @classmethod
+    def about(cls, filename: str, words: str) -> Self:
+        """One whose message begins with the file's name."""
+        error = cls(f"{filename}: {words}")
+        error.filename = filename
+        return error
 
 
 class InvalidArgumentError(Error, ValueError):

@@ -236,9 +236,8 @@ def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source
     program = _core.ProgramFile(file)
     segments = program.segments
     if not 0 <= segment < len(segments):
-        raise NoSuchNameError(
-            f"{program.file.name}: there is no segment {segment}; the program has {len(segments)}"
-        )
+        found = f"there is no segment {segment}; the program has {len(segments)}"
+        raise NoSuchNameError.about(program.file.name, found)
     return segments[segment].data
 
 

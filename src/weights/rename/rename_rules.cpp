@@ -121,8 +121,8 @@ class Renaming {
   template <class... Arguments>
   Error misfit(ErrorCode code, const CheckpointTensor& tensor, Template<Arguments...> words,
                const Arguments&... arguments) const {
-    return make_error(code, "{}: tensor {}, rule {}: {}", tensor.data.name(), quote(tensor.name),
-                      quote(rule_->pattern), text(words, arguments...));
+    return error_in(code, tensor.data.name(), "tensor {}, rule {}: {}", quote(tensor.name),
+                    quote(rule_->pattern), text(words, arguments...));
   }
 
   /// Returns the number of a tensor's rows, which lie one after another.
@@ -236,8 +236,8 @@ constexpr std::uint64_t kMostRuleBytes = std::uint64_t{64} << 20;
 Result<RenameRules> RenameRules::read(const ByteSource& json) {
   return without_exceptions([&]() -> Result<RenameRules> {
     if (json.size() > kMostRuleBytes) {
-      return make_error(ErrorCode::kTooLarge, "{}: expected rules of at most {}, found {}", json.name(),
-                        readable_size(kMostRuleBytes), readable_size(json.size()));
+      return error_in(ErrorCode::kTooLarge, json.name(), "expected rules of at most {}, found {}",
+                      readable_size(kMostRuleBytes), readable_size(json.size()));
     }
     ETSTREAM_ASSIGN(RenameRuleSet set, read_rename_rules(json));
     RenameRules out;
