@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -29,6 +28,7 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -142,8 +142,10 @@ const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std:
   if (suite < bundle.suites().size() && index < bundle.suites()[suite].test_cases) {
     return bundle.suites()[suite];
   }
-  throw nb::index_error(
-      text("{}: there is no test case {} in suite {}", bundle.file().name(), index, suite).c_str());
+  const nb::object words =
+      nb::cast(text("{}: there is no test case {} in suite {}", bundle.file().name(), index, suite));
+  PyErr_SetObject(PyExc_IndexError, words.ptr());
+  throw nb::python_error();
 }
 
 MethodTestCase case_at(const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {

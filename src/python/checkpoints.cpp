@@ -3,7 +3,6 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -27,6 +26,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {

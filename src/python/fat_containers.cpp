@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
@@ -14,6 +13,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {

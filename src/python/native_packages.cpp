@@ -3,7 +3,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/set.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
@@ -21,6 +20,7 @@
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {

@@ -2,7 +2,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,6 +30,7 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/strings.h"
 #include "report/reports.h"
 
 namespace etstream::python {

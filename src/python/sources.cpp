@@ -2,7 +2,6 @@
 #include "python/sources.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <chrono>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
 #include "python/mapped_files_posix.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
