@@ -31,6 +31,9 @@ template <class... Arguments>
   return Error{code, text(words, arguments...)};
 }
 
+/// The same error, whose message begins with "WHERE: ".
+[[nodiscard]] Error about(Error error, std::string_view where);
+
 /// Where a file is not as its format has it.
 struct FilePosition {
   std::string_view file;

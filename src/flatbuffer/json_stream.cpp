@@ -162,7 +162,7 @@ Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deep
     const bool parsed = nlohmann::json::sax_parse(stream, &adapter);
     if (parsed && !characters.error()) return {};
     const std::optional<Error>& error = characters.error() ? characters.error() : adapter.error();
-    return make_error(error->code, "{}: line {}: {}", source.name(), characters.line(), error->message);
+    return about(*error, text("{}: line {}", source.name(), characters.line()));
   });
 }
 

@@ -342,7 +342,13 @@ def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> N
         etstream.ProgramFile(program.read_bytes()[:-1])
     with pytest.raises(ValueError, match="expected 4 bytes"):
         etstream.Tensor("float32", [1], b"")
-    for call in (lambda: etstream.ProgramFile(tmp_path / "none"), lambda: etstream.Source(tmp_path / "none")):
+    named = tmp_path / "cases.json"
+    named.write_text('{"forward": [{"inputs": [{"npy": "none"}]}]}')
+    for call in (
+        lambda: etstream.ProgramFile(tmp_path / "none"),
+        lambda: etstream.Source(tmp_path / "none"),
+        lambda: etstream.read_test_cases(named),
+    ):
         with pytest.raises(FileNotFoundError) as absent:
             call()
         assert absent.value.errno == errno.ENOENT
