@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
@@ -242,8 +243,8 @@ void bind_tensors(nb::module_& module) {
 void bind_comparisons(nb::module_& module) {
   nb::class_<Mismatch>(module, "Mismatch", "An element, or a scalar, that is not as expected.")
       .def_ro("index", &Mismatch::index, "Of the element, in the order in which the expected data lies.")
-      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float"))
-      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float"))
+      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float | complex"))
+      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float | complex"))
       .def("__repr__", [](const Mismatch& self) {
         return nb::str("<etstream.Mismatch at {}: expected {}, found {}>")
             .format(self.index, self.expected, self.actual);
@@ -264,7 +265,7 @@ void bind_comparisons(nb::module_& module) {
       .def("__str__", &summary)
       .def("__repr__",
            [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
-  module.def("compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
+  module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
              nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 

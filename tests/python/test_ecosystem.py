@@ -258,6 +258,9 @@ def test_values_are_compared_as_bundles_are() -> None:
     found = etstream.compare(torch.ones(2), numpy.array([1, 3], dtype="float32"), rtol=0, atol=1)
     assert isinstance(found, etstream.Comparison) and isinstance(found.first, etstream.Mismatch)
     assert (found.first.index, found.first.expected, found.first.actual) == (1, 1.0, 3.0)
+    found = etstream.compare(torch.tensor([1 + 2j, 3 + 4j]), torch.tensor([1 + 2j, 3 + 5j]))
+    assert (found.elements, found.first.index, found.first.expected, found.first.actual) == (2, 1, 3 + 4j, 3 + 5j)
+    assert etstream.compare(None, None)
 
 
 def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, tmp_path: Path) -> None:
