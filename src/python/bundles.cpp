@@ -30,6 +30,7 @@
 #include "python/object_reader.h"
 #include "python/sources.h"
 #include "python/strings.h"
+#include "tensor/dimensions.h"
 
 namespace etstream::python {
 namespace {
@@ -43,7 +44,7 @@ const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, const SourceLike& data,
+Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const auto type = find_scalar_type(dtype);
   if (!type) {
@@ -53,16 +54,26 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, co
   }
   Tensor tensor;
   tensor.scalar_type = *type;
-  tensor.sizes = std::move(sizes);
+  for (const std::int64_t size : sizes) {
+    if (!std::in_range<std::int32_t>(size)) {
+      raise(make_error(ErrorCode::kInvalidArgument, "sizes: expected dimensions of less than 2**31, found {}",
+                       size));
+    }
+    tensor.sizes.push_back(static_cast<std::int32_t>(size));
+  }
   tensor.data = source_of(data);
   tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
-  const std::uint64_t size = value_or_raise(byte_size(tensor.scalar_type, tensor.sizes));
-  if (size != tensor.data.size()) {
-    raise(make_error(ErrorCode::kInvalidArgument,
-                     "tensor: expected {} bytes as its dtype and sizes say, found {}", size,
-                     tensor.data.size()));
+  if (const auto problem = problem_of(tensor)) {
+    raise(make_error(ErrorCode::kInvalidArgument, "the tensor {}", *problem));
   }
   return tensor;
+}
+
+/// Files may have tensors that are none; verify() says so.
+void require_sound(const Tensor& tensor) {
+  if (const auto problem = problem_of(tensor)) {
+    raise(make_error(ErrorCode::kCorrupt, "{}: a tensor {}", tensor.data.name(), *problem));
+  }
 }
 
 /// A number is what Python says it is, a bool before an int. A tensor is a Tensor, or one of torch's or
@@ -221,7 +232,9 @@ void bind_tensors(nb::module_& module) {
           nb::arg("dim_order") = nb::none(),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
           "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
-          "contiguous. Raises InvalidArgumentError where data is not as long as they say.")
+          "contiguous. Raises InvalidArgumentError where data is not as long as they say, and for a "
+          "dim_order "
+          "that is none.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")
@@ -238,6 +251,8 @@ void bind_tensors(nb::module_& module) {
             .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
+  module.def("require_sound", &require_sound, nb::arg("tensor"),
+             "Raises CorruptError for a tensor of a file that is none.");
 }
 
 void bind_comparisons(nb::module_& module) {

@@ -118,6 +118,18 @@ def test_elements_are_in_the_order_that_the_tensor_says() -> None:
     assert unaligned.torch().data_ptr() % 8 == unaligned.numpy().ctypes.data % 8 == 0
 
 
+def test_a_dim_order_that_is_none_is_refused(program: Path, cases: Path) -> None:
+    with pytest.raises(etstream.InvalidArgumentError, match="dim_order that is not a permutation"):
+        etstream.Tensor("float32", [2, 2], bytes(16), [0, 0])
+    order = b"\x04\0\0\0\0\1\2\3"
+    damaged = bytes(etstream.plan_bundle(program, cases)).replace(order, order[:6] + b"\0\3")
+    value = etstream.BundledProgramFile(damaged).suites[0].test_cases[0].inputs[0]
+    for call in (value.torch, value.numpy):
+        with pytest.raises(etstream.CorruptError, match="a bytes: a tensor has a dim_order that is not"):
+            call()
+    assert any("input 0 has a dim_order" in error for error in etstream.verify(damaged).errors)
+
+
 def test_data_that_is_no_tensor_says_so() -> None:
     with pytest.raises(etstream.UnsupportedError, match="torch has no tensors of type qint8"):
         etstream.Tensor("qint8", [1], b"1").torch()
@@ -343,7 +355,7 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
 def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="offset"):
         etstream.ProgramFile(program.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="expected 4 bytes"):
+    with pytest.raises(ValueError, match="0 bytes of data, expected 4"):
         etstream.Tensor("float32", [1], b"")
     named = tmp_path / "cases.json"
     named.write_text('{"forward": [{"inputs": [{"npy": "none"}]}]}')

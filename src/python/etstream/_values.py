@@ -127,6 +127,8 @@ def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, li
     """The dtype, the sizes in the order in which the elements lie, and at which of these each dimension is."""
     if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
         raise UnsupportedError(f"{tensor.data.name}: data without a type that ExecuTorch has tensors of")
+    if isinstance(tensor, _core.Tensor):
+        _core.require_sound(tensor)
     lying = [tensor.sizes[dimension] for dimension in tensor.dim_order]
     return tensor.dtype, lying, [tensor.dim_order.index(i) for i in range(len(lying))]
 
