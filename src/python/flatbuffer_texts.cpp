@@ -111,9 +111,8 @@ void bind_flatbuffer_text(nb::module_& module) {
            "ETDumps do. Raises CorruptError with the offset, UnsupportedError, TooLargeError over 2 GiB.")
       .def_prop_ro("file_extension", &FlatbufferText::file_extension,
                    "That the schema gives to its files, without a point; 'bin' where it gives none.")
-      .def("__repr__", [](const FlatbufferText& self) {
-        return text("<etstream.FlatbufferText for files with the ending {}>", self.file_extension());
-      });
+      .def("__repr__",
+           [](const FlatbufferText& self) { return text("<etstream.FlatbufferText of {}>", self.path()); });
 }
 
 }  // namespace

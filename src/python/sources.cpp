@@ -311,7 +311,7 @@ void bind_sources(nb::module_& module) {
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
           "A copy of all of it.")
       .def("__repr__", [](const ByteSource& self) {
-        return text("<etstream.Source of {} bytes: {}>", self.size(), self.name());
+        return text("<etstream.Source of {}: {}>", counted(self.size(), "byte"), self.name());
       });
   module.def(
       "address_of",

@@ -156,12 +156,24 @@ def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
     assert bytes(again) == weights.read_bytes()
 
 
-def test_the_first_of_two_tensors_of_a_name_counts() -> None:
-    def one(byte: bytes) -> etstream.Tensor:
-        return etstream.Tensor("uint8", [1], byte)
+def test_a_key_that_is_no_name_is_in_no_mapping() -> None:
+    checkpoint = etstream.Checkpoint.of({"a": torch.ones(1)})
+    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.plan_fat_container({"a": b"1"})))):
+        assert 3 not in mapping and mapping.get(3) is None and mapping.get("\ud800") is None
+        with pytest.raises(KeyError, match="there is no (data named|payload) 3"):
+            mapping[3]
 
-    checkpoint = etstream.Checkpoint.of([("b", one(b"1")), ("a", one(b"2")), ("b", one(b"3"))])
-    assert bytes(checkpoint["b"].data) == b"1" and bytes(checkpoint["a"].data) == b"2"
+
+def test_a_checkpoint_is_made_of_tensors_of_any_kind_by_name() -> None:
+    tensors = {"b": torch.ones(2), "a": numpy.zeros(3, "int8"), "c": etstream.Tensor("uint8", [1], b"1")}
+    for given in (tensors, tensors.items(), etstream.Checkpoint.of(tensors)):
+        checkpoint = etstream.Checkpoint.of(given)
+        assert [(one.name, one.dtype) for one in checkpoint.tensors] == [("b", "float32"), ("a", "int8"), ("c", "uint8")]
+    with pytest.raises(etstream.InvalidArgumentError, match="two tensors are called 'a'"):
+        etstream.Checkpoint.of([("a", torch.ones(1)), ("a", torch.ones(1))])
+    for wrong, message in (({3: torch.ones(1)}, "a str .* found 3"), ({"a": "x"}, "a: .* found str"), ("a", "pairs")):
+        with pytest.raises(TypeError, match=message):
+            etstream.Checkpoint.of(wrong)
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:
@@ -299,6 +311,11 @@ def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, t
     assert repr(told[-4]) == "<etstream.FatContainerFile of 1 payload: a bytes>"
     assert repr(etstream.TestCase([1], [True])) == "etstream.TestCase([1], [True])"
     assert "float32, (2, 3)" in repr(etstream.Checkpoint(weights)["a"])
+    opaque = etstream._core.plan_ptd_file([(b"1", 1)], [("q", 0, None)], 16, False).source()
+    etstream.FilePlan.copy(opaque).write(tmp_path / "q.ptd")
+    assert repr(etstream.Checkpoint(tmp_path / "q.ptd")["q"]) == "<etstream.CheckpointTensor 'q': data of 1 byte>"
+    (tmp_path / "s.fbs").write_text("table T {} root_type T;")
+    assert repr(etstream.FlatbufferText(tmp_path / "s.fbs")) == f"<etstream.FlatbufferText of {tmp_path}/s.fbs>"
 
 
 def test_pytest_takes_test_cases_for_no_tests(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from etstream import _core
@@ -37,6 +37,20 @@ def tensor(value: Any) -> _core.Tensor:
     raise TypeError(
         f"expected an int, a float, a bool, None, or a tensor, found {type(value).__name__}"
     )
+
+
+def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:
+    """Names and tensors; see Checkpoint.of()."""
+    for pair in given.items() if isinstance(given, Mapping) else given:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"expected pairs of a name and a tensor, found {pair!r}")
+        name, value = pair
+        if not isinstance(name, str):
+            raise TypeError(f"expected a str as a tensor's name, found {name!r}")
+        try:
+            yield name, tensor(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
 
 
 def leaves(values: Any) -> list[Any]:

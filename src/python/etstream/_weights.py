@@ -12,7 +12,6 @@ from etstream import _core
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, TensorLike
-from etstream._values import tensor
 from etstream._warnings import warn
 
 if TYPE_CHECKING:
@@ -215,15 +214,8 @@ def checkpoint_of(given: OneOfWeights) -> _core.Checkpoint:
     if isinstance(given, _core.Checkpoint):
         return given
     if isinstance(given, Mapping):
-        return _core.Checkpoint.of([(name, _named(name, value)) for name, value in given.items()])
+        return _core.Checkpoint.of(given)
     return _core.Checkpoint(given)
-
-
-def _named(name: str, value: Any) -> _core.Tensor:
-    try:
-        return tensor(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
 
 
 def _warn(noun: str, subjects: list[str], what: str) -> None:
