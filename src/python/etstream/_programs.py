@@ -86,7 +86,7 @@ def plan_program(
         InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
             methods dropped; a key for two constants; constants moved both ways; a version that is none; a value
             that the release of as_of has no field for.
-        NoSuchNameError: a method that the program does not have.
+        NoSuchNameError: a method, or a constant of keys, that the program does not have.
         NoSuchFileError: a file.
         TooLargeError: a flatbuffer over 2 GiB.
     """
