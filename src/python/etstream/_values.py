@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from etstream import _core
+from etstream import _arguments, _core
 from etstream._buffers import expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 
@@ -134,6 +134,7 @@ def compare(
 
     Raises InvalidArgumentError for tensors of two dtypes or shapes, and other values that can't be compared.
     """
+    integer = _arguments.integer("integer", integer, _arguments.UINT64)
     return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
 
 

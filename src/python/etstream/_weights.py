@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
+from etstream._arguments import UINT64, by_name, integer, names
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, TensorLike
@@ -69,7 +70,8 @@ def plan_tensor_data(
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype)
-    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+    alignment = integer("segment_alignment", segment_alignment)
+    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, alignment, as_of)
     return plan
 
 
@@ -82,12 +84,12 @@ def _changed(
 ) -> _core.Checkpoint:
     """All tensors of the inputs, under their new names and types."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
+    dtypes = [("*", dtype)] if isinstance(dtype, str) else by_name("dtype", dtype or {})
     checkpoint, report = _core.changed_checkpoint(
         [checkpoint_of(one) for one in given],
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
-        head_dim,
-        [only] if isinstance(only, str) else list(only),
+        integer("head_dim", head_dim),
+        names("only", [only] if isinstance(only, str) else only),
         dtypes,
     )
     if report is not None:
@@ -166,7 +168,13 @@ def write_tensor_data_shards(
     with _core.Inputs():
         checkpoint = _changed(inputs, rules, head_dim, only, dtype)
         plans = _core.plan_checkpoint(
-            checkpoint, "ptd", share_equal, allow_opaque, segment_alignment, as_of, max_size
+            checkpoint,
+            "ptd",
+            share_equal,
+            allow_opaque,
+            integer("segment_alignment", segment_alignment),
+            as_of,
+            integer("max_size", max_size, UINT64),
         )
         files = shard_outputs(plans, output)
         _core.write_plans(files, sync=sync, progress=progress)
