@@ -11,6 +11,7 @@
 //   if (!comparison->passed()) std::puts(etstream::summary(*comparison).c_str());
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,7 +27,8 @@ namespace etstream {
 /// How far an actual element `a` may be from the expected `e`. No member is negative or NaN.
 struct Tolerance {
   /// Floating-point elements and doubles pass if |a - e| <= absolute + relative * |e|, as in NumPy's and
-  /// torch's allclose. The defaults are those of ExecuTorch 1.5.1 for bundled programs.
+  /// torch's allclose; of complex ones, |x| is the modulus. The defaults are those of ExecuTorch 1.5.1 for
+  /// bundled programs.
   double absolute = 1e-8;
   double relative = 1e-5;
   /// Integers pass if |a - e| <= integer. The default of 0 is how ExecuTorch compares them: by the rule
@@ -38,9 +40,9 @@ struct Tolerance {
 };
 
 /// An element or a scalar. Signed and unsigned integers are stored as such; bool, packed and bits types as
-/// the unsigned integer of their bytes; floating-point types as a double, which holds each of their values. A
-/// complex element counts as two: its real part, then its imaginary part.
-using Number = std::variant<std::int64_t, std::uint64_t, double>;
+/// the unsigned integer of their bytes; floating-point types as a double, and complex ones as two, which hold
+/// each of their values.
+using Number = std::variant<std::int64_t, std::uint64_t, double, std::complex<double>>;
 
 struct Mismatch {
   std::uint64_t index = 0;  // of the element, in the order of the data
@@ -65,11 +67,12 @@ struct Comparison {
 };
 
 /// Compares two values of the same kind. Tensors must have the same dtype, shape and element order, and are
-/// compared by element. Infinities equal only themselves; 0 equals -0. Integers follow Tolerance::integer;
-/// bool, quint4x2, quint2x4 and bits16 must have the same bits. std::monostate equals std::monostate. Data is
-/// read in pieces of 64 KiB. Errors: kInvalidArgument, saying what differs, for values that can't be
-/// compared, a tensor of an unknown dtype, data that does not have the size that its shape implies, or a
-/// tolerance that is negative or NaN; read errors.
+/// compared by element. Infinities equal only themselves, and so does a complex element with one by each of
+/// its parts; 0 equals -0. Integers follow Tolerance::integer; bool, quint4x2, quint2x4 and bits16 must have
+/// the same bits. std::monostate equals std::monostate. Data is read in pieces of 64 KiB. Errors:
+/// kInvalidArgument, saying what differs, for values that can't be compared, a tensor of an unknown dtype,
+/// data that does not have the size that its shape implies, or a tolerance that is negative or NaN; read
+/// errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<Comparison> compare(const Value& expected, const Value& actual,
                                                          const Tolerance& tolerance = {});
 

@@ -34,7 +34,7 @@ struct ConstantsOut {
   /// Maps a constant to its key, by the SHA-256 of its bytes (64 hexadecimal digits, lower case) or by its
   /// number in the program's constants (decimal). The key of any other constant is its tensor's fully
   /// qualified name, or its SHA-256 if it has no name. Where tensors of several layouts share the bytes, the
-  /// keys of all but the first are "KEY:TYPE[SIZES]".
+  /// keys of all but the first are "KEY:TYPE[SIZES]". An entry that is of no constant is an error.
   std::map<std::string, std::string> keys;
 };
 
@@ -72,9 +72,9 @@ struct ProgramPlan {
 };
 
 /// Plans the program with these changes and options. Reads constants if their SHA-256 is needed. Errors:
-/// those of plan(ProgramFile, ProgramPlanOptions); kNotFound for a method that the program does not have;
-/// kInvalidArgument for dropping all methods, for a key that two constants would have, for moving constants
-/// out where there are none, and for moving constants both ways.
+/// those of plan(ProgramFile, ProgramPlanOptions); kNotFound for a method or a constant that the program does
+/// not have; kInvalidArgument for dropping all methods, for a key that two constants would have, for moving
+/// constants out where there are none, and for moving constants both ways.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramFile& program,
                                                        const ProgramChanges& changes,
                                                        const ProgramPlanOptions& options = {});

@@ -65,6 +65,16 @@ std::string printable(std::string_view words) {
   return end < words.size() ? out + "..." : out;
 }
 
+Error about(Error error, std::string_view where) {
+  error.message = text("{}: {}", where, error.message);
+  return error;
+}
+
+Error about(Error error, std::string_view file, std::string_view where) {
+  if (!error.file) error.file = std::string(file);
+  return about(std::move(error), text("{}{}{}", file, where.empty() ? "" : ": ", where));
+}
+
 bool is_utf8(std::string_view words) {
   while (!words.empty()) {
     const std::size_t length = character_at(words);

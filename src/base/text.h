@@ -38,6 +38,12 @@ template <class... Arguments>
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
 }
 
+/// The same error, whose message begins with "WHERE: ".
+[[nodiscard]] Error about(Error error, std::string_view where);
+
+/// about(error, "model.json: WHERE"), of that file if the error is of none.
+[[nodiscard]] Error about(Error error, std::string_view file, std::string_view where);
+
 /// Where a file is not as its format has it.
 struct FilePosition {
   std::string_view file;

@@ -15,24 +15,6 @@ namespace {
 /// A value's problem, as the end of a sentence.
 using Problem = std::optional<std::string>;
 
-/// A problem of the tensor by itself.
-Problem check_tensor(const Tensor& tensor) {
-  if (item_size(tensor.scalar_type) == 0) {
-    return text("has scalar type {}, which ExecuTorch doesn't know", static_cast<int>(tensor.scalar_type));
-  }
-  if (tensor.sizes.size() > kMostDimensions) {
-    return text("has {} dimensions, expected at most {}", tensor.sizes.size(), kMostDimensions);
-  }
-  if (!is_permutation(tensor.dim_order, tensor.sizes.size())) {
-    return text("has a dim_order that is not a permutation of its {} dimensions", tensor.sizes.size());
-  }
-  const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
-  if (!expected) return text("has sizes {}: {}", list_text(tensor.sizes), expected.error().message);
-  if (tensor.data.size() == *expected) return std::nullopt;
-  return text("has {} bytes of data, expected {} for {} {}", tensor.data.size(), *expected,
-              name_of(tensor.scalar_type), list_text(tensor.sizes));
-}
-
 /// As ExecuTorch resizes: the rank is fixed, and dynamic sizes may change as long as their product does
 /// not grow (TensorImpl::internal_resize_contiguous).
 bool shape_fits(const TensorInfo& expected, const Tensor& found) {
@@ -100,7 +82,7 @@ class ValueCheck {
   void run_tensor(const TensorInfo& expected, const Value& found) {
     const auto* tensor = std::get_if<Tensor>(&found);
     if (!tensor) return wrong_kind(expected, found);
-    auto problem = check_tensor(*tensor);
+    auto problem = problem_of(*tensor);
     if (!problem) problem = check_fit(expected, *tensor);
     if (problem) return error(*problem);
     if (tensor->dim_order == expected.dim_order || tensor->data.size() == 0) return;

@@ -202,6 +202,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
   });
 }
 
+const std::string& FlatbufferText::path() const noexcept { return state_->path; }
 const std::string& FlatbufferText::file_extension() const noexcept { return state_->file_extension; }
 
 }  // namespace etstream

@@ -203,13 +203,13 @@ Error JsonTape::at_line(Place place, const Error& error) const {
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
   auto found = parse_json(json_, writer, deepest_);
   // A file that has changed has no such line.
-  if (found) return error_in(error.code, json_.name(), "{}", error.message);
+  if (found) return about(error, json_.name(), {});
   return std::move(found).error();
 }
 
-Error JsonTape::error_at(Place place, ErrorCode code, std::string_view message) const {
+Error JsonTape::error_at(Place place, const Error& error) const {
   const std::string path = path_to(place);
-  return at_line(place, make_error(code, "{}{}{}", path, path.empty() ? "" : ": ", message));
+  return at_line(place, path.empty() ? error : about(error, path));
 }
 
 }  // namespace etstream

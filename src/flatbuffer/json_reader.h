@@ -64,7 +64,7 @@ class JsonTape {
   /// the line.
   [[nodiscard]] Error at_line(Place place, const Error& error) const;
   /// The same with the path that leads there: "FILE: line N: PATH: MESSAGE".
-  [[nodiscard]] Error error_at(Place place, ErrorCode code, std::string_view message) const;
+  [[nodiscard]] Error error_at(Place place, const Error& error) const;
 
  private:
   friend class JsonTapeWriter;

@@ -162,7 +162,7 @@ Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deep
     const bool parsed = nlohmann::json::sax_parse(stream, &adapter);
     if (parsed && !characters.error()) return {};
     const std::optional<Error>& error = characters.error() ? characters.error() : adapter.error();
-    return error_in(error->code, source.name(), "line {}: {}", characters.line(), error->message);
+    return about(*error, source.name(), text("line {}", characters.line()));
   });
 }
 

@@ -253,7 +253,7 @@ Result<FieldValue> JsonValueReader::file_range(Place place, const FieldType& fie
   auto opened = files_.find(path);
   if (opened == files_.end()) {
     auto file = ByteSource::file(path);
-    if (!file) return tape_.error_at(members[0], file.error().code, file.error().message);
+    if (!file) return tape_.error_at(members[0], file.error());
     opened = files_.emplace(path, std::move(file).value()).first;
   }
   const ByteSource& file = opened->second;

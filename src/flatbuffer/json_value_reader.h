@@ -113,7 +113,7 @@ class JsonValueReader final : public ValueReader {
 
   Error wrong(Place place, std::string_view expected) const;
   Error invalid(Place place, std::string_view message) const {
-    return tape_.error_at(place, ErrorCode::kInvalidArgument, message);
+    return tape_.error_at(place, {ErrorCode::kInvalidArgument, std::string(message)});
   }
 
   const Schema& schema_;

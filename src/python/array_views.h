@@ -31,10 +31,10 @@ void def_array_views(Class& tensors) {
           "The elements as a NumPy array, where they lie: of a file, mapped, and private, so that writing to "
           "the array leaves the file as it is, which is not to change meanwhile; of a read-only buffer, "
           "read-only. A copy where they are in neither, or not aligned. Types that NumPy lacks, such as "
-          "bfloat16, take the package ml_dtypes. Raises ImportError, UnsupportedError.")
+          "bfloat16, take the package ml_dtypes. Raises ImportError, UnsupportedError, CorruptError.")
       .def("torch", call("torch_tensor"),
            "The elements as a torch tensor on the CPU, where they lie, as numpy() has it; what lies in a "
-           "read-only buffer is not to be written to. Raises ImportError, UnsupportedError.")
+           "read-only buffer is not to be written to. Raises ImportError, UnsupportedError, CorruptError.")
       .def(
           "__dlpack__",
           [](nb::handle self, const nb::kwargs& options) {

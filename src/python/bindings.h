@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "etstream/writer_version.h"
 #include "python/errors.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 
@@ -42,6 +43,7 @@ using PathLike = Annotated<"str | os.PathLike[str]">;
 using PathsLike = Annotated<"collections.abc.Iterable[str | os.PathLike[str]]">;
 using OutputLike = Annotated<"etstream._types.OutputLike">;
 using Any = Annotated<"typing.Any">;
+using Key = Annotated<"str">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
 using Shape = Annotated<"tuple[int, ...]">;
 
@@ -51,6 +53,18 @@ Names names_of(const Items& items) {
   nb::list out;
   for (const auto& item : items) out.append(item.name);
   return nb::iter(out);
+}
+
+/// The name that a key is; none for what is no name, such as a number, which a mapping does not have.
+inline std::optional<std::string> name_of_key(const Key& key) {
+  std::string name;
+  return nb::try_cast(key, name) ? std::optional(std::move(name)) : std::nullopt;
+}
+
+/// A key as messages quote it.
+inline std::string quoted_key(const Key& key) {
+  const auto name = name_of_key(key);
+  return name ? quote(*name) : nb::cast<std::string>(nb::repr(key));
 }
 
 /// An __init__ of the class that `function` returns an object of.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -29,6 +29,8 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/strings.h"
+#include "tensor/dimensions.h"
 
 namespace etstream::python {
 namespace {
@@ -42,7 +44,7 @@ const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, const SourceLike& data,
+Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const auto type = find_scalar_type(dtype);
   if (!type) {
@@ -52,16 +54,26 @@ Tensor make_tensor(const std::string& dtype, std::vector<std::int32_t> sizes, co
   }
   Tensor tensor;
   tensor.scalar_type = *type;
-  tensor.sizes = std::move(sizes);
+  for (const std::int64_t size : sizes) {
+    if (!std::in_range<std::int32_t>(size)) {
+      raise(make_error(ErrorCode::kInvalidArgument, "sizes: expected dimensions of less than 2**31, found {}",
+                       size));
+    }
+    tensor.sizes.push_back(static_cast<std::int32_t>(size));
+  }
   tensor.data = source_of(data);
   tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
-  const std::uint64_t size = value_or_raise(byte_size(tensor.scalar_type, tensor.sizes));
-  if (size != tensor.data.size()) {
-    raise(make_error(ErrorCode::kInvalidArgument,
-                     "tensor: expected {} bytes as its dtype and sizes say, found {}", size,
-                     tensor.data.size()));
+  if (const auto problem = problem_of(tensor)) {
+    raise(make_error(ErrorCode::kInvalidArgument, "the tensor {}", *problem));
   }
   return tensor;
+}
+
+/// Files may have tensors that are none; verify() says so.
+void require_sound(const Tensor& tensor) {
+  if (const auto problem = problem_of(tensor)) {
+    raise(make_error(ErrorCode::kCorrupt, "{}: a tensor {}", tensor.data.name(), *problem));
+  }
 }
 
 /// A number is what Python says it is, a bool before an int. A tensor is a Tensor, or one of torch's or
@@ -142,8 +154,10 @@ const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std:
   if (suite < bundle.suites().size() && index < bundle.suites()[suite].test_cases) {
     return bundle.suites()[suite];
   }
-  throw nb::index_error(
-      text("{}: there is no test case {} in suite {}", bundle.file().name(), index, suite).c_str());
+  const nb::object words =
+      nb::cast(text("{}: there is no test case {} in suite {}", bundle.file().name(), index, suite));
+  PyErr_SetObject(PyExc_IndexError, words.ptr());
+  throw nb::python_error();
 }
 
 MethodTestCase case_at(const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
@@ -218,7 +232,9 @@ void bind_tensors(nb::module_& module) {
           nb::arg("dim_order") = nb::none(),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
           "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
-          "contiguous. Raises InvalidArgumentError where data is not as long as they say.")
+          "contiguous. Raises InvalidArgumentError where data is not as long as they say, and for a "
+          "dim_order "
+          "that is none.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")
@@ -235,13 +251,15 @@ void bind_tensors(nb::module_& module) {
             .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
+  module.def("require_sound", &require_sound, nb::arg("tensor"),
+             "Raises CorruptError for a tensor of a file that is none.");
 }
 
 void bind_comparisons(nb::module_& module) {
   nb::class_<Mismatch>(module, "Mismatch", "An element, or a scalar, that is not as expected.")
       .def_ro("index", &Mismatch::index, "Of the element, in the order in which the expected data lies.")
-      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float"))
-      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float"))
+      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float | complex"))
+      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float | complex"))
       .def("__repr__", [](const Mismatch& self) {
         return nb::str("<etstream.Mismatch at {}: expected {}, found {}>")
             .format(self.index, self.expected, self.actual);
@@ -262,7 +280,7 @@ void bind_comparisons(nb::module_& module) {
       .def("__str__", &summary)
       .def("__repr__",
            [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
-  module.def("compare", &compare_values, nb::arg("expected"), nb::arg("actual"), nb::kw_only(),
+  module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
              nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 

@@ -3,12 +3,12 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -27,9 +27,14 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
+
+using NamedTensors = Annotated<
+    "collections.abc.Mapping[str, etstream._types.TensorLike] | "
+    "collections.abc.Iterable[tuple[str, etstream._types.TensorLike]]">;
 
 CheckpointByName checkpoint_at(const PathLike& path) {
   const auto open_file = [](const std::string& file) { return open_interruptible_file(file); };
@@ -37,12 +42,19 @@ CheckpointByName checkpoint_at(const PathLike& path) {
       without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); }));
 }
 
-CheckpointByName checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
+CheckpointByName checkpoint_of(const NamedTensors& tensors) {
   Checkpoint out;
-  out.tensors.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) {
-    TensorLayout layout{tensor.scalar_type, tensor.sizes, tensor.dim_order};
-    out.tensors.push_back({name, std::string(name_of(tensor.scalar_type)), std::move(layout), tensor.data});
+  std::set<std::string> names;
+  const nb::object pairs = nb::module_::import_("etstream._values").attr("named_tensors")(tensors);
+  for (const nb::handle pair : nb::iter(pairs)) {
+    auto [name, tensor] = nb::cast<std::pair<std::string, Tensor>>(pair);
+    if (!names.insert(name).second) {
+      raise(make_error(ErrorCode::kInvalidArgument, "two tensors are called {}; give each a name of its own",
+                       quote(name)));
+    }
+    TensorLayout layout{tensor.scalar_type, std::move(tensor.sizes), std::move(tensor.dim_order)};
+    out.tensors.push_back({std::move(name), std::string(name_of(layout.scalar_type)), std::move(layout),
+                           std::move(tensor.data)});
   }
   return CheckpointByName(std::move(out));
 }
@@ -51,10 +63,12 @@ std::string called(const Checkpoint& checkpoint) {
   return checkpoint.files.empty() ? "in memory" : checkpoint.files.front();
 }
 
-const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const std::string& name) {
-  const CheckpointTensor* const found = checkpoint.find(name);
+const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const Key& key) {
+  const auto name = name_of_key(key);
+  const CheckpointTensor* const found = name ? checkpoint.find(*name) : nullptr;
   if (found == nullptr) {
-    raise(make_error(ErrorCode::kNotFound, "{}: there is no data named {}", called(checkpoint), quote(name)));
+    raise(make_error(ErrorCode::kNotFound, "{}: there is no data named {}", called(checkpoint),
+                     quoted_key(key)));
   }
   return *found;
 }
@@ -184,10 +198,13 @@ void bind_checkpoints(nb::module_& module) {
                    "The sizes.")
       .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.")
       .def("__repr__", [](const CheckpointTensor& self) {
-        const nb::object shape = self.layout ? nb::object(shape_of(self.layout->sizes)) : nb::none();
-        return nb::str("<etstream.CheckpointTensor {!r}: {}, {}>")
-            .format(self.name, self.layout ? std::string(name_of(self.layout->scalar_type)) : self.type,
-                    shape);
+        nb::object what = nb::cast(text("{} of {}", self.type.empty() ? "data" : printable(self.type),
+                                        counted(self.data.size(), "byte")));
+        if (self.layout) {
+          what = nb::str("{}, {}").format(std::string(name_of(self.layout->scalar_type)),
+                                          shape_of(self.layout->sizes));
+        }
+        return nb::str("<etstream.CheckpointTensor {!r}: {}>").format(self.name, what);
       });
   def_array_views(tensors);
   nb::class_<CheckpointByName>(
@@ -199,7 +216,11 @@ void bind_checkpoints(nb::module_& module) {
            "program (.pte), whose constants and named data are the tensors; tensor data (.ptd); a package "
            "(.ptn). Reads no tensor but a program's constants that have no name, which go by their SHA-256. "
            "Raises NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
-      .def_static("of", &checkpoint_of, nb::arg("tensors"), "Of tensors that lie elsewhere.")
+      .def_static(
+          "of", &checkpoint_of, nb::arg("tensors"),
+          "Of tensors that lie elsewhere: a mapping of names to tensors, torch's on the CPU, NumPy's or "
+          "etstream's, in place where they are contiguous; or pairs of them, in their order. Raises "
+          "InvalidArgumentError for two of one name, TypeError for what is no tensor or no name.")
       .def_ro("files", &CheckpointByName::files, "The paths of all that was opened.")
       .def_ro("tensors", &CheckpointByName::tensors, "In the order in which their bytes lie in the files.")
       .def("__getitem__", &tensor_called, nb::arg("name"), nb::rv_policy::reference_internal,

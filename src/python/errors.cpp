@@ -4,7 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
-#include <string_view>
+
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -24,14 +25,10 @@ const char* class_of(const Error& error) {
 
 }  // namespace
 
-nb::object decoded(std::string_view words) {
-  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(words.data(), static_cast<Py_ssize_t>(words.size())));
-}
-
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error));
-  const nb::object exception = type(decoded(error.message));
-  if (error.file) exception.attr("filename") = decoded(*error.file);
+  const nb::object exception = type(error.message);
+  if (error.file) exception.attr("filename") = *error.file;
   if (error.offset) exception.attr("offset") = *error.offset;
   // With one argument an OSError has none of its own.
   if (error.system_code != 0 && PyObject_IsInstance(exception.ptr(), PyExc_OSError) == 1) {

@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -16,10 +15,6 @@
 namespace etstream::python {
 
 namespace nb = nanobind;
-
-/// Words of the library as a str. They have paths in them, which need not be UTF-8: what is not comes as
-/// os.fsdecode gives it. With the GIL held.
-[[nodiscard]] nb::object decoded(std::string_view words);
 
 /// Raises the exception of etstream._errors for `error`. With the GIL held.
 [[noreturn]] void raise(const Error& error);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
@@ -14,6 +13,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -32,13 +32,14 @@ FilePlan plan_container(const std::vector<std::pair<std::string, SourceLike>>& p
   return without_gil([&] { return plan(container); });
 }
 
-ByteSource payload_of(const FatContainerFile& file, const std::string& name) {
-  const FatPayload* const payload = file.find(name);
+ByteSource payload_of(const FatContainerFile& file, const Key& key) {
+  const auto name = name_of_key(key);
+  const FatPayload* const payload = name ? file.find(*name) : nullptr;
   if (payload != nullptr) return payload->data;
   std::string known;
   for (const FatPayload& one : file.payloads()) known += (known.empty() ? "" : ", ") + quote(one.name);
   raise(error_in(ErrorCode::kNotFound, file.file().name(), "there is no payload {}; there are {}",
-                 quote(name), known.empty() ? "none" : known));
+                 quoted_key(key), known.empty() ? "none" : known));
 }
 
 std::optional<std::string> kind_text(const FatPayload& payload) {
@@ -58,7 +59,7 @@ void bind_fat_containers(nb::module_& module) {
           "Of the file that it is, as inspect() names kinds: 'program'; None for data that a backend "
           "knows. Reads its first bytes.")
       .def("__repr__", [](const FatPayload& self) {
-        return text("<etstream.FatPayload {}: {} bytes at {}>", quote(self.name), self.data.size(),
+        return text("<etstream.FatPayload {}: {} at {}>", quote(self.name), counted(self.data.size(), "byte"),
                     self.offset);
       });
   nb::class_<FatContainerFile>(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -22,6 +21,7 @@
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {

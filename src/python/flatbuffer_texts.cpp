@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
@@ -18,6 +17,7 @@
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -52,18 +52,13 @@ nb::bytes compiled(const FlatbufferText& schema, const SourceLike& json) {
   return nb::bytes(made.data(), made.size());
 }
 
-/// JSON as a str. Where flatc's text has bytes that are not UTF-8, they become surrogates.
-nb::str decompiled(const FlatbufferText& schema, const SourceLike& flatbuffer, bool strict_json,
-                   bool defaults, bool identifier, bool size_prefixed) {
+std::string decompiled(const FlatbufferText& schema, const SourceLike& flatbuffer, bool strict_json,
+                       bool defaults, bool identifier, bool size_prefixed) {
   const DecompileOptions options{strict_json, defaults, identifier, size_prefixed};
-  const std::string json = without_gil([&, source = source_of(flatbuffer)]() -> Result<std::string> {
+  return without_gil([&, source = source_of(flatbuffer)]() -> Result<std::string> {
     ETSTREAM_ASSIGN(const auto content, content_of(source, kLargestFlatbuffer));
     return schema.decompile(content, options, source.name());
   });
-  auto out = nb::steal<nb::str>(
-      PyUnicode_DecodeUTF8(json.data(), static_cast<Py_ssize_t>(json.size()), "surrogateescape"));
-  if (!out.is_valid()) throw nb::python_error();
-  return out;
 }
 
 FilePlan plan_exactly(const ExactJson& schema, const SourceLike& json, const PathLike& folder,
@@ -116,9 +111,8 @@ void bind_flatbuffer_text(nb::module_& module) {
            "ETDumps do. Raises CorruptError with the offset, UnsupportedError, TooLargeError over 2 GiB.")
       .def_prop_ro("file_extension", &FlatbufferText::file_extension,
                    "That the schema gives to its files, without a point; 'bin' where it gives none.")
-      .def("__repr__", [](const FlatbufferText& self) {
-        return text("<etstream.FlatbufferText for files with the ending {}>", self.file_extension());
-      });
+      .def("__repr__",
+           [](const FlatbufferText& self) { return text("<etstream.FlatbufferText of {}>", self.path()); });
 }
 
 }  // namespace

@@ -8,12 +8,11 @@
     "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
 #endif
 
-#include <nanobind/stl/string.h>
-
 #include <string>
 
 #include "etstream/version.h"
 #include "python/bindings.h"
+#include "python/strings.h"
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;

@@ -3,7 +3,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/set.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
@@ -21,6 +20,7 @@
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -73,8 +73,8 @@ void bind_native_packages(nb::module_& module) {
       .def_ro("crc32", &PackageMember::crc32, "The checksum that its data should have.")
       .def_ro("data", &PackageMember::data, "The bytes, which stay where they are.")
       .def("__repr__", [](const PackageMember& self) {
-        return text("<etstream.PackageMember {}: {} bytes at {}>", quote(self.name), self.data.size(),
-                    self.offset);
+        return text("<etstream.PackageMember {}: {} at {}>", quote(self.name),
+                    counted(self.data.size(), "byte"), self.offset);
       });
   nb::class_<NativePackageFile>(module, "NativePackageFile",
                                 "A package of ExecuTorch's native backend (.ptn), open: a graph and its "

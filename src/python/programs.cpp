@@ -2,7 +2,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,6 +30,7 @@
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
+#include "python/strings.h"
 #include "report/reports.h"
 
 namespace etstream::python {
@@ -180,7 +180,7 @@ void bind_programs(nb::module_& module) {
       .def_ro("size", &Segment::size, "In bytes.")
       .def_ro("data", &Segment::data, "The bytes, which stay where they are.")
       .def("__repr__", [](const Segment& self) {
-        return text("<etstream.Segment of {} bytes at {}: {}>", self.size, self.offset,
+        return text("<etstream.Segment of {} at {}: {}>", counted(self.size, "byte"), self.offset,
                     self.use.empty() ? "of no use" : self.use);
       });
   nb::class_<ProgramFile>(module, "ProgramFile",

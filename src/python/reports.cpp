@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
+#include "python/strings.h"
 #include "report/reports.h"
 
 namespace etstream::python {
@@ -49,10 +49,7 @@ using FindingList = Annotated<"list[etstream._reports.Finding]">;
 FindingList list_of(const std::vector<Finding>& findings) {
   const nb::object finding = nb::module_::import_("etstream._reports").attr("Finding");
   nb::list out;
-  for (const Finding& one : findings) {
-    const nb::object file = one.file ? decoded(*one.file) : nb::none();
-    out.append(finding(decoded(one.message), file, one.offset));
-  }
+  for (const Finding& one : findings) out.append(finding(one.message, one.file, one.offset));
   return out;
 }
 

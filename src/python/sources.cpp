@@ -2,7 +2,6 @@
 #include "python/sources.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <chrono>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
 #include "python/mapped_files_posix.h"
+#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -311,7 +311,7 @@ void bind_sources(nb::module_& module) {
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
           "A copy of all of it.")
       .def("__repr__", [](const ByteSource& self) {
-        return text("<etstream.Source of {} bytes: {}>", self.size(), self.name());
+        return text("<etstream.Source of {}: {}>", counted(self.size(), "byte"), self.name());
       });
   module.def(
       "address_of",

@@ -2,7 +2,9 @@
 #include "etstream/compare.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <complex>
 #include <concepts>
 #include <cstring>
 #include <vector>
@@ -37,16 +39,34 @@ Difference difference(T expected, T actual, const Tolerance& tolerance) noexcept
   return {static_cast<double>(exact), exact <= tolerance.integer, true};
 }
 
+/// Of two finite elements, whose difference is `absolute`.
+Difference finite_difference(double absolute, double expected, const Tolerance& tolerance) noexcept {
+  // A difference beyond double's range is over every tolerance, one that is infinite too.
+  return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + tolerance.relative * expected,
+          true};
+}
+
 Difference difference(double expected, double actual, const Tolerance& tolerance) noexcept {
   if (std::isfinite(expected) && std::isfinite(actual)) {
-    const double absolute = std::abs(actual - expected);
-    // A difference beyond double's range is over every tolerance, one that is infinite too.
-    const bool passes =
-        std::isfinite(absolute) && absolute <= tolerance.absolute + tolerance.relative * std::abs(expected);
-    return {absolute, passes, true};
+    return finite_difference(std::abs(actual - expected), std::abs(expected), tolerance);
   }
   const bool same_nan = std::isnan(expected) && std::isnan(actual) && tolerance.nan_equal;
   return {0, same_nan || expected == actual, false};
+}
+
+/// Where one is not finite, each part has to pass.
+Difference difference(std::complex<double> expected, std::complex<double> actual,
+                      const Tolerance& tolerance) noexcept {
+  const Difference real = difference(expected.real(), actual.real(), tolerance);
+  const Difference imaginary = difference(expected.imag(), actual.imag(), tolerance);
+  if (!real.finite || !imaginary.finite) return {0, real.passes && imaginary.passes, false};
+  return finite_difference(std::abs(actual - expected), std::abs(expected), tolerance);
+}
+
+double magnitude(std::complex<double> number) noexcept { return std::abs(number); }
+template <class T>
+double magnitude(T number) noexcept {
+  return std::abs(static_cast<double>(number));
 }
 
 /// Goes over pairs of elements and keeps what is to be told of them.
@@ -58,7 +78,7 @@ class Comparer {
   void add(T expected, T actual) noexcept {
     const Difference found = difference(expected, actual, tolerance_);
     const std::uint64_t index = comparison_.elements++;
-    if (found.finite) add_error(found.absolute, std::abs(static_cast<double>(expected)));
+    if (found.finite) add_error(found.absolute, magnitude(expected));
     if (found.passes) return;
     const Mismatch mismatch{index, expected, actual};
     if (comparison_.mismatches++ == 0) comparison_.first = mismatch;
@@ -99,6 +119,12 @@ auto as_number(T stored) {
   } else {
     return std::uint64_t{stored};
   }
+}
+
+/// A complex element, whose parts are decoded.
+template <class Part, auto kDecode = as_number<Part>>
+std::complex<double> as_complex(std::array<Part, 2> stored) {
+  return {kDecode(stored[0]), kDecode(stored[1])};
 }
 
 /// Compares dense data of one dtype: `Stored` is how an element lies, `kDecode` gives what it is.
@@ -148,11 +174,12 @@ constexpr ComparedType kComparedTypes[] = {
     {ScalarType::kQUInt2x4, compare_data<std::uint8_t>, true},
     {ScalarType::kBits16, compare_data<std::uint16_t>, true},
     {ScalarType::kFloat32, compare_data<float>},
-    {ScalarType::kComplex64, compare_data<float>},
+    {ScalarType::kComplex64, compare_data<std::array<float, 2>, as_complex<float>>},
     {ScalarType::kFloat64, compare_data<double>},
-    {ScalarType::kComplex128, compare_data<double>},
+    {ScalarType::kComplex128, compare_data<std::array<double, 2>, as_complex<double>>},
     {ScalarType::kFloat16, compare_data<std::uint16_t, decode_float<kFloat16>>},
-    {ScalarType::kComplex32, compare_data<std::uint16_t, decode_float<kFloat16>>},
+    {ScalarType::kComplex32,
+     compare_data<std::array<std::uint16_t, 2>, as_complex<std::uint16_t, decode_float<kFloat16>>>},
     {ScalarType::kBFloat16, compare_data<std::uint16_t, decode_float<kBFloat16>>},
     {ScalarType::kFloat8E5M2, compare_data<std::uint8_t, decode_float<kFloat8E5M2>>},
     {ScalarType::kFloat8E4M3FN, compare_data<std::uint8_t, decode_float<kFloat8E4M3FN>>},
@@ -195,6 +222,10 @@ std::string_view kind_of(const Value& value) {
 std::string number_text(const Number& number) {
   return match(
       number, [](double value) { return exact_text(value); },
+      [](std::complex<double> value) {
+        return text("{}{}{}j", exact_text(value.real()), std::signbit(value.imag()) ? "" : "+",
+                    exact_text(value.imag()));
+      },
       [](auto integer) { return std::to_string(integer); });
 }
 

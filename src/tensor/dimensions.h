@@ -34,6 +34,10 @@ template <class Integers>
   return order.size() == dimensions;
 }
 
+/// What is wrong with a tensor by itself, as the end of a sentence: a type that ExecuTorch doesn't know, too
+/// many dimensions, a dim_order that is no permutation, data of another size than its shape says.
+[[nodiscard]] std::optional<std::string> problem_of(const Tensor& tensor);
+
 /// That of a contiguous tensor; none for more dimensions, or a larger one, than ExecuTorch's tensors have.
 [[nodiscard]] inline std::optional<TensorLayout> contiguous_layout(ScalarType type,
                                                                    std::span<const std::uint64_t> shape) {

@@ -35,6 +35,10 @@ Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
   return {};
 }
 
+Error no_match(const std::string& glob) {
+  return make_error(ErrorCode::kNotFound, "no tensor's name matches {}", quote(glob));
+}
+
 }  // namespace
 
 Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& globs) {
@@ -50,17 +54,22 @@ Result<void> select(Checkpoint& checkpoint, const std::vector<std::string>& glob
     });
     const auto unused = std::ranges::find(used, false);
     if (unused == used.end()) return {};
-    return make_error(ErrorCode::kNotFound, "no tensor's name matches {}",
-                      quote(globs[static_cast<std::size_t>(unused - used.begin())]));
+    return no_match(globs[static_cast<std::size_t>(unused - used.begin())]);
   });
 }
 
 Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules) {
   return without_exceptions([&]() -> Result<void> {
     for (const DtypeRule& rule : rules) {
-      if (is_floating_point(rule.type)) continue;
-      return make_error(ErrorCode::kInvalidArgument, "expected a floating-point type to convert to, found {}",
-                        name_of(rule.type));
+      if (!is_floating_point(rule.type)) {
+        return make_error(ErrorCode::kInvalidArgument,
+                          "expected a floating-point type to convert to, found {}", name_of(rule.type));
+      }
+      const auto matches = [&](const CheckpointTensor& tensor) {
+        return matches_glob(rule.glob, tensor.name);
+      };
+      // All of no tensors are none.
+      if (rule.glob != "*" && std::ranges::none_of(checkpoint.tensors, matches)) return no_match(rule.glob);
     }
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) continue;

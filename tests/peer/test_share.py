@@ -181,7 +181,7 @@ def with_names(etstream: Etstream, program: bytes, path: Path) -> Path:
     """The program with its constants named, as those are that ExecuTorch moves out and etstream in again."""
     thin, weights, keys = (path.with_suffix(suffix) for suffix in (".thin", ".ptd", ".json"))
     path.write_bytes(program)
-    keys.write_text(json.dumps({str(number): f"weight.{number}" for number in range(1, 9)}))
+    keys.write_text(json.dumps({str(number): f"weight.{number}" for number in range(1, 5)}))
     etstream.pte(path, thin, "--constants-to", str(weights), "--keys", str(keys))
     etstream.pte(thin, path, "--constants-from", str(weights))
     return path

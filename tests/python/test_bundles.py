@@ -289,8 +289,7 @@ def test_every_dtype_is_compared(dtype: str) -> None:
     assert etstream.compare(expected, etstream.Tensor(dtype, [2, 3], data))
     found = etstream.compare(expected, etstream.Tensor(dtype, [2, 3], bytes(other)), rtol=0, atol=0)
     assert not found
-    parts = 2 if dtype.startswith("complex") else 1
-    assert (found.elements, found.mismatches, found.first.index) == (6 * parts, 1, 4 * parts)
+    assert (found.elements, found.mismatches, found.first.index) == (6, 1, 4)
     with pytest.raises(etstream.InvalidArgumentError, match="sizes|shape|expected"):
         etstream.compare(expected, etstream.Tensor(dtype, [3, 2], data))
 

@@ -167,6 +167,14 @@ def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> 
         etstream.rewrite_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
 
 
+@pytest.mark.parametrize("constant", ["typo", "99", "0" * 64])
+def test_keys_and_patterns_of_nothing_are_errors(program: Path, weights: Path, constant: str) -> None:
+    with pytest.raises(etstream.NoSuchNameError, match=f"no constant is '{constant}', which is to have the key 'a'"):
+        etstream.plan_program(program, constants_out=True, keys={"1": "first", constant: "a"})
+    with pytest.raises(etstream.NoSuchNameError, match=r"no tensor's name matches 'zz\*'"):
+        etstream.plan_tensor_data(weights, dtype={"*": "float16", "zz*": "float16"})
+
+
 def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
     class Full:
         def write(self, piece: memoryview) -> None:

@@ -144,6 +144,18 @@ def test_elements_are_in_the_order_that_the_tensor_says() -> None:
     assert unaligned.torch().data_ptr() % 8 == unaligned.numpy().ctypes.data % 8 == 0
 
 
+def test_a_dim_order_that_is_none_is_refused(program: Path, cases: Path) -> None:
+    with pytest.raises(etstream.InvalidArgumentError, match="dim_order that is not a permutation"):
+        etstream.Tensor("float32", [2, 2], bytes(16), [0, 0])
+    order = b"\x04\0\0\0\0\1\2\3"
+    damaged = bytes(etstream.plan_bundle(program, cases)).replace(order, order[:6] + b"\0\3")
+    value = etstream.BundledProgramFile(damaged).suites[0].test_cases[0].inputs[0]
+    for call in (value.torch, value.numpy):
+        with pytest.raises(etstream.CorruptError, match="a bytes: a tensor has a dim_order that is not"):
+            call()
+    assert any("input 0 has a dim_order" in error for error in etstream.verify(damaged).errors)
+
+
 def test_data_that_is_no_tensor_says_so() -> None:
     with pytest.raises(etstream.UnsupportedError, match="torch has no tensors of type qint8"):
         etstream.Tensor("qint8", [1], b"1").torch()
@@ -170,12 +182,24 @@ def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
     assert bytes(again) == weights.read_bytes()
 
 
-def test_the_first_of_two_tensors_of_a_name_counts() -> None:
-    def one(byte: bytes) -> etstream.Tensor:
-        return etstream.Tensor("uint8", [1], byte)
+def test_a_key_that_is_no_name_is_in_no_mapping() -> None:
+    checkpoint = etstream.Checkpoint.of({"a": torch.ones(1)})
+    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.plan_fat_container({"a": b"1"})))):
+        assert 3 not in mapping and mapping.get(3) is None and mapping.get("\ud800") is None
+        with pytest.raises(KeyError, match="there is no (data named|payload) 3"):
+            mapping[3]
 
-    checkpoint = etstream.Checkpoint.of([("b", one(b"1")), ("a", one(b"2")), ("b", one(b"3"))])
-    assert bytes(checkpoint["b"].data) == b"1" and bytes(checkpoint["a"].data) == b"2"
+
+def test_a_checkpoint_is_made_of_tensors_of_any_kind_by_name() -> None:
+    tensors = {"b": torch.ones(2), "a": numpy.zeros(3, "int8"), "c": etstream.Tensor("uint8", [1], b"1")}
+    for given in (tensors, tensors.items(), etstream.Checkpoint.of(tensors)):
+        checkpoint = etstream.Checkpoint.of(given)
+        assert [(one.name, one.dtype) for one in checkpoint.tensors] == [("b", "float32"), ("a", "int8"), ("c", "uint8")]
+    with pytest.raises(etstream.InvalidArgumentError, match="two tensors are called 'a'"):
+        etstream.Checkpoint.of([("a", torch.ones(1)), ("a", torch.ones(1))])
+    for wrong, message in (({3: torch.ones(1)}, "a str .* found 3"), ({"a": "x"}, "a: .* found str"), ("a", "pairs")):
+        with pytest.raises(TypeError, match=message):
+            etstream.Checkpoint.of(wrong)
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:
@@ -284,6 +308,9 @@ def test_values_are_compared_as_bundles_are() -> None:
     found = etstream.compare(torch.ones(2), numpy.array([1, 3], dtype="float32"), rtol=0, atol=1)
     assert isinstance(found, etstream.Comparison) and isinstance(found.first, etstream.Mismatch)
     assert (found.first.index, found.first.expected, found.first.actual) == (1, 1.0, 3.0)
+    found = etstream.compare(torch.tensor([1 + 2j, 3 + 4j]), torch.tensor([1 + 2j, 3 + 5j]))
+    assert (found.elements, found.first.index, found.first.expected, found.first.actual) == (2, 1, 3 + 4j, 3 + 5j)
+    assert etstream.compare(None, None)
 
 
 def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, tmp_path: Path) -> None:
@@ -310,6 +337,11 @@ def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, t
     assert repr(told[-4]) == "<etstream.FatContainerFile of 1 payload: a bytes>"
     assert repr(etstream.TestCase([1], [True])) == "etstream.TestCase([1], [True])"
     assert "float32, (2, 3)" in repr(etstream.Checkpoint(weights)["a"])
+    opaque = etstream._core.plan_ptd_file([(b"1", 1)], [("q", 0, None)], 16, False).source()
+    etstream.FilePlan.copy(opaque).write(tmp_path / "q.ptd")
+    assert repr(etstream.Checkpoint(tmp_path / "q.ptd")["q"]) == "<etstream.CheckpointTensor 'q': data of 1 byte>"
+    (tmp_path / "s.fbs").write_text("table T {} root_type T;")
+    assert repr(etstream.FlatbufferText(tmp_path / "s.fbs")) == f"<etstream.FlatbufferText of {tmp_path}/s.fbs>"
 
 
 def test_pytest_takes_test_cases_for_no_tests(tmp_path: Path) -> None:
@@ -404,14 +436,44 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
 def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="offset"):
         etstream.ProgramFile(program.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="expected 4 bytes"):
+    with pytest.raises(ValueError, match="0 bytes of data, expected 4"):
         etstream.Tensor("float32", [1], b"")
-    for call in (lambda: etstream.ProgramFile(tmp_path / "none"), lambda: etstream.Source(tmp_path / "none")):
+    named = tmp_path / "cases.json"
+    named.write_text('{"forward": [{"inputs": [{"npy": "none"}]}]}')
+    for call in (
+        lambda: etstream.ProgramFile(tmp_path / "none"),
+        lambda: etstream.Source(tmp_path / "none"),
+        lambda: etstream.read_test_cases(named),
+    ):
         with pytest.raises(FileNotFoundError) as absent:
             call()
         assert absent.value.errno == errno.ENOENT
     assert issubclass(etstream.IoError, OSError) and issubclass(etstream.OutOfMemoryError, MemoryError)
     assert issubclass(etstream.ExecutionError, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda program: etstream.plan_program(program, segment_alignment=-1), ValueError, "segment_alignment: .* found -1"),
+        (lambda program: etstream.plan_program(program, metadata={3: 1}), TypeError, "metadata: .* found 3"),
+        (lambda program: etstream.plan_program(program, drop_methods=[3]), TypeError, "drop_methods: .* found 3"),
+        (lambda program: etstream.plan_bundle(program, {3: []}), TypeError, "cases: .* found 3"),
+        (lambda program: etstream.plan_bundle(program, {}, program_alignment=-1), ValueError, "program_alignment: "),
+        (lambda program: etstream.plan_fat_container({3: program}), TypeError, "payloads: .* found 3"),
+        (lambda program: etstream.plan_fat_container({"a": program}, align="x"), TypeError, "align: .* found 'x'"),
+        (lambda program: etstream.plan_shared_weights({}, least_size=-1), ValueError, "least_size: .* found -1"),
+        (lambda program: etstream.plan_tensor_data(program, segment_alignment=2**40), ValueError, "segment_alignment: "),
+        (lambda program: etstream.plan_tensor_data(program, dtype={3: "float16"}), TypeError, "dtype: .* found 3"),
+        (lambda program: etstream.plan_tensor_data({3: torch.ones(1)}), TypeError, "a tensor's name, found 3"),
+        (lambda program: etstream.write_tensor_data_shards(program, "x", max_size=4e9), TypeError, "max_size: .* found 4"),
+        (lambda program: etstream.compare(1, 1, integer=-1), ValueError, "integer: .* found -1"),
+        (lambda program: etstream.TestCase([numpy.zeros((0, 2**31), "int8")]), ValueError, r"sizes: .* found 2147483648"),
+    ],
+)
+def test_errors_name_the_argument(program: Path, call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call(program)
 
 
 def test_bytes_are_no_output(program: Path) -> None:

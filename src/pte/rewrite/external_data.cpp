@@ -92,6 +92,14 @@ class ConstantMover {
 
   Result<TensorData> run() {
     if (editable_.constants || !editable_.inline_constants.empty()) ETSTREAM_TRY(add_tensors());
+    for (const auto& [constant, key] : options_.keys) {
+      if (used_keys_.contains(constant)) continue;
+      return make_error(
+          ErrorCode::kNotFound,
+          "{}: no constant is {}, which is to have the key {}; expected the SHA-256 of a constant, or "
+          "its number",
+          editable_.program.name(), quote(constant), quote(key));
+    }
     ETSTREAM_TRY(add_named_data());
     // ExecuTorch's Module refuses a file without keys.
     if (out_.data().entries.empty()) {
@@ -116,16 +124,22 @@ class ConstantMover {
     return {};
   }
 
+  /// Null where none is given.
+  const std::string* given_key(const std::string& constant) {
+    const auto found = options_.keys.find(constant);
+    if (found == options_.keys.end()) return nullptr;
+    used_keys_.insert(constant);
+    return &found->second;
+  }
+
   Result<std::string> key_of(const ProgramTensor& tensor, const ByteSource& data) {
-    const auto by_number = options_.keys.find(std::to_string(tensor.buffer));
-    if (by_number != options_.keys.end()) return by_number->second;
+    if (const auto* key = given_key(std::to_string(tensor.buffer))) return *key;
     if (options_.keys.empty() && !tensor.name.empty()) return tensor.name;
     std::string& hash = hashes_[tensor.buffer];
     if (hash.empty()) {
       ETSTREAM_ASSIGN(hash, sha256_of(data));
     }
-    const auto by_hash = options_.keys.find(hash);
-    if (by_hash != options_.keys.end()) return by_hash->second;
+    if (const auto* key = given_key(hash)) return *key;
     if (!tensor.name.empty()) return tensor.name;
     return hash;
   }
@@ -185,6 +199,7 @@ class ConstantMover {
   FileBudget budget_;
   ExternalData out_;
   ExternalUses uses_;
+  std::set<std::string> used_keys_;                 // of options_.keys
   std::map<std::uint32_t, std::string> hashes_;     // of constants
   std::map<std::uint32_t, std::uint32_t> numbers_;  // of buffers, by constant
 };

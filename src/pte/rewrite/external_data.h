@@ -62,7 +62,8 @@ struct ExternalUses {
 void make_external(EditableProgram& editable, const ExternalUses& uses);
 
 /// Takes all constants and named data out of the program. Errors: kInvalidArgument for a key that two would
-/// have, and where there are none; kCorrupt for a constant that is not inside its segment; those of reading.
+/// have, and where there are none; kNotFound for a key of no constant; kCorrupt for a constant that is not
+/// inside its segment; those of reading.
 [[nodiscard]] Result<TensorData> move_constants_out(EditableProgram& editable, const ConstantsOut& options);
 
 /// Takes external tensors, and all data without a layout, in from these files. A tensor keeps its name,

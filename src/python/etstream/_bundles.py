@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from etstream import _core
+from etstream._arguments import by_name, integer
 from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
@@ -75,7 +76,7 @@ def plan_bundle(
         suites_of(cases),
         format=format,
         hash=hash,
-        program_alignment=program_alignment,
+        program_alignment=integer("program_alignment", program_alignment),
         unchecked=unchecked,
         as_of=as_of,
         flatbuffers=flatbuffers or installed_flatbuffers(),
@@ -87,7 +88,8 @@ def suites_of(cases: TestCases) -> list[_core.TestSuite]:
     if isinstance(cases, (str, os.PathLike)):
         return read_test_cases(cases)
     if isinstance(cases, Mapping):
-        return [_core.TestSuite(method, list(map(_case_of, cases[method]))) for method in sorted(cases)]
+        by_method = dict(by_name("cases", cases))
+        return [_core.TestSuite(method, list(map(_case_of, by_method[method]))) for method in sorted(by_method)]
     return [_suite_of(suite) for suite in (cases if isinstance(cases, Iterable) else [cases])]
 
 

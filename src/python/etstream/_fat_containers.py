@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from etstream import _core
+from etstream._arguments import by_name, integer
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
@@ -25,7 +26,7 @@ def plan_fat_container(
         InvalidArgumentError: a name or an alignment that is none.
         TooLargeError: over 65,536 payloads.
     """
-    return _core.plan_fat_container(list(payloads.items()), align, share_equal)
+    return _core.plan_fat_container(by_name("payloads", payloads), integer("align", align), share_equal)
 
 
 def write_fat_container(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etstream import _core
+from etstream._arguments import integer, names
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -39,13 +40,17 @@ def plan_native_package(
             shares memory with another constant.
         UnsupportedError: a type that packages have none of.
     """
-    keys = list(mutable_keys)
+    keys = names("mutable_keys", mutable_keys)
     if isinstance(constants, tuple):
         constants = {}
     if isinstance(constants, Mapping):
         _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
     return _core.plan_native_package(
-        graph, checkpoint_of(constants), keys, align, None if modified is None else list(modified)[:6]
+        graph,
+        checkpoint_of(constants),
+        keys,
+        integer("align", align),
+        None if modified is None else list(modified)[:6],
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from etstream import _core
+from etstream._arguments import UINT64, by_name, integer, names
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -86,7 +87,7 @@ def plan_program(
         InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
             methods dropped; a key for two constants; constants moved both ways; a version that is none; a value
             that the release of as_of has no field for.
-        NoSuchNameError: a method that the program does not have.
+        NoSuchNameError: a method, or a constant of keys, that the program does not have.
         NoSuchFileError: a file.
         TooLargeError: a flatbuffer over 2 GiB.
     """
@@ -95,9 +96,9 @@ def plan_program(
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
     options = _core.ProgramPlanOptions(
-        segment_alignment=segment_alignment,
-        constant_tensor_alignment=constant_tensor_alignment,
-        delegate_alignment=delegate_alignment,
+        segment_alignment=integer("segment_alignment", segment_alignment),
+        constant_tensor_alignment=integer("constant_tensor_alignment", constant_tensor_alignment),
+        delegate_alignment=integer("delegate_alignment", delegate_alignment),
         delegates=delegates,
         strict_alignment=strict_alignment,
         extract_constants=extract_constants,
@@ -107,17 +108,17 @@ def plan_program(
     whole, *weights = _core.plan_program(
         program,
         options,
-        drop_methods=_names("drop_methods", drop_methods),
+        drop_methods=names("drop_methods", drop_methods),
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_out,
-        keys=dict(keys or {}),
+        keys=dict(by_name("keys", keys or {})),
         constants_from=all_shards(sources_of(constants_from)),
         folder=folder,
         schema=schema,
         segments_from=segments_from,
         described_flatbuffers=installed_flatbuffers(),
-        metadata={key: _encoded(value) for key, value in (metadata or {}).items()},
-        split_max_size=split_max_size,
+        metadata={key: _encoded(value) for key, value in by_name("metadata", metadata or {})},
+        split_max_size=integer("split_max_size", split_max_size, UINT64),
     )
     if split_max_size is not None:
         return ProgramPlan(whole, None, tuple(weights))
@@ -278,12 +279,6 @@ def _encoded(value: MetadataValue) -> bytes:
         return struct.pack("<q", value) if isinstance(value, int) else struct.pack(f"<{len(value)}q", *value)
     except (struct.error, TypeError) as error:
         raise TypeError(f"metadata: {value!r}: {error}") from error
-
-
-def _names(argument: str, given: Iterable[str]) -> list[str]:
-    if isinstance(given, str):
-        raise TypeError(f"{argument}: expected names, found one string: put it in a list")
-    return list(given)
 
 
 def require_apart(outputs: Iterable[Any]) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from etstream import _core
+from etstream._arguments import UINT64, by_name, integer
 from etstream._errors import InvalidArgumentError
 from etstream._programs import require_apart, shard_outputs
 from etstream._progress import Progress
@@ -57,12 +58,15 @@ def plan_shared_weights(
         InvalidArgumentError: fewer than two programs; a name that a container can't have.
     """
     planned, files, packed, report = _core.plan_shared_weights(
-        list(programs.items()), least_size, container, split_max_size
+        by_name("programs", programs),
+        integer("least_size", least_size, UINT64),
+        container,
+        integer("split_max_size", split_max_size, UINT64),
     )
-    by_name = dict(zip(programs, planned))
+    plans = dict(zip(programs, planned))
     if split_max_size is not None:
-        return SharedWeightsPlan(by_name, None, packed, json.loads(report), tuple(files))
-    return SharedWeightsPlan(by_name, files[0] if files else None, packed, json.loads(report))
+        return SharedWeightsPlan(plans, None, packed, json.loads(report), tuple(files))
+    return SharedWeightsPlan(plans, files[0] if files else None, packed, json.loads(report))
 
 
 def share_weights(

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from etstream import _core
+from etstream import _arguments, _core
 from etstream._buffers import bytes_at, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 
@@ -36,6 +36,20 @@ def tensor(value: Any) -> _core.Tensor:
     raise TypeError(
         f"expected an int, a float, a bool, None, or a tensor, found {type(value).__name__}"
     )
+
+
+def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:
+    """Names and tensors; see Checkpoint.of()."""
+    for pair in given.items() if isinstance(given, Mapping) else given:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"expected pairs of a name and a tensor, found {pair!r}")
+        name, value = pair
+        if not isinstance(name, str):
+            raise TypeError(f"expected a str as a tensor's name, found {name!r}")
+        try:
+            yield name, tensor(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
 
 
 def leaves(values: Any) -> list[Any]:
@@ -130,6 +144,7 @@ def compare(
 
     Raises InvalidArgumentError for tensors of two dtypes or shapes, and other values that can't be compared.
     """
+    integer = _arguments.integer("integer", integer, _arguments.UINT64)
     return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
 
 
@@ -137,6 +152,8 @@ def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, li
     """The dtype, the sizes in the order in which the elements lie, and at which of these each dimension is."""
     if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
         raise UnsupportedError(f"{tensor.data.name}: data without a type that ExecuTorch has tensors of")
+    if isinstance(tensor, _core.Tensor):
+        _core.require_sound(tensor)
     lying = [tensor.sizes[dimension] for dimension in tensor.dim_order]
     return tensor.dtype, lying, [tensor.dim_order.index(i) for i in range(len(lying))]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
+from etstream._arguments import UINT64, by_name, integer, names
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, TensorLike
-from etstream._values import tensor
 from etstream._warnings import warn
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def plan_tensor_data(
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype)
-    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, segment_alignment, as_of)
+    alignment = integer("segment_alignment", segment_alignment)
+    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, alignment, as_of)
     return plan
 
 
@@ -83,12 +84,12 @@ def _changed(
 ) -> _core.Checkpoint:
     """All tensors of the inputs, under their new names and types."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    dtypes = [("*", dtype)] if isinstance(dtype, str) else list((dtype or {}).items())
+    dtypes = [("*", dtype)] if isinstance(dtype, str) else by_name("dtype", dtype or {})
     checkpoint, report = _core.changed_checkpoint(
         [checkpoint_of(one) for one in given],
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
-        head_dim,
-        [only] if isinstance(only, str) else list(only),
+        integer("head_dim", head_dim),
+        names("only", [only] if isinstance(only, str) else only),
         dtypes,
     )
     if report is not None:
@@ -167,7 +168,13 @@ def write_tensor_data_shards(
     with _core.Inputs():
         checkpoint = _changed(inputs, rules, head_dim, only, dtype)
         plans = _core.plan_checkpoint(
-            checkpoint, "ptd", share_equal, allow_opaque, segment_alignment, as_of, max_size
+            checkpoint,
+            "ptd",
+            share_equal,
+            allow_opaque,
+            integer("segment_alignment", segment_alignment),
+            as_of,
+            integer("max_size", max_size, UINT64),
         )
         files = shard_outputs(plans, output)
         _core.write_plans(files, sync=sync, progress=progress)
@@ -215,15 +222,8 @@ def checkpoint_of(given: OneOfWeights) -> _core.Checkpoint:
     if isinstance(given, _core.Checkpoint):
         return given
     if isinstance(given, Mapping):
-        return _core.Checkpoint.of([(name, _named(name, value)) for name, value in given.items()])
+        return _core.Checkpoint.of(given)
     return _core.Checkpoint(given)
-
-
-def _named(name: str, value: Any) -> _core.Tensor:
-    try:
-        return tensor(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
 
 
 def _warn(noun: str, subjects: list[str], what: str) -> None:

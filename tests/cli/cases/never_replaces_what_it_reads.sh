@@ -9,7 +9,7 @@ cp "$GOLDEN/every_dtype/tensors.safetensors" w.safetensors
 cp model.pte w.bin
 sed '/"segments"/,/}/ s/"size": \([0-9]*\)/"size": \1, "data": {"file": "w.bin", "offset": 0, "size": \1}/' program.json \
   >described.json
-echo '{"0": "zero"}' >k.json
+echo '{"1": "one"}' >k.json
 echo '{"*": "new.*"}' >r.json
 sha256sum s.fbs scalar_type.fbs model.pte program.json described.json w.bin w.safetensors k.json r.json >sums
 

@@ -147,7 +147,7 @@ TEST_CASE("bools and packed elements have the same bits, whatever the tolerance"
   CHECK(compared(true, true).passed());
 }
 
-TEST_CASE("a complex element is compared as its two parts") {
+TEST_CASE("a complex element is compared as one, by the modulus of the difference") {
   const auto one = [](ScalarType type, auto... parts) {
     Tensor tensor = tensor_of(type, std::vector{parts...});
     tensor.sizes = {static_cast<std::int32_t>(sizeof...(parts) / 2)};
@@ -155,9 +155,20 @@ TEST_CASE("a complex element is compared as its two parts") {
   };
   const auto found = compared(one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 4.0F),
                               one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 5.0F));
-  CHECK(found.elements == 4);
+  CHECK(found.elements == 2);
   CHECK(found.mismatches == 1);
-  CHECK(found.first->index == 3);
+  CHECK(found.first->index == 1);
+  CHECK(summary(found).ends_with("first at 1, expected 3+4j, found 3+5j"));
+  CHECK(found.largest_absolute_error == 1);
+  CHECK(found.largest_relative_error == 0.2);
+  const auto wide = Tolerance{.absolute = 0, .relative = 0.2};
+  CHECK(compared(one(ScalarType::kComplex128, 3.0, 4.0), one(ScalarType::kComplex128, 3.0, 5.0), wide)
+            .passed());
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(compared(one(ScalarType::kComplex128, infinity, 1.0), one(ScalarType::kComplex128, infinity, 1.0))
+            .passed());
+  CHECK(!compared(one(ScalarType::kComplex128, infinity, 1.0), one(ScalarType::kComplex128, infinity, 2.0))
+             .passed());
   CHECK(compared(one(ScalarType::kComplex128, 1.0, -2.0), one(ScalarType::kComplex128, 1.0, -2.0)).passed());
   const std::uint16_t half = 0x3C00;
   CHECK(compared(one(ScalarType::kComplex32, half, half), one(ScalarType::kComplex32, half, half)).passed());

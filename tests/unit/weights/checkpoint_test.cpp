@@ -131,6 +131,8 @@ TEST_CASE("floating-point tensors are converted by the last rule that they match
   CHECK(describe_tensor_data(checkpoint));
   CHECK(error_of(convert(checkpoint, {{"*", ScalarType::kInt8}})) ==
         containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
+  CHECK(error_of(convert(checkpoint, {{"b*", ScalarType::kFloat16}})) ==
+        containing("kNotFound: no tensor's name matches 'b*'"));
 }
 
 TEST_CASE("what safetensors can't hold is refused, and the error names the tensor") {

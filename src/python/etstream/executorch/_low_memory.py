@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from etstream import InvalidArgumentError, _core
+from etstream._arguments import UINT64, integer
 from etstream._warnings import warn
 
 from ._cords import LazyData, cord_patches
@@ -157,7 +158,8 @@ def low_memory_export(
             room, or the limit is not positive.
         OSError: the folder is full.
     """
-    if limit is not None and limit <= 0:
+    limit = integer("limit", limit, UINT64)
+    if limit == 0:
         raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
     begin = entered = left = time.monotonic()
     report = LowMemoryReport(_seconds=lambda: time.monotonic() - begin)

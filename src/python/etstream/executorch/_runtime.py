@@ -219,7 +219,8 @@ class FatProgram:
         if not findings:
             raise UnsupportedError(findings.errors[0])
         self._bytes: Any = loadable_bytes(source)
-        self._program = load(self._bytes.bytes, data_path=weights)
+        # As bytes: the runtime takes no str that is not UTF-8.
+        self._program = load(self._bytes.bytes, data_path=weights and os.fsencode(weights))
         names = map(self._program.get_method_name, range(self._program.num_methods()))
         self._methods = {name: self._program.load_method(name) for name in names}
 

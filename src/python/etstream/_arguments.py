@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arguments of one kind that many functions take: errors name them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, overload
+
+from etstream._errors import InvalidArgumentError
+
+UINT32 = 2**32 - 1
+UINT64 = 2**64 - 1
+
+Value = TypeVar("Value")
+
+
+@overload
+def integer(argument: str, value: int, most: int = ...) -> int: ...
+@overload
+def integer(argument: str, value: int | None, most: int = ...) -> int | None: ...
+def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
+    """An integer from 0 to `most`; None for None. Raises TypeError, InvalidArgumentError."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument}: expected an int, found {value!r}") from None
+    if not 0 <= number <= most:
+        raise InvalidArgumentError(f"{argument}: expected a number from 0 to {most}, found {number}")
+    return number
+
+
+def names(argument: str, given: Iterable[str]) -> list[str]:
+    """A list of str. Raises TypeError, for one str too."""
+    if isinstance(given, str):
+        raise TypeError(f"{argument}: expected names, found one string: put it in a list")
+    return [_name(argument, one) for one in given]
+
+
+def by_name(argument: str, given: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    """The items of a mapping whose keys are str. Raises TypeError."""
+    if not hasattr(given, "items"):
+        raise TypeError(f"{argument}: expected a mapping, found {type(given).__name__}")
+    return [(_name(argument, name), value) for name, value in given.items()]
+
+
+def _name(argument: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{argument}: expected a str as a name, found {given!r}")
+    return given
