@@ -181,8 +181,10 @@ def test_what_makes_no_sense_is_refused_before_any_recipe_runs(exported: Exporte
         specialize(exported, output, recipes=[], fallback=None)
     with pytest.raises(etstream.InvalidArgumentError, match="both to be"):
         specialize(exported, output, recipes={"a": raising}, weights=output)
-    with pytest.raises(TypeError, match="found the name 'xnnpack'"):
+    with pytest.raises(TypeError, match="recipes: expected names, found 'xnnpack' alone"):
         specialize(exported, output, recipes="xnnpack")
+    with pytest.raises(TypeError, match="prefer: expected names, found 'p2' alone"):
+        load_fat(output, prefer="p2")
     with pytest.raises(etstream.InvalidArgumentError, match="a recipe 'portable' already"):
         register_recipe("portable", lowered)
     assert registered_recipes()[:4] == ("portable", "xnnpack", "tosa", "native")

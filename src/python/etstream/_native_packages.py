@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etstream import _core
+from etstream._arguments import several
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -39,7 +40,7 @@ def plan_native_package(
             shares memory with another constant.
         UnsupportedError: a type that packages have none of.
     """
-    keys = list(mutable_keys)
+    keys = several("mutable_keys", "names", mutable_keys)
     if isinstance(constants, tuple):
         constants = {}
     if isinstance(constants, Mapping):

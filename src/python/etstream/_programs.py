@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from etstream import _core
+from etstream._arguments import several
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -107,7 +108,7 @@ def plan_program(
     whole, *weights = _core.plan_program(
         program,
         options,
-        drop_methods=_names("drop_methods", drop_methods),
+        drop_methods=several("drop_methods", "names", drop_methods),
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_out,
         keys=dict(keys or {}),
@@ -279,12 +280,6 @@ def _encoded(value: MetadataValue) -> bytes:
         return struct.pack("<q", value) if isinstance(value, int) else struct.pack(f"<{len(value)}q", *value)
     except (struct.error, TypeError) as error:
         raise TypeError(f"metadata: {value!r}: {error}") from error
-
-
-def _names(argument: str, given: Iterable[str]) -> list[str]:
-    if isinstance(given, str):
-        raise TypeError(f"{argument}: expected names, found one string: put it in a list")
-    return list(given)
 
 
 def require_apart(outputs: Iterable[Any]) -> None:

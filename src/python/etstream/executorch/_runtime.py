@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from etstream import _core, verify
+from etstream._arguments import several
 from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
 from etstream._types import SourceLike
 from etstream._values import torch_tensor
@@ -294,9 +295,10 @@ def load_fat(
         CorruptError: the container is damaged; names file and offset.
         ImportError: ExecuTorch's runtime can't be loaded.
     """
+    preferences = several("prefer", "names", prefer)
     container = _core.FatContainerFile(os.fspath(path))
     shared = _weights_beside(path) if weights is None else os.fspath(weights)
-    preferred = [name for name in prefer if name in container]
+    preferred = [name for name in preferences if name in container]
     rejected: dict[str, str] = {}
     for name in dict.fromkeys([*preferred, *container]):
         try:

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import torch
 from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
+from etstream._arguments import several
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream.executorch._internals import needed
@@ -129,9 +130,10 @@ def registered_recipes() -> tuple[str, ...]:
 
 def _chosen_recipes(recipes: _Recipes, fallback: str | None) -> dict[str, Recipe]:
     """What specialize() is to run, by the payload's name: `recipes` in their order, and the fallback last."""
-    if isinstance(recipes, str):
-        raise TypeError(f"recipes: expected a list or a mapping, found the name {recipes!r}")
-    wanted = dict(recipes) if isinstance(recipes, Mapping) else {name: name for name in recipes}
+    if isinstance(recipes, Mapping):
+        wanted = dict(recipes)
+    else:
+        wanted = {name: name for name in several("recipes", "names", recipes)}
     if fallback is not None:
         wanted[fallback] = wanted.pop(fallback, fallback)
     if not wanted:
