@@ -92,6 +92,17 @@ MethodTestCase make_test_case(nb::handle inputs, nb::handle expected_outputs) {
   return {values_of(inputs), values_of(expected_outputs)};
 }
 
+using TestCasesLike = Annotated<"collections.abc.Iterable[etstream._types.TestCaseLike]">;
+
+MethodTestSuite make_test_suite(std::string method_name, const TestCasesLike& test_cases) {
+  MethodTestSuite suite{std::move(method_name), {}};
+  const nb::object case_of = nb::module_::import_("etstream._bundles").attr("case_of");
+  for (const nb::handle one : several("test_cases", "test cases", test_cases)) {
+    suite.test_cases.push_back(nb::cast<MethodTestCase>(case_of(one)));
+  }
+  return suite;
+}
+
 std::vector<MethodTestSuite> suites_from(const PathLike& path) {
   return without_gil([name = path_of(path)] { return read_test_cases(name); });
 }
@@ -291,8 +302,8 @@ void bind_suites(nb::module_& module) {
   nb::class_<MethodTestSuite> suites(module, "TestSuite", "The test cases of one method.");
   say_no_test(suites);
   suites
-      .def(nb::init<std::string, std::vector<MethodTestCase>>(), nb::arg("method_name"),
-           nb::arg("test_cases"))
+      .def("__init__", constructor(&make_test_suite), nb::arg("method_name"), nb::arg("test_cases"),
+           "Test cases are etstream's, or ExecuTorch's MethodTestCase.")
       .def_ro("method_name", &MethodTestSuite::method_name)
       .def_ro("test_cases", &MethodTestSuite::test_cases)
       .def("__repr__", [](const MethodTestSuite& self) {

@@ -205,7 +205,8 @@ ByteSource concatenation(const SourcesLike& parts) {
 }  // namespace
 
 nb::list several(const char* argument, const char* kind, nb::handle given) {
-  return nb::cast<nb::list>(nb::module_::import_("etstream._arguments").attr("several")(argument, kind, given));
+  return nb::cast<nb::list>(
+      nb::module_::import_("etstream._arguments").attr("several")(argument, kind, given));
 }
 
 Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {

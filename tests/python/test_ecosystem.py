@@ -209,12 +209,18 @@ def test_executorchs_suites_stand_for_etstreams(program: Path, cases: Path) -> N
     assert bytes(etstream.plan_bundle(program, theirs)) == expected
     assert bytes(etstream.plan_bundle(program, theirs[0])) == expected
     assert bytes(etstream.plan_bundle(program, {theirs[0].method_name: theirs[0].test_cases})) == expected
+    assert bytes(etstream.plan_bundle(program, {"forward": theirs[0]})) == expected
+    assert bytes(etstream.plan_bundle(program, etstream.TestSuite("forward", theirs[0].test_cases))) == expected
+    with pytest.raises(etstream.InvalidArgumentError, match="cases of 'other': .* a suite of 'forward'"):
+        etstream.plan_bundle(program, {"other": theirs[0]})
     by_method = etstream.plan_bundle(program, {"b": theirs[0].test_cases, "a": []}, unchecked=True)
     assert [suite.method_name for suite in etstream.BundledProgramFile(bytes(by_method)).suites] == ["a", "b"]
     with pytest.raises(TypeError, match="expected a TestSuite, or a MethodTestSuite of ExecuTorch, found int"):
         etstream.plan_bundle(program, [1])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="expected a TestCase, or a MethodTestCase of ExecuTorch, found int"):
-        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[dict-item]
+        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="cases of 'forward': expected test cases, found 'cases.json' alone"):
+        etstream.plan_bundle(program, {"forward": "cases.json"})  # type: ignore[dict-item]
 
 
 def test_a_bundle_gets_the_metadata_that_the_command_gives(

@@ -348,7 +348,8 @@ def _save(made: Any, file: IO[bytes]) -> None:
         plan = plan_program(program_source(made), constants_from=[_core.Source(cord) for cord in data.values()])
         plan.program.write(file, sync=False)
         return
-    source = program_source(made) if hasattr(made, "_pte_data") else _core.Source(made)
+    is_manager = hasattr(made, "_pte_data") or hasattr(made, "to_executorch")
+    source = program_source(made) if is_manager else _core.Source(made)
     _core.FilePlan.copy(source).write(file, sync=False)
 
 
