@@ -246,6 +246,10 @@ def test_findings_say_what_they_found(program: Path) -> None:
     assert not findings and findings.errors[0] in repr(findings)
     for error in findings.errors:
         assert f"\nerror: {error}" in str(findings)
+    wrong = [etstream.TestCase([i], [None]) for i in range(13)]
+    several = etstream.verify(bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True)))
+    shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
+    assert repr(several) == f"<etstream.Findings: 26 errors, 0 warnings{shown}\nand 6 more>"
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)

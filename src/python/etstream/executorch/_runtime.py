@@ -19,6 +19,9 @@ from etstream._types import SourceLike
 from etstream._values import torch_tensor
 from etstream.executorch._internals import needed
 
+_SHOWN = 20
+"""How many failed test cases a repr has at most."""
+
 
 @dataclass(frozen=True)
 class CaseResult:
@@ -40,9 +43,9 @@ class CaseResult:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BundleResult:
-    """How all test cases went, in the order of the file. True if each passed."""
+    """How all test cases went, in the order of the file. True if each passed. Its repr has those that failed."""
 
     cases: tuple[CaseResult, ...]
 
@@ -52,6 +55,13 @@ class BundleResult:
     def __str__(self) -> str:
         passed = sum(map(bool, self.cases))
         return "\n".join([*map(str, self.cases), f"{passed} of {len(self.cases)} test cases passed"])
+
+    def __repr__(self) -> str:
+        failed = [case for case in self.cases if not case]
+        said = [f"{len(failed)} of {len(self.cases)} test cases failed", *map(str, failed[:_SHOWN])]
+        if len(failed) > _SHOWN:
+            said.append(f"and {len(failed) - _SHOWN} more")
+        return "<etstream.executorch.BundleResult: " + "\n".join(said) + ">"
 
 
 class Bundle(_core.BundledProgramFile):
