@@ -361,6 +361,19 @@ def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> N
     assert issubclass(etstream.ExecutionError, RuntimeError)
 
 
+def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases: Path, weights: Path) -> None:
+    calls: list[Callable[[Any], object]] = [
+        lambda word: etstream.plan_bundle(program, cases, format=word),
+        lambda word: etstream.plan_tensor_data(weights, format=word),
+        lambda word: etstream.plan_program(program, delegates=word),
+        lambda word: etstream.graph(program, format=word),
+        lambda word: etstream.load_ptd(weights, framework=word),
+    ]
+    for call in calls:
+        with pytest.raises(etstream.InvalidArgumentError, match="expected '.*' or '.*', found 'bp09'"):
+            call("bp09")
+
+
 def test_bytes_are_no_output(program: Path) -> None:
     for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
         with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):

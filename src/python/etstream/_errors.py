@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Error(Exception):
     """What they all are."""
@@ -33,8 +35,15 @@ class NotFoundError(Error):
     """Something is not there: a file, or a name."""
 
 
+def _with_errno(self: OSError) -> tuple[Any, ...]:
+    """For pickle, which leaves the errno out where it is not among the arguments."""
+    return type(self), self.args, {**self.__dict__, "errno": self.errno}
+
+
 class NoSuchFileError(NotFoundError, FileNotFoundError):
     """A file is not there. Its errno is ENOENT or ENOTDIR."""
+
+    __reduce__ = _with_errno
 
 
 class NoSuchNameError(NotFoundError, KeyError):
@@ -45,6 +54,8 @@ class NoSuchNameError(NotFoundError, KeyError):
 
 class IoError(Error, OSError):
     """The operating system refused a read or a write; errno says why, where a call of it failed."""
+
+    __reduce__ = _with_errno
 
 
 class OutOfMemoryError(Error, MemoryError):

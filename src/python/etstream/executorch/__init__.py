@@ -76,3 +76,8 @@ __all__ = [
     "specialized_preprocess",
     "uninstall",
 ]
+
+# In messages, help() and pickles they are what users call them.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import torch
 from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
 from etstream._arguments import several
-from etstream._errors import InvalidArgumentError, NoSuchNameError
+from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream.executorch._internals import needed
 from etstream.executorch._low_memory import low_memory_export
@@ -152,15 +152,18 @@ def _names() -> str:
     return ", ".join(map(repr, _registered))
 
 
-class RecipeError(RuntimeError):
+class RecipeError(Error, RuntimeError):
     """A recipe failed. What it raised is the `__cause__`."""
 
     recipe: str
     """The name of its payload."""
 
     def __init__(self, recipe: str, reason: str) -> None:
-        super().__init__(f"recipe {recipe!r}: {reason}")
+        super().__init__(recipe, reason)
         self.recipe = recipe
+
+    def __str__(self) -> str:
+        return "recipe {!r}: {}".format(*self.args)
 
 
 @dataclass(frozen=True)
