@@ -119,7 +119,14 @@ def test_elements_are_in_the_order_that_the_tensor_says() -> None:
     assert unaligned.torch().data_ptr() % 8 == unaligned.numpy().ctypes.data % 8 == 0
 
 
-def test_data_that_is_no_tensor_says_so() -> None:
+def test_data_that_is_no_tensor_says_so(tmp_path: Path) -> None:
+    opaque = tmp_path / "opaque.ptd"
+    etstream._core.plan_ptd_file([(b"1234", 1)], [("blob", 0, None)], 128, True).write(opaque)
+    for framework in ("torch", "numpy"):
+        with pytest.raises(etstream.UnsupportedError, match=rf"{opaque}: 'blob': data without a type"):
+            etstream.load_ptd(opaque, framework=framework)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="^a: expected a tensor, found int$"):
+        etstream.save_ptd({"a": 3}, tmp_path / "out.ptd")  # type: ignore[dict-item]
     with pytest.raises(etstream.UnsupportedError, match="torch has no tensors of type qint8"):
         etstream.Tensor("qint8", [1], b"1").torch()
     with pytest.raises(etstream.UnsupportedError, match="neither NumPy nor ml_dtypes has a type qint8"):
