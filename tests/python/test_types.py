@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import etstream
+import etstream.executorch
 import pytest
 
 RIGHT = """
@@ -131,6 +132,9 @@ def test_types(version: str, tmp_path: Path) -> None:
 def test_types_are_there_at_run_time() -> None:
     for function in filter(inspect.isfunction, vars(etstream).values()):
         get_type_hints(function)
+    for module in (etstream, etstream.executorch):
+        for kind in filter(inspect.isclass, vars(module).values()):
+            get_type_hints(kind)
     for alias in (etstream.SourceLike, etstream.OutputLike, etstream.TensorLike, etstream.TestCases):
         assert type(None) in (alias | None).__args__
     assert etstream.Source in etstream.SourceLike.__args__

@@ -7,6 +7,9 @@ these, an ImportError names when it is used. All functions may be called from se
 
 from __future__ import annotations
 
+import sys as _sys
+
+from etstream._names import present as _present
 from etstream.executorch import _internals
 
 _internals.expect_installed()
@@ -77,7 +80,4 @@ __all__ = [
     "uninstall",
 ]
 
-# In messages, help() and pickles they are what users call them.
-for _name in __all__:
-    globals()[_name].__module__ = __name__
-del _name
+_present(_sys.modules[__name__])
