@@ -6,11 +6,10 @@ from __future__ import annotations
 import collections
 import errno
 import logging
-import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -368,41 +367,10 @@ def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> N
     assert issubclass(etstream.ExecutionError, RuntimeError)
 
 
-def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases: Path, weights: Path) -> None:
-    calls: list[Callable[[Any], object]] = [
-        lambda word: etstream.plan_bundle(program, cases, format=word),
-        lambda word: etstream.plan_tensor_data(weights, format=word),
-        lambda word: etstream.plan_program(program, delegates=word),
-        lambda word: etstream.graph(program, format=word),
-        lambda word: etstream.load_ptd(weights, framework=word),
-    ]
-    for call in calls:
-        with pytest.raises(etstream.InvalidArgumentError, match="expected '.*' or '.*', found 'bp09'"):
-            call("bp09")
-
-
 def test_bytes_are_no_output(program: Path) -> None:
     for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
         with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):
             write(b"out.pte")
-
-
-def test_one_alone_is_not_taken_for_several(program: Path, tmp_path: Path) -> None:
-    def share(programs: Any) -> None:
-        etstream.share_weights(programs, tmp_path / "w.ptd", fat=tmp_path / "out.fat")
-
-    takers: list[tuple[Callable[[Any], object], str]] = [
-        (share, "programs"),
-        (lambda one: etstream.plan_program(program, drop_methods=one), "drop_methods"),
-        (lambda one: etstream.plan_native_package(b"", {}, mutable_keys=one), "mutable_keys"),
-        (lambda one: etstream.FlatbufferText("a.fbs", one), "include_folders"),
-        (lambda one: etstream.ExactJson("a.fbs", one), "include_folders"),
-        (etstream.Source.concatenation, "parts"),
-    ]
-    for take, argument in takers:
-        for one in ("model.pte", b"model.pte", program):
-            with pytest.raises(TypeError, match=f"{argument}: expected .*, found {re.escape(repr(one))} alone: put it in"):
-                take(one)
 
 
 def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
