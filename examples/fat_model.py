@@ -8,6 +8,7 @@ the XNNPACK program of the container in ExecuTorch. The TOSA program is added wh
 (pip install 'executorch[ethos-u]').
 """
 
+import argparse
 import importlib.util
 import sys
 from pathlib import Path
@@ -28,7 +29,9 @@ class Perceptron(torch.nn.Module):
 
 
 def main() -> int:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(description="Lowers a model for several backends, with one copy of the weights.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="for model.fat and model.ptd")
+    folder = parser.parse_args().folder
     model, inputs = Perceptron().eval(), (torch.randn(1, 256),)
     recipes = ["xnnpack"]
     if importlib.util.find_spec("tosa_serializer"):

@@ -7,6 +7,7 @@ From the top folder of the project:
     etstream bundle examples/model.pte --cases examples/cases.json -o model.bpte
 """
 
+import argparse
 import json
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def write_case(folder: Path, index: int, image: torch.Tensor, scores: torch.Tens
 
 
 def main() -> None:
+    description = "Makes model.pte, cases.json and its tensors again, in the folder of this script."
+    argparse.ArgumentParser(description=description).parse_args()
     folder = Path(__file__).resolve().parent
     model = make_model()
     images = make_inputs(2)

@@ -75,14 +75,15 @@ auto constructor(T (*function)(Arguments...)) {
   };
 }
 
-/// Which of two the argument called `argument` asks for by its name. Raises ValueError for another name.
+/// Which of two the argument called `argument` asks for by its name. Raises InvalidArgumentError for another
+/// name.
 template <class T>
 T choice(const char* argument, const std::string& name, std::pair<std::string_view, T> one,
          std::pair<std::string_view, T> other) {
   if (name == one.first) return one.second;
   if (name == other.first) return other.second;
-  throw nb::value_error(
-      text("{}: expected '{}' or '{}', found {}", argument, one.first, other.first, quote(name)).c_str());
+  raise(make_error(ErrorCode::kInvalidArgument, "{}: expected '{}' or '{}', found {}", argument, one.first,
+                   other.first, quote(name)));
 }
 
 /// The version that files are written as. None for None. Raises InvalidArgumentError for what is no release.

@@ -88,20 +88,40 @@ Value value_of(nb::handle object) {
   }
   if (PyFloat_Check(object.ptr()) && !nb::hasattr(object, "dtype")) return nb::cast<double>(object);
   if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
-  return nb::cast<Tensor>(nb::module_::import_("etstream._values").attr("tensor")(object));
+  return nb::cast<Tensor>(nb::module_::import_("etstream._values")
+                              .attr("tensor")(object, "an int, a float, a bool, None, or a tensor"));
 }
 
-/// The values at the leaves of a tree of objects; no values for None.
-std::vector<Value> values_of(nb::handle objects) {
+/// The values at the leaves of a tree of objects; no values for None. What is raised of one says `kind` and
+/// which.
+std::vector<Value> values_of(const char* kind, nb::handle objects) {
   std::vector<Value> values;
   if (objects.is_none()) return values;
   const nb::object leaves = nb::module_::import_("etstream._values").attr("leaves")(objects);
-  for (const nb::handle object : nb::iter(leaves)) values.push_back(value_of(object));
+  for (const nb::handle object : nb::iter(leaves)) {
+    try {
+      values.push_back(value_of(object));
+    } catch (nb::python_error& error) {
+      const nb::str said(error.value());
+      nb::raise_from(error, error.type().ptr(), "%s %zu: %U", kind, values.size(), said.ptr());
+    }
+  }
   return values;
 }
 
 MethodTestCase make_test_case(nb::handle inputs, nb::handle expected_outputs) {
-  return {values_of(inputs), values_of(expected_outputs)};
+  return {values_of("input", inputs), values_of("expected output", expected_outputs)};
+}
+
+using TestCasesLike = Annotated<"collections.abc.Iterable[etstream._types.TestCaseLike]">;
+
+MethodTestSuite make_test_suite(std::string method_name, const TestCasesLike& test_cases) {
+  MethodTestSuite suite{std::move(method_name), {}};
+  const nb::object case_of = nb::module_::import_("etstream._bundles").attr("case_of");
+  for (const nb::handle one : several("test_cases", "test cases", test_cases)) {
+    suite.test_cases.push_back(nb::cast<MethodTestCase>(case_of(one)));
+  }
+  return suite;
 }
 
 std::vector<MethodTestSuite> suites_from(const PathLike& path) {
@@ -309,8 +329,8 @@ void bind_suites(nb::module_& module) {
   nb::class_<MethodTestSuite> suites(module, "TestSuite", "The test cases of one method.");
   say_no_test(suites);
   suites
-      .def(nb::init<std::string, std::vector<MethodTestCase>>(), nb::arg("method_name"),
-           nb::arg("test_cases"))
+      .def("__init__", constructor(&make_test_suite), nb::arg("method_name"), nb::arg("test_cases"),
+           "Test cases are etstream's, or ExecuTorch's MethodTestCase.")
       .def_ro("method_name", &MethodTestSuite::method_name)
       .def_ro("test_cases", &MethodTestSuite::test_cases)
       .def("__repr__", [](const MethodTestSuite& self) {

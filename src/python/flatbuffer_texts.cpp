@@ -28,7 +28,9 @@ constexpr std::uint64_t kLargestFlatbuffer = std::numeric_limits<std::int32_t>::
 template <class T>
 T opened(const PathLike& schema, const PathsLike& include_folders) {
   std::vector<std::string> folders;
-  for (const nb::handle folder : nb::iter(include_folders)) folders.push_back(path_of(folder));
+  for (const nb::handle folder : several("include_folders", "paths", include_folders)) {
+    folders.push_back(path_of(folder));
+  }
   return without_gil([&, path = path_of(schema)] { return T::open(path, folders); });
 }
 

@@ -75,7 +75,7 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
     const long descriptor = PyLong_AsLong(output.ptr());
     if (descriptor == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     if (!std::in_range<int>(descriptor))
-      throw nb::value_error(text("{} is no descriptor", descriptor).c_str());
+      raise(make_error(ErrorCode::kInvalidArgument, "{} is no descriptor", descriptor));
     return open_descriptor(static_cast<int>(descriptor));
   }
   if (nb::hasattr(output, "write")) {

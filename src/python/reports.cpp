@@ -2,7 +2,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,18 @@ Findings verify_files(const SourceLike& file, const SourcesLike& weights) {
 std::string counts(const Findings& findings) {
   return text("{}, {}", counted(findings.errors.size(), "error"),
               counted(findings.warnings.size(), "warning"));
+}
+
+/// What a failed assertion in a test shows: the first errors, a line each.
+std::string shown(const Findings& findings) {
+  constexpr std::size_t kMost = 20;
+  std::string out = "<etstream.Findings: " + counts(findings);
+  const auto& errors = findings.errors;
+  for (const Finding& error : std::span(errors).first(std::min(kMost, errors.size()))) {
+    out += text("\nerror: {}", error.message);
+  }
+  if (errors.size() > kMost) out += text("\nand {} more", errors.size() - kMost);
+  return out + ">";
 }
 
 /// A line each.
@@ -106,10 +121,7 @@ void bind_reports(nb::module_& module) {
            "first's.")
       .def("__bool__", &Findings::ok)
       .def("__str__", &told)
-      .def("__repr__", [](const Findings& self) {
-        const std::string first = self.errors.empty() ? "" : text(": {}", self.errors.front().message);
-        return text("<etstream.Findings: {}{}>", counts(self), first);
-      });
+      .def("__repr__", &shown);
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"));
   module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"));
   module.def("inspect_page", &inspect_page, nb::arg("file"));

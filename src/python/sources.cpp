@@ -199,10 +199,15 @@ nb::object buffer_of(const ByteSource& source) {
 }
 
 ByteSource concatenation(const SourcesLike& parts) {
-  return value_or_raise(ByteSource::concatenation(sources_of(parts)));
+  return value_or_raise(ByteSource::concatenation(sources_of(several("parts", "sources", parts))));
 }
 
 }  // namespace
+
+nb::list several(const char* argument, const char* kind, nb::handle given) {
+  return nb::cast<nb::list>(
+      nb::module_::import_("etstream._arguments").attr("several")(argument, kind, given));
+}
 
 Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
   ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(path));

@@ -17,6 +17,9 @@ namespace etstream::python {
 /// The name of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
 
+/// A list of what is given for an argument; raises TypeError for text, bytes or a path, which is one alone.
+[[nodiscard]] nb::list several(const char* argument, const char* kind, nb::handle given);
+
 /// Whether `object` is a path: bytes are a source, which is none.
 [[nodiscard]] bool is_path(nb::handle object);
 

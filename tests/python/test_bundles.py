@@ -179,6 +179,11 @@ def test_a_wrong_output_is_found(model: ModelByName, tmp_path: Path) -> None:
         assert doubles.largest_relative_error == pytest.approx(1 / 3)
         assert "2 of 7 elements not as expected" in str(result)
         assert not bundle.verify_all(integer=1)
+    passed, failed = adaptors.CaseResult("count", 0, (etstream.compare(1, 1),)), result
+    shown = repr(adaptors.BundleResult((passed,) * 13 + (failed,) * 22))
+    assert shown.startswith(f"<etstream.executorch.BundleResult: 22 of 35 test cases failed\n{failed}\n")
+    assert shown.count("FAILED") == 20 and "passed" not in shown and shown.endswith("\nand 2 more>")
+    with adaptors.open_bundle(tmp_path / "a.bpte") as bundle:
         assert bundle.verify_all(integer=2, rtol=0.34)
 
 

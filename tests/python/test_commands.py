@@ -17,6 +17,7 @@ import torch
 from conftest import Command
 
 import etstream
+import etstream.executorch
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
 
@@ -383,8 +384,9 @@ def test_message_is_the_command_s(
 
 
 def test_classes_present_themselves_as_the_package_s() -> None:
-    for name in etstream.__all__:
-        one = getattr(etstream, name)
-        if callable(one):
-            assert one.__module__ == "etstream" and one.__doc__, name
+    for package in (etstream, etstream.executorch):
+        for name in package.__all__:
+            one = getattr(package, name)
+            if callable(one):
+                assert one.__module__ == package.__name__ and one.__doc__, name
     assert repr(etstream.Source) == "<class 'etstream.Source'>"

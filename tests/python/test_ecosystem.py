@@ -156,7 +156,14 @@ def test_a_dim_order_that_is_none_is_refused(program: Path, cases: Path) -> None
     assert any("input 0 has a dim_order" in error for error in etstream.verify(damaged).errors)
 
 
-def test_data_that_is_no_tensor_says_so() -> None:
+def test_data_that_is_no_tensor_says_so(tmp_path: Path) -> None:
+    opaque = tmp_path / "opaque.ptd"
+    etstream._core.plan_ptd_file([(b"1234", 1)], [("blob", 0, None)], 128, True).write(opaque)
+    for framework in ("torch", "numpy"):
+        with pytest.raises(etstream.UnsupportedError, match=rf"{opaque}: 'blob': data without a type"):
+            etstream.load_ptd(opaque, framework=framework)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="^a: expected a tensor, found int$"):
+        etstream.save_ptd({"a": 3}, tmp_path / "out.ptd")  # type: ignore[dict-item]
     with pytest.raises(etstream.UnsupportedError, match="torch has no tensors of type qint8"):
         etstream.Tensor("qint8", [1], b"1").torch()
     with pytest.raises(etstream.UnsupportedError, match="neither NumPy nor ml_dtypes has a type qint8"):
@@ -258,12 +265,18 @@ def test_executorchs_suites_stand_for_etstreams(program: Path, cases: Path) -> N
     assert bytes(etstream.plan_bundle(program, theirs)) == expected
     assert bytes(etstream.plan_bundle(program, theirs[0])) == expected
     assert bytes(etstream.plan_bundle(program, {theirs[0].method_name: theirs[0].test_cases})) == expected
+    assert bytes(etstream.plan_bundle(program, {"forward": theirs[0]})) == expected
+    assert bytes(etstream.plan_bundle(program, etstream.TestSuite("forward", theirs[0].test_cases))) == expected
+    with pytest.raises(etstream.InvalidArgumentError, match="cases of 'other': .* a suite of 'forward'"):
+        etstream.plan_bundle(program, {"other": theirs[0]})
     by_method = etstream.plan_bundle(program, {"b": theirs[0].test_cases, "a": []}, unchecked=True)
     assert [suite.method_name for suite in etstream.BundledProgramFile(bytes(by_method)).suites] == ["a", "b"]
     with pytest.raises(TypeError, match="expected a TestSuite, or a MethodTestSuite of ExecuTorch, found int"):
         etstream.plan_bundle(program, [1])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="expected a TestCase, or a MethodTestCase of ExecuTorch, found int"):
-        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[dict-item]
+        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="cases of 'forward': expected test cases, found 'cases.json' alone"):
+        etstream.plan_bundle(program, {"forward": "cases.json"})  # type: ignore[dict-item]
 
 
 def test_a_bundle_gets_the_metadata_that_the_command_gives(
@@ -289,6 +302,10 @@ def test_findings_say_what_they_found(program: Path) -> None:
     assert not findings and findings.errors[0] in repr(findings)
     for error in findings.errors:
         assert f"\nerror: {error}" in str(findings)
+    wrong = [etstream.TestCase([i], [None]) for i in range(13)]
+    several = etstream.verify(bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True)))
+    shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
+    assert repr(several) == f"<etstream.Findings: 26 errors, 0 warnings{shown}\nand 6 more>"
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import etstream
+import pytest
 from conftest import EXAMPLES
 
 
@@ -32,6 +34,17 @@ def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) 
         assert peaks[phase] - peaks["imports"] <= 128 << 20, run.stderr
     assert etstream.verify(tmp_path / "llama.bpte")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["llama.bpte", "profile.json"]
+
+
+@pytest.mark.parametrize("name", ["make_example.py", "fat_model.py"])
+def test_help_is_all_that_is_done_where_it_is_asked_for(name: str, tmp_path: Path) -> None:
+    script = shutil.copy(EXAMPLES / name, tmp_path)
+    run = [sys.executable, "-W", "ignore", script]
+    asked = subprocess.run([*run, "--help"], capture_output=True, text=True, cwd=tmp_path)
+    assert asked.returncode == 0 and asked.stdout.startswith(f"usage: {name} [-h]")
+    wrong = subprocess.run([*run, "--nonsense"], capture_output=True, text=True, cwd=tmp_path)
+    assert wrong.returncode == 2 and "--nonsense" in wrong.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_model_for_several_backends_has_its_weights_once_and_runs(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import etstream
 import pytest
 import torch
 from etstream.executorch import install, is_installed, uninstall
@@ -59,6 +61,45 @@ def test_it_tells_of_itself_when_asked(edge: Any, capsys: pytest.CaptureFixture[
         assert f"{SERIALIZE}: 0 through etstream" in capsys.readouterr().err
         edge.to_executorch()
     assert f"{SERIALIZE}: 1 through etstream" in capsys.readouterr().err
+    install(verbose=True)
+    edge.to_executorch()
+    capsys.readouterr()
+    uninstall()
+    assert f"{SERIALIZE}: 1 through etstream" in capsys.readouterr().err
+
+
+def test_a_call_that_raises_counts_as_failed(edge: Any) -> None:
+    with install() as installation:
+        with pytest.raises(AttributeError):
+            program_serializer.serialize_pte_binary(None)
+        use = use_of(installation, SERIALIZE)
+    assert (use.used, use.failed, sum(use.left.values())) == (0, 1, 0)
+    assert str(use) == f"{SERIALIZE}: 0 through etstream; 1 failed"
+
+
+def test_an_installation_keeps_its_own_counts_and_state(edge: Any) -> None:
+    with install() as earlier:
+        edge.to_executorch()
+    with install() as later:
+        assert (use_of(earlier, SERIALIZE).used, use_of(later, SERIALIZE).used) == (1, 0)
+        assert repr(earlier).endswith(", not in force>") and repr(later).endswith(", in force>")
+
+
+def test_an_installation_ends_once_and_itself(edge: Any) -> None:
+    with install():
+        with install() as inner:
+            with inner:
+                pass
+            assert repr(inner).endswith(", in force>")
+        inner.__exit__()
+        assert is_installed() and repr(inner).endswith(", not in force>")
+        with pytest.raises(RuntimeError, match=r"call install\(\) again"), inner:
+            pass
+        with install() as ended:
+            uninstall()
+            assert repr(ended).endswith(", not in force>")
+        assert is_installed()
+    assert not is_installed()
 
 
 def test_the_logger_tells_the_same(edge: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -71,6 +112,12 @@ def test_the_logger_tells_the_same(edge: Any, caplog: pytest.LogCaptureFixture) 
     assert f"{SERIALIZE}: replaced" in said and f"{SERIALIZE}: through etstream" in said
     assert any(re.match(f"{SERIALIZE}: left to ExecuTorch: .*power of two", message) for message in said)
     assert said[-1] == "uninstall(): not in force"
+
+
+def test_a_program_that_can_not_be_saved_is_an_error(edge: Any, tmp_path: Path) -> None:
+    manager = edge.to_executorch()
+    with install(), pytest.raises(etstream.NoSuchFileError):
+        manager.save(str(tmp_path / "none" / "x.pte"))
 
 
 def test_calls_lie_in_each_other(edge: Any) -> None:

@@ -275,6 +275,7 @@ def test_lazy_data_is_like_bytes() -> None:
     for index in (0, -1, slice(3, 9), slice(-4, None), slice(None, None, 7), slice(9, 3)):
         assert held[index] == data[index]
     assert copy.deepcopy(held) is held
+    assert repr(held) == "<etstream.executorch.LazyData of 5120 bytes: a bytes>"
     assert pickle.loads(pickle.dumps(held)) == data
 
 

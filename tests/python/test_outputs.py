@@ -288,6 +288,7 @@ def test_error_is_of_the_family(kind: type[Exception], program: Path, tmp_path: 
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is kind and str(again) == str(caught.value)
     assert (again.filename, again.offset) == (caught.value.filename, caught.value.offset)
+    assert getattr(again, "errno", None) == getattr(caught.value, "errno", None)
 
 
 OUT_OF_MEMORY = """

@@ -21,10 +21,11 @@ import models
 import pytest
 import torch
 from etstream import executorch as adaptors
+from etstream.executorch import RecipeError
 from executorch.devtools import BundledProgram
 from executorch.devtools.bundled_program import serialize as bundle_serializer
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
-from executorch.exir import ExecutorchBackendConfig, lowered_backend_module
+from executorch.exir import ExecutorchBackendConfig, lowered_backend_module, to_edge
 from executorch.exir._serialize import _flatbuffer
 from executorch.exir._serialize import _program as program_serializer
 from executorch.exir._serialize import _serialize
@@ -108,6 +109,38 @@ def test_a_manager_is_saved_without_its_buffer(exported: models.Export, tmp_path
         with pytest.raises(ValueError, match=r"does not end with \.pte"):
             manager.save(str(tmp_path / "saved"))
     assert (tmp_path / "saved.pte").read_bytes() == expected.getvalue()
+
+
+def test_a_manager_takes_test_cases_in_every_form(exported: models.Export) -> None:
+    suites = suites_of(exported.cases)
+    expected = models.executorch_bundle(exported)
+    ours = [etstream.TestSuite(suite.method_name, suite.test_cases) for suite in reversed(suites)]
+    for cases in (ours, {suite.method_name: suite for suite in suites}):
+        assert bytes(adaptors.plan_bundled_program((exported.manager, cases))) == expected
+    one = etstream.BundledProgramFile(adaptors.plan_bundled_program((exported.manager, suites[0])).source())
+    assert [suite.method_name for suite in one.suites] == [suites[0].method_name]
+    suites[0].test_cases[0].inputs.pop()
+    with pytest.raises(etstream.InvalidArgumentError, match="inputs"):
+        adaptors.plan_bundled_program((exported.manager, suites))
+
+
+def test_what_is_no_manager_is_refused_with_the_next_step(exported: models.Export, tmp_path: Path) -> None:
+    edge = to_edge(torch.export.export(torch.nn.ReLU(), (torch.ones(1),)))
+    takers: list[Callable[[Any], object]] = [
+        adaptors.program_source,
+        lambda manager: adaptors.save_program(manager, tmp_path / "a.pte"),
+        lambda manager: adaptors.save_tensor_data(manager, tmp_path),
+        lambda manager: adaptors.plan_bundled_program((manager, [])),
+    ]
+    for take in takers:
+        with pytest.raises(TypeError, match=r"found EdgeProgramManager: call its to_executorch\(\) first"):
+            take(edge)
+        with pytest.raises(TypeError, match="expected an ExecutorchProgramManager, found str"):
+            take("model.pte")
+    with pytest.raises(TypeError, match="expected a BundledProgram, or a manager and its test cases"):
+        adaptors.plan_bundled_program(exported.manager)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match="call its to_executorch"):
+        adaptors.specialize(edge.exported_program(), tmp_path / "a.fat", recipes={"a": lambda program: edge}, fallback=None)
 
 
 def test_an_export_with_etstream_in_place_is_the_same(exported: models.Export, tmp_path: Path) -> None:

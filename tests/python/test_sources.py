@@ -172,8 +172,10 @@ def test_scalars_are_what_python_says_they_are() -> None:
     ],
 )
 def test_value_is_refused(value: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        etstream.TestCase([value])
+    with pytest.raises(error, match=f"^input 1: .*{message}"):
+        etstream.TestCase([0, value])
+    with pytest.raises(error, match=f"^expected output 2: .*{message}"):
+        etstream.TestCase([], [0, (0, value)])
 
 
 class Forward(io.BytesIO):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,9 @@ def test_a_recipe_that_fails_is_named_and_nothing_is_written(
         (tmp_path / name).write_bytes(b"as it was")
     with pytest.raises(RecipeError, match=f"recipe 'npu': {reason}") as raised:
         specialize(program, tmp_path / "model.fat", recipes={"xnnpack": "xnnpack", "npu": recipe}, spill=tmp_path)
-    assert raised.value.recipe == "npu"
+    assert raised.value.recipe == "npu" and isinstance(raised.value, etstream.Error)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.recipe, str(again)) == ("npu", str(raised.value))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "model.fat": b"as it was",
         "model.ptd": b"as it was",
@@ -181,8 +184,10 @@ def test_what_makes_no_sense_is_refused_before_any_recipe_runs(exported: Exporte
         specialize(exported, output, recipes=[], fallback=None)
     with pytest.raises(etstream.InvalidArgumentError, match="both to be"):
         specialize(exported, output, recipes={"a": raising}, weights=output)
-    with pytest.raises(TypeError, match="found the name 'xnnpack'"):
+    with pytest.raises(TypeError, match="recipes: expected names, found 'xnnpack' alone"):
         specialize(exported, output, recipes="xnnpack")
+    with pytest.raises(TypeError, match="prefer: expected names, found 'p2' alone"):
+        load_fat(output, prefer="p2")
     with pytest.raises(etstream.InvalidArgumentError, match="a recipe 'portable' already"):
         register_recipe("portable", lowered)
     assert registered_recipes()[:4] == ("portable", "xnnpack", "tosa", "native")

@@ -9,6 +9,7 @@ threads at once.
 
 from __future__ import annotations
 
+import sys as _sys
 from collections.abc import Mapping as _Mapping
 
 from etstream._bundles import TestCases, bundle, convert, plan_bundle, read_test_cases
@@ -48,6 +49,7 @@ from etstream._errors import (
 )
 from etstream._fat_containers import plan_fat_container, write_fat_container
 from etstream._flatbuffers import ExactJson
+from etstream._names import present as _present
 from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import Finding, diff, graph, inspect, verify
@@ -125,9 +127,6 @@ for _kind in (Checkpoint, FatContainerFile):
     _Mapping.register(_kind)
     for _name in ("__contains__", "get", "items", "keys", "values"):
         setattr(_kind, _name, getattr(_Mapping, _name))
-
-# In messages, help() and pickles they are what users call them.
-for _name in __all__:
-    if callable(globals()[_name]):
-        globals()[_name].__module__ = __name__
 del _kind, _name
+
+_present(_sys.modules[__name__])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -32,11 +33,16 @@ def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
     return number
 
 
+def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
+    """A list of what is given. Raises TypeError for text, bytes or a path, whose parts nobody means."""
+    if isinstance(given, (str, bytes, os.PathLike)):
+        raise TypeError(f"{argument}: expected {kind}, found {given!r} alone: put it in a list")
+    return list(given)
+
+
 def names(argument: str, given: Iterable[str]) -> list[str]:
-    """A list of str. Raises TypeError, for one str too."""
-    if isinstance(given, str):
-        raise TypeError(f"{argument}: expected names, found one string: put it in a list")
-    return [_name(argument, one) for one in given]
+    """A list of str, as several() has it. Raises TypeError for other elements too."""
+    return [_name(argument, one) for one in several(argument, "names", given)]
 
 
 def by_name(argument: str, given: Mapping[str, Value]) -> list[tuple[str, Value]]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from etstream import _core
-from etstream._arguments import by_name, integer
+from etstream._arguments import by_name, integer, several
+from etstream._errors import InvalidArgumentError
 from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
@@ -16,7 +17,11 @@ from etstream._writers import installed_flatbuffers
 
 BundleFormat = Literal["bp08", "segmented"]
 TestCases = (
-    str | os.PathLike[str] | Mapping[str, Iterable[TestCaseLike]] | TestSuiteLike | Iterable[TestSuiteLike]
+    str
+    | os.PathLike[str]
+    | Mapping[str, Iterable[TestCaseLike] | TestSuiteLike]
+    | TestSuiteLike
+    | Iterable[TestSuiteLike]
 )
 
 
@@ -49,7 +54,7 @@ def plan_bundle(
 
     Args:
         program: a source: all of a .pte file.
-        cases: the path of a JSON file of test cases; or the cases of each method, whose suites are sorted by
+        cases: the path of a JSON file of test cases; or the cases or the suite of each method, which are sorted by
             its name, as ExecuTorch writes them; or suites as they are to come, or one. Cases and suites are
             etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite.
         format: "bp08" is ExecuTorch's own, of at most 2 GiB and the same bytes; "segmented" has the program
@@ -64,8 +69,8 @@ def plan_bundle(
         metadata: what the program in the bundle is to say of its model; see plan_program().
 
     Raises:
-        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A version that is
-            none.
+        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A suite under the
+            name of another method. A version that is none.
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
@@ -89,7 +94,7 @@ def suites_of(cases: TestCases) -> list[_core.TestSuite]:
         return read_test_cases(cases)
     if isinstance(cases, Mapping):
         by_method = dict(by_name("cases", cases))
-        return [_core.TestSuite(method, list(map(_case_of, by_method[method]))) for method in sorted(by_method)]
+        return [_core.TestSuite(method, _cases_of(method, by_method[method])) for method in sorted(by_method)]
     return [_suite_of(suite) for suite in (cases if isinstance(cases, Iterable) else [cases])]
 
 
@@ -98,10 +103,21 @@ def _suite_of(suite: TestSuiteLike) -> _core.TestSuite:
         return suite
     if not hasattr(suite, "method_name") or not hasattr(suite, "test_cases"):
         raise TypeError(f"expected a TestSuite, or a MethodTestSuite of ExecuTorch, found {type(suite).__name__}")
-    return _core.TestSuite(suite.method_name, list(map(_case_of, suite.test_cases)))
+    return _core.TestSuite(suite.method_name, suite.test_cases)
 
 
-def _case_of(case: TestCaseLike) -> _core.TestCase:
+def _cases_of(method: str, given: Iterable[TestCaseLike] | TestSuiteLike) -> Iterable[TestCaseLike]:
+    if isinstance(given, Iterable):
+        return several(f"cases of {method!r}", "test cases", given)
+    suite = _suite_of(given)
+    if suite.method_name != method:
+        other = suite.method_name
+        raise InvalidArgumentError(f"cases of {method!r}: expected its test cases, found a suite of {other!r}")
+    return suite.test_cases
+
+
+def case_of(case: TestCaseLike) -> _core.TestCase:
+    """The test case that `case` stands for; see plan_bundle."""
     if isinstance(case, _core.TestCase):
         return case
     if not hasattr(case, "inputs") or not hasattr(case, "expected_outputs"):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,8 +46,15 @@ class NotFoundError(Error):
     """Something is not there: a file, or a name."""
 
 
+def _with_errno(self: OSError) -> tuple[Any, ...]:
+    """For pickle, which leaves the errno out where it is not among the arguments."""
+    return type(self), self.args, {**self.__dict__, "errno": self.errno}
+
+
 class NoSuchFileError(NotFoundError, FileNotFoundError):
     """A file is not there. Its errno is ENOENT or ENOTDIR."""
+
+    __reduce__ = _with_errno
 
 
 class NoSuchNameError(NotFoundError, KeyError):
@@ -58,6 +65,8 @@ class NoSuchNameError(NotFoundError, KeyError):
 
 class IoError(Error, OSError):
     """The operating system refused a read or a write; errno says why, where a call of it failed."""
+
+    __reduce__ = _with_errno
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -7,6 +7,7 @@ import json
 from typing import Any, Literal, overload
 
 from etstream import _core
+from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards
 from etstream._types import OutputLike, SourceLike
 
@@ -86,9 +87,10 @@ def graph(
     Raises:
         NoSuchNameError: the program has no such method.
         CorruptError: it is damaged.
+        InvalidArgumentError: there is no such format.
     """
     if format not in ("json", "dot"):
-        raise ValueError(f"format: expected 'json' or 'dot', found {format!r}")
+        raise InvalidArgumentError(f"format: expected 'json' or 'dot', found {format!r}")
     return json.loads(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from etstream import _core
-from etstream._arguments import UINT64, by_name, integer
+from etstream._arguments import UINT64, by_name, integer, several
 from etstream._errors import InvalidArgumentError
 from etstream._programs import require_apart, shard_outputs
 from etstream._progress import Progress
@@ -136,7 +136,7 @@ def _by_name(programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str
     if isinstance(programs, Mapping):
         return dict(programs)
     out: dict[str, SourceLike] = {}
-    for path in programs:
+    for path in several("programs", "paths", programs):
         name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
         if name in out:
             raise InvalidArgumentError(f"two programs are called {name!r}; give them names of their own, in a dict")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What functions take, for a type checker: text at run time."""
+"""What functions take, for annotations and type checkers. Torch and NumPy, which need not be there, are protocols."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from etstream._core import CheckpointTensor, Source, Tensor
-    from typing_extensions import Buffer
+from etstream._core import CheckpointTensor, Source, Tensor
+
+
+class Buffer(Protocol):
+    """An object with the buffer protocol, as type checkers know it for every version of Python."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 
 class ReadableFile(Protocol):
@@ -30,6 +34,21 @@ class MemoryOfTorch(Protocol):
     """A tensor or a storage of torch's."""
 
     def data_ptr(self) -> int: ...
+
+
+class TensorOfTorch(MemoryOfTorch, Protocol):
+    """A tensor of torch's, and no storage."""
+
+    def dim(self) -> int: ...
+
+
+class ArrayOfNumPy(Protocol):
+    """An array or a scalar of NumPy's, whose stubs tell of the buffer protocol from Python 3.12 on."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def itemsize(self) -> int: ...
 
 
 class HasSource(Protocol):
@@ -57,8 +76,21 @@ class TestSuiteLike(Protocol):
     def test_cases(self) -> Sequence[TestCaseLike]: ...
 
 
+if TYPE_CHECKING:
+    SequenceOfSources: TypeAlias = Sequence["SourceLike"]
+else:
+    SequenceOfSources = Sequence  # get_type_hints() looks for names in the caller's module
+
 SourceLike: TypeAlias = (
-    "str | os.PathLike[str] | Buffer | ReadableFile | MemoryOfTorch | HasSource | Source | Sequence[SourceLike]"
+    str
+    | os.PathLike[str]
+    | Buffer
+    | ReadableFile
+    | MemoryOfTorch
+    | ArrayOfNumPy
+    | HasSource
+    | Source
+    | SequenceOfSources
 )
-OutputLike: TypeAlias = "str | os.PathLike[str] | int | WritableFile"
-TensorLike: TypeAlias = "Tensor | CheckpointTensor | Buffer | MemoryOfTorch"
+OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
+TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy

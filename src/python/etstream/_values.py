@@ -13,8 +13,11 @@ from etstream._buffers import bytes_at, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 
 
-def tensor(value: Any) -> _core.Tensor:
-    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. Etstream's stay."""
+def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
+    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. Etstream's stay.
+
+    Raises TypeError, which tells of `expected`, for something else, and what expect_elements() does.
+    """
     if isinstance(value, _core.Tensor):
         return value
     if isinstance(value, _core.CheckpointTensor):
@@ -33,9 +36,7 @@ def tensor(value: Any) -> _core.Tensor:
         if array.dtype.byteorder == ">":
             array = array.astype(array.dtype.newbyteorder("<"))
         return _core.Tensor(array.dtype.name, list(array.shape), numpy.ascontiguousarray(array))
-    raise TypeError(
-        f"expected an int, a float, a bool, None, or a tensor, found {type(value).__name__}"
-    )
+    raise TypeError(f"expected {expected}, found {type(value).__name__}")
 
 
 def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:
@@ -85,7 +86,7 @@ def numpy_array(tensor: _core.Tensor | _core.CheckpointTensor) -> Any:
     import numpy
 
     name, lying, axes = _arrangement(tensor)
-    dtype = _numpy_dtype(name)
+    dtype = _numpy_dtype(name, _label(tensor))
     if 0 in lying:
         return numpy.empty(lying, dtype).transpose(axes)
     elements = numpy.frombuffer(in_memory(tensor.data, dtype.itemsize), numpy.uint8).view(dtype)
@@ -99,7 +100,7 @@ def torch_tensor(tensor: _core.Tensor | _core.CheckpointTensor, data: bytearray 
     name, lying, axes = _arrangement(tensor)
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype) or name.startswith("q"):
-        raise UnsupportedError(f"{tensor.data.name}: torch has no tensors of type {name} that are made of their bytes")
+        raise UnsupportedError(f"{_label(tensor)}: torch has no tensors of type {name} that are made of their bytes")
     if 0 in lying:
         return torch.empty(lying, dtype=dtype).permute(axes)
     held = in_memory(tensor.data, dtype.itemsize) if data is None else memoryview(data)
@@ -148,17 +149,23 @@ def compare(
     return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
 
 
+def _label(tensor: _core.Tensor | _core.CheckpointTensor) -> str:
+    """What messages call it."""
+    file = tensor.data.name
+    return f"{file}: {tensor.name!r}" if isinstance(tensor, _core.CheckpointTensor) else file
+
+
 def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, list[int], list[int]]:
     """The dtype, the sizes in the order in which the elements lie, and at which of these each dimension is."""
     if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
-        raise UnsupportedError(f"{tensor.data.name}: data without a type that ExecuTorch has tensors of")
+        raise UnsupportedError(f"{_label(tensor)}: data without a type that ExecuTorch has tensors of")
     if isinstance(tensor, _core.Tensor):
         _core.require_sound(tensor)
     lying = [tensor.sizes[dimension] for dimension in tensor.dim_order]
     return tensor.dtype, lying, [tensor.dim_order.index(i) for i in range(len(lying))]
 
 
-def _numpy_dtype(name: str) -> Any:
+def _numpy_dtype(name: str, label: str) -> Any:
     import numpy
 
     scalar = getattr(numpy, name, None)
@@ -167,8 +174,8 @@ def _numpy_dtype(name: str) -> Any:
     try:
         import ml_dtypes
     except ImportError as error:
-        raise ImportError(f"NumPy has no type {name}: pip install ml_dtypes, or use torch()") from error
+        raise ImportError(f"{label}: NumPy has no type {name}: pip install ml_dtypes, or use torch()") from error
     scalar = getattr(ml_dtypes, name, None)
     if scalar is None:
-        raise UnsupportedError(f"neither NumPy nor ml_dtypes has a type {name}")
+        raise UnsupportedError(f"{label}: neither NumPy nor ml_dtypes has a type {name}")
     return numpy.dtype(scalar)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
 from etstream._arguments import UINT64, by_name, integer, names
+from etstream._errors import InvalidArgumentError
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, TensorLike
@@ -208,12 +209,13 @@ def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch", "numpy
 
     Raises:
         ImportError: the framework is not installed.
+        InvalidArgumentError: it is neither of them.
         UnsupportedError: a tensor of a type that the framework lacks; data that is no tensor. A Checkpoint has the
             bytes of these too.
         NoSuchFileError, CorruptError: as Checkpoint.
     """
     if framework not in ("torch", "numpy"):
-        raise ValueError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
+        raise InvalidArgumentError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
     return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path).tensors}
 
 

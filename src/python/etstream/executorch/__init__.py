@@ -7,6 +7,9 @@ these, an ImportError names when it is used. All functions may be called from se
 
 from __future__ import annotations
 
+import sys as _sys
+
+from etstream._names import present as _present
 from etstream.executorch import _internals
 
 _internals.expect_installed()
@@ -76,3 +79,5 @@ __all__ = [
     "specialized_preprocess",
     "uninstall",
 ]
+
+_present(_sys.modules[__name__])

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from etstream import _core
 from etstream._buffers import exported, mapped
-from etstream._bundles import BundleFormat, suites_of
+from etstream._bundles import BundleFormat, TestCases, suites_of
 from etstream._errors import UnsupportedError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -21,10 +20,9 @@ from etstream.executorch._programs import program_source
 if TYPE_CHECKING:
     from executorch.devtools import BundledProgram
     from executorch.devtools.bundled_program import schema
-    from executorch.devtools.bundled_program.config import MethodTestSuite
     from executorch.exir import ExecutorchProgramManager
 
-    Bundle: TypeAlias = BundledProgram | tuple[ExecutorchProgramManager, Sequence[MethodTestSuite]]
+    Bundle: TypeAlias = BundledProgram | tuple[ExecutorchProgramManager, TestCases]
 
 _FEATURE = "save_bundled_program()"
 
@@ -39,26 +37,31 @@ def plan_bundled_program(
     """The plan of a bundle (.bpte), of a program whose `.buffer` is never made.
 
     Args:
-        bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and the test suites of
-            its methods, which BundledProgram checks as it does its own.
+        bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and test cases for its methods,
+            in every form that etstream.plan_bundle() takes. Suites are sorted by their methods' names.
         format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
             serialize_from_bundled_program_to_flatbuffer.
 
     Raises:
-        AssertionError: what ExecuTorch raises for test suites that do not fit.
+        TypeError: for another object, an EdgeProgramManager for one.
         InvalidArgumentError, TooLargeError: see etstream.plan_bundle().
     """
+    cases: TestCases
     if isinstance(bundled_program, tuple):
-        manager, suites = bundled_program
-        (checked,) = needed(_FEATURE, "executorch.devtools:BundledProgram")
-        bundled_program = checked(manager, list(suites))
-    if bundled_program.executorch_program is not None:
-        program = program_source(bundled_program.executorch_program)
+        manager, cases = bundled_program
+        program = program_source(manager)
+    elif not hasattr(bundled_program, "method_test_suites"):
+        found = type(bundled_program).__name__
+        raise TypeError(f"{_FEATURE}: expected a BundledProgram, or a manager and its test cases, found {found}")
     else:
-        program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
+        cases = bundled_program.method_test_suites
+        if bundled_program.executorch_program is not None:
+            program = program_source(bundled_program.executorch_program)
+        else:
+            program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
     return _core.plan_bundle(
         program,
-        suites_of(bundled_program.method_test_suites),
+        sorted(suites_of(cases), key=lambda suite: suite.method_name),
         format=format,
         hash=hash,
         program_alignment=32,

@@ -44,6 +44,9 @@ class LazyData(FileBackedData):  # type: ignore[misc]
         self.source = _core.Source(source)
         self._sha256: bytes | None = None
 
+    def __repr__(self) -> str:
+        return f"<etstream.executorch.LazyData of {len(self)} bytes: {self.source.name}>"
+
     def __len__(self) -> int:
         return len(self.source)
 

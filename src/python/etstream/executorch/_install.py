@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import logging
 import sys
+import threading
 
 from etstream.executorch import _bundles, _etrecord, _flatc, _programs
 from etstream.executorch._patches import FunctionUse, Patch, PatchSet, counted
@@ -16,7 +17,8 @@ _uses: dict[str, FunctionUse] = {}
 
 
 def _patches() -> list[Patch]:
-    _uses.clear()
+    global _uses
+    _uses = {}  # the last one stays with the installations of its time
     patches = [
         *_programs.patches(),
         *_bundles.patches(),
@@ -27,34 +29,59 @@ def _patches() -> list[Patch]:
 
 
 _installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS))
+_in_force: list[Installation] = []
+"""Those that have not ended, the latest last."""
+_lock = threading.RLock()
 
 
 class Installation:
-    """What install() put in place; leaving its context is an uninstall()."""
+    """What install() put in place. Leaving its outermost block, or an uninstall(), ends it."""
 
     def __init__(self, verbose: bool) -> None:
+        """Raises ImportError, see install()."""
         self._verbose = verbose
+        self._blocks = 0
+        with _lock:
+            _installed.__enter__()
+            self._uses = _uses
+            _in_force.append(self)
 
     def __enter__(self) -> Installation:
+        with _lock:
+            if self not in _in_force:
+                raise RuntimeError("this installation has ended: call install() again")
+            self._blocks += 1
         return self
 
     def __exit__(self, *_: object) -> None:
+        with _lock:
+            self._blocks -= 1
+            if self._blocks <= 0:
+                self._end()
+
+    def _end(self) -> None:
+        with _lock:
+            if self not in _in_force:
+                return
+            _in_force.remove(self)
+            _installed.__exit__()
         if self._verbose:
             print(self, file=sys.stderr)
-        uninstall()
+        _logger.debug("uninstall(): %s", "in force" if _in_force else "not in force")
 
     @property
     def functions(self) -> tuple[FunctionUse, ...]:
         """Those that are replaced, with how often they were called since the first install() in force, in all threads;
         after the last uninstall() those that were."""
-        return tuple(copy.deepcopy(list(_uses.values())))
+        return tuple(copy.deepcopy(list(self._uses.values())))
 
     def __str__(self) -> str:
         said = [f"  {use}" for use in self.functions]
         return "\n".join([f"etstream stands in for {len(said)} functions:", *said])
 
     def __repr__(self) -> str:
-        return f"<etstream.executorch.Installation of {len(_uses)} functions, {_state()}>"
+        state = "in force" if self in _in_force else "not in force"
+        return f"<etstream.executorch.Installation of {len(self._uses)} functions, {state}>"
 
 
 def install(*, verbose: bool = False) -> Installation:
@@ -64,7 +91,8 @@ def install(*, verbose: bool = False) -> Installation:
     ExecutorchProgramManager; for the serialization of tensor data (.ptd), of bundled programs, also back to
     their dataclasses, and of ETRecords; and for flatc, which XNNPACK and others run for each graph, and
     the Inspector for each ETDump. Bytes and types stay the same; payloads are not copied, but into what has
-    to be returned as bytes. What etstream refuses is left to ExecuTorch.
+    to be returned as bytes. What etstream refuses is left to ExecuTorch. But where a file can't be written,
+    ExecutorchProgramManager.save() raises NoSuchFileError or IoError; ExecuTorch's own logs that, and returns.
 
     May be called again: each call wants an uninstall() of its own, or to be used as a context manager::
 
@@ -73,8 +101,8 @@ def install(*, verbose: bool = False) -> Installation:
         print(installation)
 
     Args:
-        verbose: say on standard error which functions are replaced and, at the end of the block, how often each was
-            called, and how often and why it was left to ExecuTorch. The logger "etstream" of the standard library
+        verbose: say on standard error which functions are replaced and, at the end of it, how often each was called,
+            and how often and why it was left to ExecuTorch. The logger "etstream" of the standard library
             tells of each call at the level of debugging, in any case.
 
     Returns what has the same in its `functions`, and as text.
@@ -82,25 +110,21 @@ def install(*, verbose: bool = False) -> Installation:
     Raises:
         ImportError: what this ExecuTorch or this torch does not have of what it replaces; nothing is replaced then.
     """
-    _installed.__enter__()
     installation = Installation(verbose)
-    for name in _uses:
-        _logger.debug("%s: replaced", name)
+    for use in installation.functions:
+        _logger.debug("%s: replaced", use.name)
     if verbose:
         print(installation, file=sys.stderr)
     return installation
 
 
 def uninstall() -> None:
-    """Undoes one install(); with the last, ExecuTorch's functions are as they were. Does nothing otherwise."""
-    _installed.__exit__()
-    _logger.debug("uninstall(): %s", _state())
+    """Ends the latest install(); with the last, ExecuTorch's functions are as they were. Does nothing otherwise."""
+    with _lock:
+        if _in_force:
+            _in_force[-1]._end()
 
 
 def is_installed() -> bool:
     """Whether an install() is in force."""
-    return _installed.is_in_place
-
-
-def _state() -> str:
-    return "in force" if is_installed() else "not in force"
+    return bool(_in_force)

@@ -66,6 +66,17 @@ def needed(feature: str, *names: str) -> Sequence[Any]:
     return found
 
 
+def of_manager(feature: str, manager: object, name: str) -> Any:
+    """An attribute of an ExecutorchProgramManager. Raises TypeError for another object, and what attribute() does."""
+    (expected,) = needed(feature, "executorch.exir:ExecutorchProgramManager")
+    if not isinstance(manager, expected):
+        hint = ": call its to_executorch() first" if hasattr(manager, "to_executorch") else ""
+        raise TypeError(
+            f"{feature}: expected an ExecutorchProgramManager, found {type(manager).__name__}{hint}"
+        )
+    return attribute(feature, manager, name)
+
+
 def attribute(feature: str, value: object, name: str) -> Any:
     """An attribute of an object of ExecuTorch's. Raises ImportError if its class does not have it any more."""
     found = getattr(value, name, _ABSENT)

@@ -66,12 +66,6 @@ class PatchSet:
         self._undo = ExitStack()
         self._entered = 0
 
-    @property
-    def is_in_place(self) -> bool:
-        """Whether anyone has entered the set and not left it."""
-        with _lock:
-            return self._entered > 0
-
     def __enter__(self) -> PatchSet:
         """Raises one ImportError that names all that this ExecuTorch and this torch do not have."""
         with _lock:
@@ -141,10 +135,13 @@ class FunctionUse:
     """By etstream."""
     left: Counter[str] = field(default_factory=Counter)
     """Left to ExecuTorch: how often, by the reason."""
+    failed: int = 0
+    """Calls of etstream that raised an error."""
 
     def __str__(self) -> str:
         said = [f"{self.name}: {self.used} through etstream"]
         said += [f"{times} left to ExecuTorch: {reason}" for reason, times in self.left.items()]
+        said += [f"{self.failed} failed"] * bool(self.failed)
         return "; ".join(said)
 
 
@@ -179,18 +176,23 @@ def _counting(function: Callable[..., Any], use: FunctionUse) -> Callable[..., A
     def call(*args: Any, **kwargs: Any) -> Any:
         reasons: list[str] = []
         token = _left.set(reasons)
+        failed = True
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            failed = False
+            return result
         finally:
             _left.reset(token)
             with _counts_lock:
                 if reasons:
                     use.left[reasons[0]] += 1
+                elif failed:
+                    use.failed += 1
                 else:
                     use.used += 1
             if reasons:
                 _logger.debug("%s: left to ExecuTorch: %s", use.name, reasons[0])
             else:
-                _logger.debug("%s: through etstream", use.name)
+                _logger.debug("%s: %s", use.name, "failed" if failed else "through etstream")
 
     return call

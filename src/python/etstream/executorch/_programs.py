@@ -16,7 +16,7 @@ from etstream._progress import Progress
 from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
-from etstream.executorch._internals import attribute
+from etstream.executorch._internals import of_manager
 from etstream.executorch._patches import Patch, instead, leave_to_executorch
 
 if TYPE_CHECKING:
@@ -143,16 +143,16 @@ def save_program(
         manager: what to_executorch() returned.
         output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically.
 
-    The bytes are those of manager.write_to_file().
+    The bytes are those of manager.write_to_file(). Raises TypeError for another object, an EdgeProgramManager for one.
     """
     _core.FilePlan.copy(program_source(manager)).write(output, sync=sync, progress=progress)
 
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
-    """The program (.pte), to be read; nothing is copied."""
+    """The program (.pte), to be read; nothing is copied. Raises TypeError as save_program()."""
     if hasattr(manager, "_get_pte_data"):  # an ExecutorchProgram
         return _core.Source(manager._get_pte_data())
-    return _core.Source(attribute("save_program()", manager, "_pte_data"))
+    return _core.Source(of_manager("save_program()", manager, "_pte_data"))
 
 
 def save_tensor_data(
@@ -165,10 +165,10 @@ def save_tensor_data(
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. Each is replaced atomically; bytes and names are those of
-    manager.write_tensor_data_to_file().
+    manager.write_tensor_data_to_file(). Raises TypeError as save_program().
     """
     paths = []
-    for name, cord in (attribute("save_tensor_data()", manager, "_tensor_data") or {}).items():
+    for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
         path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
         _core.FilePlan.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
         paths.append(path)

@@ -13,10 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from etstream import _core, verify
+from etstream._arguments import several
 from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
 from etstream._types import SourceLike
 from etstream._values import torch_tensor
 from etstream.executorch._internals import needed
+
+_SHOWN = 20
+"""How many failed test cases a repr has at most."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,9 @@ class CaseResult:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BundleResult:
-    """How all test cases went, in the order of the file. True if each passed."""
+    """How all test cases went, in the order of the file. True if each passed. Its repr has those that failed."""
 
     cases: tuple[CaseResult, ...]
 
@@ -51,6 +55,13 @@ class BundleResult:
     def __str__(self) -> str:
         passed = sum(map(bool, self.cases))
         return "\n".join([*map(str, self.cases), f"{passed} of {len(self.cases)} test cases passed"])
+
+    def __repr__(self) -> str:
+        failed = [case for case in self.cases if not case]
+        said = [f"{len(failed)} of {len(self.cases)} test cases failed", *map(str, failed[:_SHOWN])]
+        if len(failed) > _SHOWN:
+            said.append(f"and {len(failed) - _SHOWN} more")
+        return "<etstream.executorch.BundleResult: " + "\n".join(said) + ">"
 
 
 class Bundle(_core.BundledProgramFile):
@@ -295,9 +306,10 @@ def load_fat(
         CorruptError: the container is damaged; names file and offset.
         ImportError: ExecuTorch's runtime can't be loaded.
     """
+    preferences = several("prefer", "names", prefer)
     container = _core.FatContainerFile(os.fspath(path))
     shared = _weights_beside(path) if weights is None else os.fspath(weights)
-    preferred = [name for name in prefer if name in container]
+    preferred = [name for name in preferences if name in container]
     rejected: dict[str, str] = {}
     for name in dict.fromkeys([*preferred, *container]):
         try:

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import torch
 from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
-from etstream._errors import InvalidArgumentError, NoSuchNameError
+from etstream._arguments import several
+from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream.executorch._internals import needed
 from etstream.executorch._low_memory import low_memory_export
@@ -129,9 +130,10 @@ def registered_recipes() -> tuple[str, ...]:
 
 def _chosen_recipes(recipes: _Recipes, fallback: str | None) -> dict[str, Recipe]:
     """What specialize() is to run, by the payload's name: `recipes` in their order, and the fallback last."""
-    if isinstance(recipes, str):
-        raise TypeError(f"recipes: expected a list or a mapping, found the name {recipes!r}")
-    wanted = dict(recipes) if isinstance(recipes, Mapping) else {name: name for name in recipes}
+    if isinstance(recipes, Mapping):
+        wanted = dict(recipes)
+    else:
+        wanted = {name: name for name in several("recipes", "names", recipes)}
     if fallback is not None:
         wanted[fallback] = wanted.pop(fallback, fallback)
     if not wanted:
@@ -150,15 +152,18 @@ def _names() -> str:
     return ", ".join(map(repr, _registered))
 
 
-class RecipeError(RuntimeError):
+class RecipeError(Error, RuntimeError):
     """A recipe failed. What it raised is the `__cause__`."""
 
     recipe: str
     """The name of its payload."""
 
     def __init__(self, recipe: str, reason: str) -> None:
-        super().__init__(f"recipe {recipe!r}: {reason}")
+        super().__init__(recipe, reason)
         self.recipe = recipe
+
+    def __str__(self) -> str:
+        return "recipe {!r}: {}".format(*self.args)
 
 
 @dataclass(frozen=True)
@@ -346,7 +351,8 @@ def _save(made: Any, file: IO[bytes]) -> None:
         plan = plan_program(program_source(made), constants_from=[_core.Source(cord) for cord in data.values()])
         plan.program.write(file, sync=False)
         return
-    source = program_source(made) if hasattr(made, "_pte_data") else _core.Source(made)
+    is_manager = hasattr(made, "_pte_data") or hasattr(made, "to_executorch")
+    source = program_source(made) if is_manager else _core.Source(made)
     _core.FilePlan.copy(source).write(file, sync=False)
 
 
