@@ -67,8 +67,7 @@ const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const 
   const auto name = name_of_key(key);
   const CheckpointTensor* const found = name ? checkpoint.find(*name) : nullptr;
   if (found == nullptr) {
-    raise(make_error(ErrorCode::kNotFound, "{}: there is no data named {}", called(checkpoint),
-                     quoted_key(key)));
+    raise(error_in(ErrorCode::kNotFound, called(checkpoint), "there is no data named {}", quoted_key(key)));
   }
   return *found;
 }

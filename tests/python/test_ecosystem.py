@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import collections
-import errno
 import logging
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -292,34 +291,6 @@ def test_a_bundle_gets_the_metadata_that_the_command_gives(
     assert bytes(etstream.ProgramFile(bundled.program).metadata["author"]) == b"me"
 
 
-def test_findings_say_what_they_found(program: Path) -> None:
-    sound = etstream.verify(program)
-    sound.raise_if_errors()
-    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.Findings: 0 errors, ")
-    damaged = bytearray(program.read_bytes())
-    damaged[8:200] = b"\xff" * 192
-    findings = etstream.verify(damaged)
-    assert not findings and findings.errors[0] in repr(findings)
-    for error in findings.errors:
-        assert f"\nerror: {error}" in str(findings)
-    wrong = [etstream.TestCase([i], [None]) for i in range(13)]
-    several = etstream.verify(bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True)))
-    shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
-    assert repr(several) == f"<etstream.Findings: 26 errors, 0 warnings{shown}\nand 6 more>"
-    with pytest.raises(etstream.CorruptError) as raised:
-        findings.raise_if_errors()
-    assert str(raised.value) == str(findings)
-    first = findings.errors[0]
-    assert isinstance(first, etstream.Finding) and first.filename == etstream.Source(damaged).name
-    assert first.startswith(f"{first.filename}: offset {first.offset}: ")
-    assert (raised.value.filename, raised.value.offset) == (first.filename, first.offset)
-    unasked = etstream.verify(program, bytes(etstream.plan_tensor_data({"x": torch.ones(1)})))
-    unasked.raise_if_errors()
-    assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
-    assert repr(unasked) == "<etstream.Findings: 0 errors, 1 warning>"
-    assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == (None, None)
-
-
 def test_values_are_compared_as_bundles_are() -> None:
     assert etstream.compare(torch.ones(2), torch.ones(2) + 1e-7)
     found = etstream.compare(torch.ones(2), numpy.array([1, 3], dtype="float32"), rtol=0, atol=1)
@@ -366,131 +337,6 @@ def test_pytest_takes_test_cases_for_no_tests(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", tmp_path / "test_it.py"]
     said = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
     assert said.returncode == 0 and "1 passed" in said.stdout, said.stdout
-
-
-def test_errors_say_where_and_names_are_lookups(program: Path, tmp_path: Path) -> None:
-    short = tmp_path / "short.pte"
-    short.write_bytes(program.read_bytes()[:-1])
-    with pytest.raises(etstream.CorruptError) as corrupt:
-        etstream.ProgramFile(short)
-    assert corrupt.value.filename == str(short) and corrupt.value.offset is not None
-    assert str(corrupt.value).startswith(f"{short}: offset {corrupt.value.offset}: ")
-    with pytest.raises(etstream.NoSuchFileError) as absent:
-        etstream.ProgramFile(tmp_path / "none.pte")
-    assert absent.value.filename == str(tmp_path / "none.pte") and absent.value.offset is None
-    with pytest.raises(LookupError, match="there is no method 'x'") as no_method:
-        etstream.graph(program, "x")
-    assert not isinstance(no_method.value, OSError)
-    with pytest.raises(LookupError, match="there is no segment 99"):
-        etstream.extract(program, tmp_path / "out", segment=99)
-
-
-def test_errors_about_a_whole_file_name_it_too(program: Path, cases: Path, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    names: list[str | None] = []
-
-    def refused(content: bytes, read: Callable[[Path], object]) -> None:
-        file.write_bytes(content)
-        with pytest.raises(etstream.Error) as caught:
-            read(file)
-        names.append(caught.value.filename)
-
-    for read in (etstream.ProgramFile, etstream.Checkpoint, etstream.NativePackageFile, etstream.inspect):
-        refused(b"", read)
-    refused(b'{"forward": [\n}', etstream.read_test_cases)
-    refused(b"\x02\0\0\0\0\0\0\0{}more", etstream.Checkpoint)
-    refused(program.read_bytes(), lambda path: etstream.graph(path, "x"))
-    refused(program.read_bytes(), lambda path: etstream.extract(path, tmp_path / "out", segment=99))
-    plan = etstream.plan_bundle(file, cases)
-    refused(b"changed", lambda _: plan.write(tmp_path / "out"))
-    assert names == [str(file)] * 9
-
-
-def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path, cases: Path, tmp_path: Path) -> None:
-    damaged = bytearray(program.read_bytes())
-    damaged[24:28] = b"\xff" * 4  # the extended header's offset of segments
-    (alone,) = etstream.verify(damaged).errors
-    assert alone.offset is not None
-    etstream.bundle(program, cases, tmp_path / "m.bpte")
-    whole = (tmp_path / "m.bpte").read_bytes()
-    at = whole.index(program.read_bytes())
-    (tmp_path / "m.bpte").write_bytes(whole[:at] + damaged + whole[at + len(damaged) :])
-    in_bundle = etstream.verify(tmp_path / "m.bpte").errors[0]
-    assert (in_bundle.filename, in_bundle.offset) == (str(tmp_path / "m.bpte"), at + alone.offset)
-    etstream.write_fat_container({"a": bytes(damaged)}, tmp_path / "m.fat")
-    in_fat = etstream.verify(tmp_path / "m.fat").errors[0]
-    at = (tmp_path / "m.fat").read_bytes().index(damaged)
-    assert (in_fat.filename, in_fat.offset) == (str(tmp_path / "m.fat"), at + alone.offset)
-
-
-def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run: offset 12: of today's"
-    folder.mkdir()
-    named = folder / "model: offset 7: 8.pte"
-    with pytest.raises(etstream.NoSuchFileError) as absent:
-        etstream.ProgramFile(named)
-    named.write_bytes(program.read_bytes()[:-1])
-    with pytest.raises(etstream.CorruptError) as corrupt:
-        etstream.ProgramFile(named)
-    whole = program.read_bytes()
-    named.write_bytes(whole[:4] + b"XX99" + whole[8:])
-    with pytest.raises(etstream.UnsupportedError) as unknown:
-        etstream.ProgramFile(named)
-    for caught, offset in ((absent, None), (corrupt, 24), (unknown, 4)):
-        assert (caught.value.filename, caught.value.offset) == (str(named), offset), str(caught.value)
-    # What was found in a file before it is used: the first of the findings, in a message with more.
-    damaged = bytearray(whole)
-    damaged[92] ^= 0xFF  # an offset into the segment of constants
-    named.write_bytes(damaged)
-    found = etstream.verify(named).errors[0]
-    with pytest.raises(etstream.CorruptError) as unsound:
-        etstream.rewrite_program(named, tmp_path / "out.pte")
-    assert found.startswith(f"{named}: offset ") and found in str(unsound.value)
-    assert unsound.value.filename == str(named)
-    assert found.startswith(f"{named}: offset {unsound.value.offset}: ")
-
-
-def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="offset"):
-        etstream.ProgramFile(program.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="0 bytes of data, expected 4"):
-        etstream.Tensor("float32", [1], b"")
-    named = tmp_path / "cases.json"
-    named.write_text('{"forward": [{"inputs": [{"npy": "none"}]}]}')
-    for call in (
-        lambda: etstream.ProgramFile(tmp_path / "none"),
-        lambda: etstream.Source(tmp_path / "none"),
-        lambda: etstream.read_test_cases(named),
-    ):
-        with pytest.raises(FileNotFoundError) as absent:
-            call()
-        assert absent.value.errno == errno.ENOENT
-    assert issubclass(etstream.IoError, OSError) and issubclass(etstream.OutOfMemoryError, MemoryError)
-    assert issubclass(etstream.ExecutionError, RuntimeError)
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda program: etstream.plan_program(program, segment_alignment=-1), ValueError, "segment_alignment: .* found -1"),
-        (lambda program: etstream.plan_program(program, metadata={3: 1}), TypeError, "metadata: .* found 3"),
-        (lambda program: etstream.plan_program(program, drop_methods=[3]), TypeError, "drop_methods: .* found 3"),
-        (lambda program: etstream.plan_bundle(program, {3: []}), TypeError, "cases: .* found 3"),
-        (lambda program: etstream.plan_bundle(program, {}, program_alignment=-1), ValueError, "program_alignment: "),
-        (lambda program: etstream.plan_fat_container({3: program}), TypeError, "payloads: .* found 3"),
-        (lambda program: etstream.plan_fat_container({"a": program}, align="x"), TypeError, "align: .* found 'x'"),
-        (lambda program: etstream.plan_shared_weights({}, least_size=-1), ValueError, "least_size: .* found -1"),
-        (lambda program: etstream.plan_tensor_data(program, segment_alignment=2**40), ValueError, "segment_alignment: "),
-        (lambda program: etstream.plan_tensor_data(program, dtype={3: "float16"}), TypeError, "dtype: .* found 3"),
-        (lambda program: etstream.plan_tensor_data({3: torch.ones(1)}), TypeError, "a tensor's name, found 3"),
-        (lambda program: etstream.write_tensor_data_shards(program, "x", max_size=4e9), TypeError, "max_size: .* found 4"),
-        (lambda program: etstream.compare(1, 1, integer=-1), ValueError, "integer: .* found -1"),
-        (lambda program: etstream.TestCase([numpy.zeros((0, 2**31), "int8")]), ValueError, r"sizes: .* found 2147483648"),
-    ],
-)
-def test_errors_name_the_argument(program: Path, call: Any, kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=message):
-        call(program)
 
 
 def test_bytes_are_no_output(program: Path) -> None:

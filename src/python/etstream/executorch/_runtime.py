@@ -136,12 +136,11 @@ class Bundle(_core.BundledProgramFile):
         suites = self._suites_by_method()
         if method not in suites:
             known = ", ".join(map(repr, suites)) or "none"
-            raise NoSuchNameError(
-                f"{self._name}: no test cases for method {method!r}; methods that have some: {known}"
-            )
+            found = f"no test cases for method {method!r}; methods that have some: {known}"
+            raise NoSuchNameError.about(self._name, found)
         suite, count = suites[method]
         if not 0 <= case < count:
-            raise NoSuchNameError(f"{self._name}: method {method!r} has {count} test cases, and no {case}")
+            raise NoSuchNameError.about(self._name, f"method {method!r} has {count} test cases, and no {case}")
         compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
         return self._verify(suite, method, case, compare)
 
@@ -174,9 +173,8 @@ class Bundle(_core.BundledProgramFile):
             outputs: list[Any] = module.run_method(method, inputs)
             return outputs
         except RuntimeError as error:
-            raise ExecutionError(
-                f"{self._name}: method {method!r}, test case {case}: ExecuTorch says: {error}"
-            ) from error
+            where = f"method {method!r}, test case {case}"
+            raise ExecutionError.about(self._name, f"{where}: ExecuTorch says: {error}") from error
         finally:
             del module  # it refers to the bytes, and is to be gone before them
 
@@ -317,7 +315,7 @@ def load_fat(
         except (Error, RuntimeError) as error:
             rejected[name] = str(error)
     reasons = "".join(f"\n  {name}: {reason}" for name, reason in rejected.items()) or " it has none"
-    raise UnsupportedError(f"{os.fspath(path)}: no payload can be run here:{reasons}")
+    raise UnsupportedError.about(os.fspath(path), f"no payload can be run here:{reasons}")
 
 
 def _weights_beside(path: str | os.PathLike[str]) -> str | None:
