@@ -277,7 +277,10 @@ nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::option
   auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
   if (!bytes.is_valid()) throw nb::python_error();
   const std::span<char> out(PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(count));
-  without_gil([&] { return range.read_at(0, std::as_writable_bytes(out)); });
+  without_gil([&]() -> Result<void> {
+    ETSTREAM_TRY(range.read_at(0, std::as_writable_bytes(out)));
+    return range.check_unchanged();
+  });
   return bytes;
 }
 
@@ -311,7 +314,8 @@ void bind_sources(nb::module_& module) {
       .def_prop_ro("size", &ByteSource::size, "In bytes.")
       .def_prop_ro("name", &ByteSource::name, "What messages call it: a path for a file.")
       .def("read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
-           "A copy of size bytes from offset on; without size, of all that follows.")
+           "A copy of size bytes from offset on; without size, of all that follows. Raises CorruptError for a "
+           "file that has changed.")
       .def(
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
           "A copy of all of it.")

@@ -266,3 +266,14 @@ def test_what_lies_in_place_is_kept_alive_and_let_go() -> None:
     del tensor
     assert source.read() == bytes(12)
     del source, storage
+
+
+def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    source = etstream.Source(path)
+    assert source.read(3, 5) == CONTENT[3:8]
+    path.write_bytes(CONTENT[::-1])
+    for read in (source.read, lambda: bytes(source), lambda: source[5:9].read()):
+        with pytest.raises(etstream.CorruptError, match="file: was changed or replaced"):
+            read()
