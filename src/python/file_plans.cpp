@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "base/try.h"
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
+#include "etstream/sink.h"
 #include "etstream/write.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -76,7 +79,19 @@ struct Inputs {
 };
 
 nb::bytes bytes_of(const FilePlan& plan) {
-  return read_bytes(value_or_raise(source_of(plan)), 0, std::nullopt);
+  if (plan.size > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
+  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(plan.size)));
+  if (!bytes.is_valid()) throw nb::python_error();
+  char* end = PyBytes_AsString(bytes.ptr());
+  without_gil([&] {
+    const auto sink = open_callback_sink([&end](std::span<const std::byte> piece) -> Result<void> {
+      std::memcpy(end, piece.data(), piece.size());
+      end += piece.size();
+      return {};
+    });
+    return write(plan, *sink);
+  });
+  return bytes;
 }
 
 using ExtentTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;

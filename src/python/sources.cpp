@@ -270,6 +270,8 @@ std::vector<ByteSource> sources_of(nb::handle objects) {
   return sources;
 }
 
+namespace {
+
 nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::optional<std::uint64_t> size) {
   const std::uint64_t count = size.value_or(offset < source.size() ? source.size() - offset : 0);
   const ByteSource range = value_or_raise(source.slice(offset, count));
@@ -283,6 +285,8 @@ nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::option
   });
   return bytes;
 }
+
+}  // namespace
 
 void bind_sources(nb::module_& module) {
   nb::class_<ByteSource>(
@@ -313,9 +317,10 @@ void bind_sources(nb::module_& module) {
       .def("__getitem__", &slice, nb::arg("range"), "A part of it, in steps of 1; lazy.")
       .def_prop_ro("size", &ByteSource::size, "In bytes.")
       .def_prop_ro("name", &ByteSource::name, "What messages call it: a path for a file.")
-      .def("read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
-           "A copy of size bytes from offset on; without size, of all that follows. Raises CorruptError for a "
-           "file that has changed.")
+      .def(
+          "read", &read_bytes, nb::arg("offset") = 0, nb::arg("size") = nb::none(),
+          "A copy of size bytes from offset on; without size, of all that follows. Raises CorruptError for a "
+          "file that has changed.")
       .def(
           "__bytes__", [](const ByteSource& self) { return read_bytes(self, 0, std::nullopt); },
           "A copy of all of it.")

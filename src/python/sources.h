@@ -43,8 +43,4 @@ namespace etstream::python {
 /// Identifies the file of an object with fileno(), or the object itself where it has no file.
 [[nodiscard]] FileIdentity identity_of_object(nb::handle object);
 
-/// A copy of `size` bytes from `offset` on, without a size of all that follow. Raises what reading does.
-[[nodiscard]] nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset,
-                                   std::optional<std::uint64_t> size);
-
 }  // namespace etstream::python

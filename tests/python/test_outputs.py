@@ -326,3 +326,10 @@ def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
     with pytest.raises(etstream.NotFoundError) as no_name:
         etstream.extract(EXAMPLES / "model.pte", io.BytesIO(), tensor="nothing")
     assert not isinstance(no_name.value, OSError) and "nothing" in str(no_name.value)
+
+
+@pytest.mark.parametrize("form", ["bp08", "segmented"])
+def test_bytes_are_those_that_are_written(program: Path, cases: Path, tmp_path: Path, form: Any) -> None:
+    plan = etstream.plan_bundle(program, cases, format=form)
+    plan.write(tmp_path / "out")
+    assert bytes(plan) == (tmp_path / "out").read_bytes()
