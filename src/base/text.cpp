@@ -66,13 +66,13 @@ std::string printable(std::string_view words) {
 }
 
 Error about(Error error, std::string_view where) {
-  error.message = text("{}: {}", where, error.message);
+  if (!where.empty()) error.message = text("{}: {}", where, error.message);
   return error;
 }
 
 Error about(Error error, std::string_view file, std::string_view where) {
   if (!error.file) error.file = std::string(file);
-  return about(std::move(error), text("{}{}{}", file, where.empty() ? "" : ": ", where));
+  return about(about(std::move(error), where), file);
 }
 
 bool is_utf8(std::string_view words) {

@@ -38,7 +38,7 @@ template <class... Arguments>
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
 }
 
-/// The same error, whose message begins with "WHERE: ".
+/// The same error, whose message begins with "WHERE: ", unless `where` is empty.
 [[nodiscard]] Error about(Error error, std::string_view where);
 
 /// about(error, "model.json: WHERE"), of that file if the error is of none.

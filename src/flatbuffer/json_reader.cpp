@@ -208,8 +208,7 @@ Error JsonTape::at_line(Place place, const Error& error) const {
 }
 
 Error JsonTape::error_at(Place place, const Error& error) const {
-  const std::string path = path_to(place);
-  return at_line(place, path.empty() ? error : about(error, path));
+  return at_line(place, about(error, path_to(place)));
 }
 
 }  // namespace etstream

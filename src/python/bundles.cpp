@@ -253,8 +253,7 @@ void bind_tensors(nb::module_& module) {
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
           "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
           "contiguous. Raises InvalidArgumentError where data is not as long as they say, and for a "
-          "dim_order "
-          "that is none.")
+          "dim_order that is none.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")

@@ -24,9 +24,9 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// Returns `read`; its error's message begins with `place`.
-Result<void> about(const std::string& place, Result<void> read) {
-  if (!read) read.error().message = place + read.error().message;
+/// Returns `read`, whose error is about `place`.
+Result<void> within(std::string_view place, Result<void> read) {
+  if (!read) return about(std::move(read).error(), place);
   return read;
 }
 
@@ -191,7 +191,7 @@ class CasesReader {
       }
       MethodTestSuite& suite = suites_.emplace_back();
       suite.method_name = name;
-      return about(method_text(name), read_cases(suite.test_cases));
+      return within(method_text(name), read_cases(suite.test_cases));
     }));
     std::sort(suites_.begin(), suites_.end(),
               [](const auto& a, const auto& b) { return a.method_name < b.method_name; });
@@ -213,13 +213,13 @@ class CasesReader {
       return {};
     });
     if (read && !(has_method && has_cases)) read = json_.error("a suite needs method and cases");
-    return about(has_method ? method_text(suite.method_name) : "", std::move(read));
+    return within(has_method ? method_text(suite.method_name) : "", std::move(read));
   }
 
   Result<void> read_cases(std::vector<MethodTestCase>& cases) {
     return json_.elements([&] {
-      auto read = read_case(cases.emplace_back());
-      return read ? read : about(text("test case {}: ", cases.size() - 1), std::move(read));
+      MethodTestCase& test_case = cases.emplace_back();
+      return within(text("test case {}", cases.size() - 1), read_case(test_case));
     });
   }
 
@@ -237,7 +237,7 @@ class CasesReader {
   Result<void> read_values(std::string_view what, std::vector<Value>& values) {
     return json_.elements([&]() -> Result<void> {
       auto value = read_value();
-      if (!value) return about(text("{}{}: ", what, values.size()), std::move(value).error());
+      if (!value) return about(std::move(value).error(), text("{}{}", what, values.size()));
       values.push_back(*std::move(value));
       return {};
     });
@@ -315,7 +315,7 @@ class CasesReader {
     return json_.error(text("double_bits {} is not a hexadecimal number of 64 bits", quote(digits)));
   }
 
-  static std::string method_text(std::string_view name) { return text("method {}: ", quote(name)); }
+  static std::string method_text(std::string_view name) { return text("method {}", quote(name)); }
 
   JsonReader& json_;
   TensorFiles files_;

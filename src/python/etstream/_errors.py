@@ -17,7 +17,6 @@ class Error(Exception):
     offset: int | None = None
     """The place in that file, in bytes from its beginning, if the message names one."""
 
-
     @classmethod
     def about(cls, filename: str, words: str) -> Self:
         """One whose message begins with the file's name."""
