@@ -24,10 +24,10 @@ namespace etstream {
                                              const std::vector<std::uint8_t>& one,
                                              const std::vector<std::uint8_t>& other);
 
-/// Returns the tensor with its data in the order of `dim_order`: shared if that is the same order, otherwise
-/// reordered in memory, which uses twice the data's size meanwhile. Errors: kInvalidArgument for an order
-/// that is not a permutation of the dimensions, an unknown dtype or data that does not have the size that the
-/// shape implies; read errors; kTooLarge, kOutOfMemory.
+/// Returns the tensor with its data in the order of `dim_order`: the same source if that is the same order,
+/// otherwise one that reads the elements from where they lie, in that order, in bounded memory. Errors:
+/// kInvalidArgument for an order that is not a permutation of the dimensions, an unknown dtype or data that
+/// does not have the size that the shape implies; kTooLarge.
 [[nodiscard]] ETSTREAM_EXPORT Result<Tensor> with_dim_order(const Tensor& tensor,
                                                             std::vector<std::uint8_t> dim_order);
 

@@ -2,12 +2,12 @@
 #include "etstream/dim_order.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "tensor/dimensions.h"
+#include "tensor/strided_source.h"
 
 namespace etstream {
 namespace {
@@ -21,34 +21,24 @@ std::vector<std::uint8_t> without_ones(const std::vector<std::int32_t>& sizes,
   return out;
 }
 
-/// By dimension: how many elements further the next one lies.
-std::vector<std::size_t> strides_of(const std::vector<std::int32_t>& sizes,
-                                    const std::vector<std::uint8_t>& order) {
-  std::vector<std::size_t> strides(sizes.size());
-  std::size_t stride = 1;
-  for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
-    strides[*dimension] = stride;
-    stride *= static_cast<std::size_t>(sizes[*dimension]);
-  }
-  return strides;
+/// Sizes, in the order in which the elements lie.
+std::vector<std::uint64_t> lying_sizes(const std::vector<std::int32_t>& sizes,
+                                       const std::vector<std::uint8_t>& order) {
+  std::vector<std::uint64_t> out;
+  out.reserve(order.size());
+  for (const std::uint8_t dimension : order) out.push_back(static_cast<std::uint64_t>(sizes[dimension]));
+  return out;
 }
 
-/// Moves the elements of `from` to where they lie under the order `to`, front to back.
-void permute(const Tensor& tensor, const std::vector<std::uint8_t>& to, const std::vector<std::byte>& from,
-             std::vector<std::byte>& out) {
-  const auto item = static_cast<std::size_t>(item_size(tensor.scalar_type));
-  const auto strides = strides_of(tensor.sizes, tensor.dim_order);
-  std::vector<std::int32_t> place(tensor.sizes.size());
-  std::size_t source = 0;
-  for (std::size_t at = 0; at < out.size(); at += item) {
-    std::memcpy(out.data() + at, from.data() + source * item, item);
-    for (auto dimension = to.rbegin(); dimension != to.rend(); ++dimension) {
-      source += strides[*dimension];
-      if (++place[*dimension] < tensor.sizes[*dimension]) break;
-      source -= strides[*dimension] * static_cast<std::size_t>(tensor.sizes[*dimension]);
-      place[*dimension] = 0;
-    }
-  }
+/// The elements of the tensor in the order `to`.
+StridedElements elements_in_order(const Tensor& tensor, const std::vector<std::uint8_t>& to) {
+  const std::uint64_t item = item_size(tensor.scalar_type);
+  const auto lying = dense_strides(lying_sizes(tensor.sizes, tensor.dim_order), item);
+  std::vector<std::int64_t> strides(lying.size());
+  for (std::size_t i = 0; i < lying.size(); ++i) strides[tensor.dim_order[i]] = lying[i];
+  StridedElements out{item, lying_sizes(tensor.sizes, to), {}, 0};
+  for (const std::uint8_t dimension : to) out.strides.push_back(strides[dimension]);
+  return out;
 }
 
 }  // namespace
@@ -71,16 +61,9 @@ Result<Tensor> with_dim_order(const Tensor& tensor, std::vector<std::uint8_t> di
       return make_error(ErrorCode::kInvalidArgument, "a tensor has {} bytes of data, expected {}",
                         tensor.data.size(), bytes);
     }
-    if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
-      return make_error(ErrorCode::kTooLarge, "a tensor of {} bytes does not fit in memory", bytes);
-    }
     Tensor out{tensor.scalar_type, tensor.sizes, std::move(dim_order), tensor.data};
     if (lie_alike(tensor.sizes, tensor.dim_order, out.dim_order)) return out;
-    std::vector<std::byte> from(static_cast<std::size_t>(bytes));
-    ETSTREAM_TRY(tensor.data.read_at(0, from));
-    std::vector<std::byte> moved(from.size());
-    permute(tensor, out.dim_order, from, moved);
-    out.data = ByteSource::owned(std::move(moved));
+    ETSTREAM_ASSIGN(out.data, gather(tensor.data, elements_in_order(tensor, out.dim_order)));
     return out;
   });
 }
