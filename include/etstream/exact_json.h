@@ -55,17 +55,20 @@ class ETSTREAM_EXPORT ExactJson {
 
   /// Appends the JSON to `sink` and does not commit it. Checks `file` against the schema first, and ignores
   /// what follows its flatbuffer. An enum is written as its name, a string that is not UTF-8 as {"base64":
-  /// "..."}, a NaN as "nan" or "nan:BITS", an infinity as "inf" or "-inf". Memory: 16 bytes per object, and
-  /// the longest string. Errors: kCorrupt with the offset; kInvalidArgument for a file_name that is not
-  /// UTF-8; the sink's.
+  /// "..."}, a NaN as "nan" or "nan:BITS", an infinity as "inf" or "-inf"; deprecated fields are written as
+  /// others. Memory: 16 bytes per object, and
+  /// the longest string. Errors: kCorrupt with the offset, also for a value in a union of no type;
+  /// kUnsupported for a field that the schema lacks; kInvalidArgument for a file_name that is not UTF-8; the
+  /// sink's.
   [[nodiscard]] Result<void> decompile(const ByteSource& file, const ExactJsonOptions& options,
                                        Sink& sink) const;
 
-  /// Plans the flatbuffer that `json` describes. Also accepts what flatc and ExecuTorch's serializers write.
-  /// Vectors that are left out are given as {"file": PATH, "offset": N, "size": N} and read when the plan is
-  /// written; paths are relative to `folder`. Memory: about the size of the text. Errors: kInvalidArgument
-  /// for what does not fit the schema, with file, line and the place in the JSON; kCorrupt for invalid JSON;
-  /// kTooLarge over 2^31 - 1 bytes; errors opening files.
+  /// Plans the flatbuffer that `json` describes. Scalars that equal their default are left out, as flatc
+  /// leaves them out. Also accepts what flatc and ExecuTorch's serializers write. Vectors that are left out
+  /// are given as {"file": PATH, "offset": N, "size": N} and read when the plan is written; paths are
+  /// relative to `folder`. Memory: about the size of the text. Errors: kInvalidArgument for what does not fit
+  /// the schema, with file, line and the place in the JSON; kCorrupt for invalid JSON; kTooLarge over 2^31 -
+  /// 1 bytes; errors opening files.
   [[nodiscard]] Result<FilePlan> compile(const ByteSource& json, const std::string& folder,
                                          FlatbufferOrder order = FlatbufferOrder::kFlatc) const;
 

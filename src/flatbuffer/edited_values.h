@@ -45,6 +45,7 @@ class EditedValues final : public ValueReader {
   [[nodiscard]] FieldValue string(std::string_view characters);
 
   ValueNode root() override { return node_at(root_); }
+  bool has_deprecated() const override { return true; }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 

@@ -32,7 +32,12 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
     }
     ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(state_->schema, std::move(flatbuffer), file.name(),
                                                           !options.identifier));
-    ETSTREAM_TRY(verify_flatbuffer(view));
+    ETSTREAM_TRY(verify_flatbuffer(view, {.typed_unions = true}));
+    ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(view));
+    if (unknown) {
+      return make_error(ErrorCode::kUnsupported, "{}; a schema that has all of its fields loses none",
+                        unknown->message);
+    }
     JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
     if (options.leave_out_over) {
       json.references = JsonReferences{options.file_name, 0, *options.leave_out_over};

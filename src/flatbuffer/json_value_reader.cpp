@@ -101,10 +101,6 @@ Result<const JsonValueReader::OpenTable*> JsonValueReader::open_table(Place plac
   if (!open_.empty() && open_.back().begin == place) return &open_.back();
   const TableType& declared = schema_.tables()[table];
   ETSTREAM_ASSIGN(auto fields, open_object(place, keys_.tables[table], text("table {}", declared.name)));
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (!declared.fields[i].deprecated || is_absent(fields[i])) continue;
-    return invalid(fields[i], "is deprecated: files no longer have it");
-  }
   open_.push_back({place, tape_.at(place).end, std::move(fields)});
   return &open_.back();
 }

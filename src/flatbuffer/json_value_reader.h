@@ -46,6 +46,7 @@ class JsonValueReader final : public ValueReader {
                                                                       const std::string& folder);
 
   ValueNode root() override { return {nullptr, JsonTape::kRoot}; }
+  bool has_deprecated() const override { return true; }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override;
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 

@@ -126,7 +126,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   }
 
   /// Types come with their unions.
-  static bool wants(const FieldType& field) { return !field.deprecated && !is_type_of_unions(field); }
+  static bool wants(const FieldType& field) { return !is_type_of_unions(field); }
   Result<void> begin_table(const TableView& table, const TableType& declared) {
     ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
     ETSTREAM_TRY(reach(table.position, extent));
@@ -138,7 +138,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     return out_.pass_on();
   }
   Result<void> absent(const TableView& /*table*/, const TableType& /*declared*/, const FieldType& field) {
-    if (options_.defaults && field.kind == FieldKind::kScalar) write_default(field);
+    if (options_.defaults && field.kind == FieldKind::kScalar && !field.deprecated) write_default(field);
     return {};
   }
   void begin_field(const TableType& declared, const FieldType& field, const UnionMember* member) {

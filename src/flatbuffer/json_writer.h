@@ -27,8 +27,8 @@ struct JsonOptions {
   std::optional<JsonReferences> references = {};
 };
 
-/// Appends to `sink`, and does not commit it: fields in the order of their ids, those that are present;
-/// deprecated ones are left out, as the packer does. Doubles and floats are as short as reads back as the
+/// Appends to `sink`, and does not commit it: fields in the order of their ids, those that are present,
+/// deprecated ones too. Doubles and floats are as short as reads back as the
 /// same; "nan", "inf", "-inf", and "nan:BITS" for other NaNs. Enums go by name where they have one. Vectors
 /// of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of
 /// all its bytes, a string that is not UTF-8 {"base64": "..."}.

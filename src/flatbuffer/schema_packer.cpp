@@ -59,7 +59,7 @@ class Packer {
     const std::size_t first_struct = structs_.size();
     slots_.resize(first_slot + table.fields.size());
     for (const FieldType& field : table.fields) {
-      if (is_type_of_unions(field) || field.deprecated) continue;
+      if (is_type_of_unions(field) || (field.deprecated && !reader_.has_deprecated())) continue;
       ETSTREAM_ASSIGN(const FieldValue value, reader_.field(node, type, field.id));
       if (std::holds_alternative<AbsentValue>(value)) {
         if (field.required) return mismatch(table, field, "is required, but absent");

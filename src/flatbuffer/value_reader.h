@@ -59,6 +59,8 @@ class ValueReader {
   virtual ~ValueReader() = default;
 
   [[nodiscard]] virtual ValueNode root() = 0;
+  /// Whether it may have fields that the schema calls deprecated, which are not asked for otherwise.
+  [[nodiscard]] virtual bool has_deprecated() const { return false; }
   /// The value of field `field` of table type `table` (indices in the schema) in the table at `node`. A
   /// union's type field is not asked for: the union's value says it.
   [[nodiscard]] virtual Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) = 0;

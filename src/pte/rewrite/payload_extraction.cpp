@@ -21,6 +21,7 @@ class PayloadExtractor final : public ValueReader {
       : values_(values), out_(out), constant_{schema}, delegate_{schema}, segment_{schema} {}
 
   ValueNode root() override { return values_.root(); }
+  bool has_deprecated() const override { return values_.has_deprecated(); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
     ETSTREAM_ASSIGN(FieldValue value, values_.field(node, table, field));
     const auto asks_for = [&](const BoundField& known) {

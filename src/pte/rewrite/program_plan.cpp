@@ -29,6 +29,7 @@ class ReleaseFields final : public ValueReader {
   }
 
   ValueNode root() override { return values_.root(); }
+  bool has_deprecated() const override { return values_.has_deprecated(); }
   Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) override {
     ETSTREAM_ASSIGN(FieldValue value, values_.field(node, table, field));
     const auto newer = std::find_if(newer_.begin(), newer_.end(), [&](const BoundField& one) {

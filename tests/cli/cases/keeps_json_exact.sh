@@ -26,6 +26,31 @@ try etstream compile --exact t.fbs t.json -o ./
 try etstream compile t.fbs t.json -o t.bin
 wc -c <t.bin
 
+echo "--- fields that are deprecated"
+cat >old.fbs <<'SCHEMA'
+table Part { id: int; }
+union Any { Part }
+table Old { a: int; old: [ushort] (deprecated); gone: int (deprecated); part: Part (deprecated);
+            any: Any (deprecated); name: string (deprecated); b: int; last: double = 1 (deprecated); }
+root_type Old;
+SCHEMA
+echo '{"a": 1, "old": [1, 2, 3], "gone": 7, "part": {"id": 3}, "any_type": "Part", "any": {"id": 4},
+       "name": "x", "b": 2, "last": "nan"}' >old.json
+try etstream compile --exact old.fbs old.json -o old.bin
+try etstream decompile --exact --raw-binary --defaults-json old.fbs old.bin -o again.json
+cat again.json
+etstream compile --exact old.fbs again.json -o again.bin
+cmp old.bin again.bin && echo "the same again"
+
+echo "--- fields that the schema lacks, a value of no type"
+echo 'table New { a: int; } root_type New;' >new.fbs
+try etstream decompile --exact --raw-binary new.fbs old.bin -o -
+echo 'table Part { id: int; } union Any { Part } table T { any: Any; } root_type T;' >typed.fbs
+echo 'table Part { id: int; } table T { any_type: ubyte; any: Part; } root_type T;' >untyped.fbs
+echo '{"any": {"id": 4}}' >any.json
+etstream compile --exact untyped.fbs any.json -o any.bin
+try etstream decompile --exact --raw-binary typed.fbs any.bin -o -
+
 echo "--- what is refused"
 echo '{"parts": [{"nam": "a"}]}' >wrong.json
 try etstream compile --exact model.fbs wrong.json -o wrong.mdl

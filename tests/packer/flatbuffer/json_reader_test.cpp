@@ -149,7 +149,6 @@ TEST_CASE("what_is_wrong_is_named_with_its_line_and_path") {
       {"{\n\"leaf\":\n{\"text\": 1}}", "line 3: leaf: unknown key 'text' in table Leaf"},
       {"{\"self\": {\"leaves\": [{},\n{\"number\": 1,\n\"number\": 1}]}}",
        "line 3: self.leaves[1]: 'number' comes twice"},
-      {R"({"gone": 1})", "line 1: gone: is deprecated: files no longer have it"},
       {R"({"i8": 128})", "line 1: i8: expected an integer from -128 to 127, found 128"},
       {R"({"i8": -129})", "line 1: i8: expected an integer from -128 to 127, found -129"},
       {R"({"u8": -1})", "line 1: u8: expected an integer from 0 to 255, found -1"},
