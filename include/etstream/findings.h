@@ -33,9 +33,12 @@ struct Finding {
 struct Findings {
   std::vector<Finding> errors;    // the file is damaged, or running it would fail or do harm
   std::vector<Finding> warnings;  // the file works, but maybe not as intended
-  /// The number of operators that a program calls and that ExecuTorch has no kernels for. Their arguments are
-  /// not checked.
+  /// The number of operators that a program calls and that etstream does not know: custom ones, those of
+  /// backends and of later releases. Their arguments are not checked. The runtime needs a kernel registered
+  /// for each.
   std::uint64_t unknown_operators = 0;
+  /// The different names of the first 100 of these, in order.
+  std::vector<std::string> unknown_operator_names = {};
 
   [[nodiscard]] bool ok() const noexcept { return errors.empty(); }
 };

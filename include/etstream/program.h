@@ -86,9 +86,9 @@ class ETSTREAM_EXPORT ProgramFile {
   /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
   /// For a program in which verify() found no error: checks that the kernels and delegates of ExecuTorch
-  /// 1.5.1 accept what each call passes to them. Operators that are not known are counted instead. An error
-  /// in `findings` is a call that ExecuTorch refuses or that ends its process; the program can still be read
-  /// and rewritten. Errors: kIo, kOutOfMemory.
+  /// 1.5.1 accept what each call passes to them. Operators that are not known are counted and named instead.
+  /// An error in `findings` is a call that ExecuTorch refuses or that ends its process; the program can still
+  /// be read and rewritten. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify_calls(Findings& findings) const;
 
   /// The library's internal representation.

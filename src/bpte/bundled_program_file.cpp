@@ -22,6 +22,7 @@
 #include "io/file_budget.h"
 #include "layout/append.h"
 #include "layout/same_bytes.h"
+#include "pte/load_verify.h"
 
 namespace etstream {
 namespace {
@@ -328,7 +329,10 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     const std::size_t errors_before = findings.errors.size();
     const std::size_t warnings_before = findings.warnings.size();
     ETSTREAM_TRY(program->verify(findings));
-    if (findings.errors.size() == errors_before) ETSTREAM_TRY(program->verify_calls(findings));
+    if (findings.errors.size() == errors_before) {
+      ETSTREAM_TRY(verify_load(program->model(), LoadedFrom::kMemory, findings));
+      ETSTREAM_TRY(program->verify_calls(findings));
+    }
     for (Finding& error : std::span(findings.errors).subspan(errors_before)) place_in_file(error, *this);
     for (Finding& warning : std::span(findings.warnings).subspan(warnings_before))
       place_in_file(warning, *this);

@@ -15,24 +15,29 @@ namespace {
 /// A value's problem, as the end of a sentence.
 using Problem = std::optional<std::string>;
 
-/// As ExecuTorch resizes: the rank is fixed, and dynamic sizes may change as long as their product does
-/// not grow (TensorImpl::internal_resize_contiguous).
-bool shape_fits(const TensorInfo& expected, const Tensor& found) {
-  if (expected.dynamism == ShapeDynamism::kStatic) return found.sizes == expected.sizes;
-  if (found.sizes.size() != expected.sizes.size()) return false;
-  const auto capacity = byte_size(ScalarType::kUInt8, expected.sizes);
-  const auto wanted = byte_size(ScalarType::kUInt8, found.sizes);
-  return capacity && wanted && *wanted <= *capacity;
+/// As ExecuTorch resizes: the rank is fixed, and so are the sizes of a static tensor. Those of another one
+/// are bounds of what the method was exported for: its kernels and its memory are planned for nothing larger,
+/// though the tensor itself only refuses more elements (TensorImpl::internal_resize_contiguous).
+Problem check_shape(const TensorInfo& expected, const std::vector<std::int32_t>& found) {
+  const bool is_static = expected.dynamism == ShapeDynamism::kStatic;
+  const std::string shapes = text("has shape {}, expected {}{}", list_text(found),
+                                  is_static ? "" : "at most ", list_text(expected.sizes));
+  if (found.size() != expected.sizes.size()) {
+    return text("{}: it has {}, not {}", shapes, counted(found.size(), "dimension"), expected.sizes.size());
+  }
+  if (is_static) return found == expected.sizes ? Problem() : shapes;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] > expected.sizes[i])
+      return text("{}: {} is over the bound of dimension {}", shapes, found[i], i);
+  }
+  return std::nullopt;
 }
 
 Problem check_fit(const TensorInfo& expected, const Tensor& found) {
   if (found.scalar_type != expected.scalar_type) {
     return text("is {}, expected {}", name_of(found.scalar_type), name_of(expected.scalar_type));
   }
-  if (shape_fits(expected, found)) return std::nullopt;
-  return text("has shape {}, expected {}{}", list_text(found.sizes),
-              expected.dynamism == ShapeDynamism::kStatic ? "" : "at most as many elements as ",
-              list_text(expected.sizes));
+  return check_shape(expected, found.sizes);
 }
 
 /// Method::set_input takes a scalar only if it is the one that the method was exported with, a double
@@ -51,18 +56,19 @@ std::string scalar_text(std::int64_t value) { return std::to_string(value); }
 std::string scalar_text(bool value) { return value ? "true" : "false"; }
 std::string scalar_text(double value) { return exact_text(value); }
 
-std::string_view kind_of(const Value& value) {
-  static constexpr std::string_view kNames[] = {"nothing (null)", "a tensor", "an integer", "a bool",
-                                                "a double"};
-  return kNames[value.index()];
+std::string kind_of(const Value& value) {
+  return match(
+      value, [](std::monostate) { return "nothing (null)"; }, [](const Tensor&) { return "a tensor"; },
+      [](std::int64_t) { return "an integer"; }, [](bool) { return "a bool"; },
+      [](double) { return "a double"; });
 }
 
 std::string expected_kind(const ValueInfo& info) {
-  static constexpr std::string_view kNames[] = {"a tensor", "an integer", "a bool", "a double"};
-  if (const auto* other = std::get_if<OtherInfo>(&info)) {
-    return text("a {}, which no test case can hold", other->kind);
-  }
-  return std::string(kNames[info.index()]);
+  return match(
+      info, [](const TensorInfo&) { return std::string("a tensor"); },
+      [](std::int64_t) { return std::string("an integer"); }, [](bool) { return std::string("a bool"); },
+      [](double) { return std::string("a double"); },
+      [](const OtherInfo& other) { return text("a {}, which no test case can hold", other.kind); });
 }
 
 /// Checks one input or expected output of a test case.

@@ -17,6 +17,7 @@ struct Wording {
 constexpr Wording kWordings[] = {
     {"allow_opaque", "--opaque"},
     {"constant_tensor_alignment", "--constant-tensor-alignment"},
+    {"constants_to moves them", "etstream pte --constants-to WEIGHTS.ptd moves them"},
     {"delegate_alignment", "--delegate-alignment"},
     {"delegates in segments, which may be of any size",
      "delegates in segments, which may be of any size (--delegates segments)"},

@@ -24,6 +24,16 @@ struct VerifyArguments {
   bool json = false;
 };
 
+/// The first names, for a line.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostShown = 8;
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i) {
+    out += (i == 0 ? "" : ", ") + printable(names[i]);
+  }
+  return names.size() <= kMostShown ? out : text("{} and {} more", out, names.size() - kMostShown);
+}
+
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   std::vector<ByteSource> weights;
@@ -41,6 +51,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     if (external_keys) {
       report["external_keys"] = *external_keys;
       report["unknown_operators"] = findings.unknown_operators;
+      report["unknown_operator_names"] = findings.unknown_operator_names;
     }
     print_json(report);
   } else {
@@ -59,7 +70,8 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   }
   std::string unknown;
   if (findings.unknown_operators > 0) {
-    unknown = text(", {} that ExecuTorch has no kernel for", counted(findings.unknown_operators, "operator"));
+    unknown = text(", {} that etstream does not know ({}): the runtime needs a kernel registered for each",
+                   counted(findings.unknown_operators, "operator"), some_of(findings.unknown_operator_names));
   }
   say("{}: ok{}{}{}\n", arguments.file, needed, unknown, warnings);
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "container/findings.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,13 @@ void add_warning(Findings& findings, Finding finding) {
 
 void add_warnings(Findings& findings, std::vector<Error> flaws) {
   for (Error& flaw : flaws) add_warning(findings, std::move(flaw));
+}
+
+void add_unknown_operator(Findings& findings, std::string_view name) {
+  ++findings.unknown_operators;
+  auto& names = findings.unknown_operator_names;
+  const auto place = std::lower_bound(names.begin(), names.end(), name);
+  if (names.size() < kMostFindings && (place == names.end() || *place != name)) names.emplace(place, name);
 }
 
 Result<void> note_corrupt(Result<void> checked, Findings& findings) {

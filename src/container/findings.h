@@ -18,6 +18,8 @@ inline constexpr std::size_t kMostFindings = 100;
 void add_error(Findings& findings, Finding finding);
 void add_warning(Findings& findings, Finding finding);
 void add_warnings(Findings& findings, std::vector<Error> flaws);
+/// Counts an operator whose kernels are not known, and lists its name, once.
+void add_unknown_operator(Findings& findings, std::string_view name);
 
 /// Makes an error of what is corrupt, and passes on other errors.
 [[nodiscard]] Result<void> note_corrupt(Result<void> checked, Findings& findings);

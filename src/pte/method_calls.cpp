@@ -165,7 +165,7 @@ Result<void> MethodCalls::read_callee(std::uint32_t index, Callee& callee) {
   if (!behind.empty()) callee.name += "." + behind;
   if (!is_utf8(callee.name)) error(called, "the name of an operator in UTF-8", quote(callee.name));
   callee.signature = find_signature(callee.name);
-  if (!callee.signature) ++findings_.unknown_operators;
+  if (!callee.signature) add_unknown_operator(findings_, callee.name);
   return {};
 }
 

@@ -22,7 +22,6 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kProgramVersion = 0;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
 
@@ -101,9 +100,6 @@ class ProgramVerifier {
   Result<void> run() {
     ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(program_.view(), {program_.header().range()}));
     add_warnings(findings_, std::move(flaws));
-    ETSTREAM_ASSIGN(const std::uint32_t version, program_.version());
-    if (version != kProgramVersion)
-      warning(0, text("schema version {}", kProgramVersion), std::to_string(version));
     ETSTREAM_ASSIGN(segments_, program_.segments());
     ETSTREAM_TRY(verify_segments());
     ETSTREAM_TRY(verify_data());

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
+#include "pte/load_verify.h"
 #include "report/any_file.h"
 
 namespace etstream {
@@ -50,7 +51,9 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
 
 Result<void> verify_program(const ProgramFile& program, Findings& findings) {
   ETSTREAM_TRY(program.verify(findings));
-  return findings.ok() ? program.verify_calls(findings) : Result<void>();
+  if (!findings.ok()) return {};
+  ETSTREAM_TRY(verify_load(program.model(), LoadedFrom::kFile, findings));
+  return program.verify_calls(findings);
 }
 
 Result<void> verify_opened(Checked& checked, Findings& findings) {

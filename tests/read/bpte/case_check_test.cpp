@@ -40,13 +40,13 @@ std::string found_for(const ValueInfo& info, const Value& value) {
   return lines_of(findings.errors) + lines_of(findings.warnings);
 }
 
-TEST_CASE("a static shape takes itself alone, a bound takes what has its rank and not more elements") {
+TEST_CASE("a static shape takes itself alone, a bound what has its rank and is not larger in any dimension") {
   struct Row {
     std::vector<std::int32_t> given;
     bool is_static_fit, bound_fit;
   };
   const Row rows[] = {{{2, 6}, true, true},      {{2, 5}, false, true},  {{1, 1}, false, true},
-                      {{0, 6}, false, true},     {{6, 2}, false, true},  {{12, 1}, false, true},
+                      {{0, 6}, false, true},     {{6, 2}, false, false}, {{12, 1}, false, false},
                       {{13, 1}, false, false},   {{3, 6}, false, false}, {{12}, false, false},
                       {{2, 6, 1}, false, false}, {{}, false, false},     {{0x7fffffff, 2}, false, false}};
   for (const Row& row : rows) {
@@ -54,13 +54,29 @@ TEST_CASE("a static shape takes itself alone, a bound takes what has its rank an
     const Tensor tensor = tensor_of(row.given);
     const std::string fixed = found_for(info_of({2, 6}, ShapeDynamism::kStatic), tensor);
     const std::string bound = found_for(info_of({2, 6}, ShapeDynamism::kDynamicBound), tensor);
+    CHECK(found_for(info_of({2, 6}, ShapeDynamism::kDynamicUnbound), tensor) == bound);
     CHECK(fixed.empty() == row.is_static_fit);
     CHECK(bound.empty() == row.bound_fit);
     if (!row.bound_fit) {
       CHECK(exactly(bound) == containing("method 'm', test case 7: input 0 has shape ["));
-      CHECK(exactly(bound) == containing(", expected at most as many elements as [2, 6]\n"));
+      CHECK(exactly(bound) == containing(", expected at most [2, 6]: "));
+      const bool has_rank = row.given.size() == 2;
+      CHECK(exactly(bound) == containing(has_rank ? " is over the bound of dimension " : ", not 2\n"));
+      CHECK((has_rank || exactly(fixed) == containing(", not 2\n")));
     }
   }
+}
+
+TEST_CASE("the dimension that is over its bound is named, of an output too") {
+  const TensorInfo info = info_of({6, 8}, ShapeDynamism::kDynamicBound);
+  Findings findings;
+  check_test_case({"m", {info}, {info}}, {{tensor_of({3, 16})}, {tensor_of({8, 6})}}, 0, findings);
+  CHECK(
+      lines_of(findings.errors) ==
+      "method 'm', test case 0: input 0 has shape [3, 16], expected at most [6, 8]: 16 is over the bound of "
+      "dimension 1\n"
+      "method 'm', test case 0: expected output 0 has shape [8, 6], expected at most [6, 8]: 8 is over the "
+      "bound of dimension 0\n");
 }
 
 TEST_CASE("a double fits if it is within ExecuTorch's tolerance, 1e-4 and 1e-5 of the exported one") {

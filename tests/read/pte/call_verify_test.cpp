@@ -51,13 +51,14 @@ TEST_CASE("an operator without a name, with a long one or one that is not text i
   check_sound([](ExecutionPlanT& plan) { plan.operators.push_back(std::make_unique<OperatorT>()); });
 }
 
-TEST_CASE("an operator that ExecuTorch has no kernel for is its author's, and counted once") {
+TEST_CASE("an operator that is not known is its author's, and counted and named once") {
   const Findings findings = findings_after([](ExecutionPlanT& plan) {
     call(plan, "mine::op", "out", {kText, kNone});
     add_call(plan, KernelCallT(*plan.chains[0]->instructions.back()->instr_args.AsKernelCall()));
   });
   CHECK(lines_of(findings.errors).empty());
   CHECK(findings.unknown_operators == 1);
+  CHECK(findings.unknown_operator_names == std::vector<std::string>{"mine::op.out"});
   CHECK(findings_after([](ExecutionPlanT&) {}).unknown_operators == 0);
 }
 

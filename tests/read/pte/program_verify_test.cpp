@@ -6,10 +6,12 @@
 #include <functional>
 
 #include "base/text.h"
+#include "etstream/bundled_program.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"
+#include "test_sources.h"
 
 namespace etstream::program_verify_test {
 namespace {
@@ -385,14 +387,45 @@ TEST_CASE("a method that lacks a part, or a program without methods, is found") 
         std::string::npos);
 }
 
-TEST_CASE("another schema version is warned of, and at most 100 errors are kept") {
+TEST_CASE("a later schema version is not loaded, and at most 100 errors are kept") {
   ProgramT object = real_object();
   object.constant_segment = subsegments(0, {0});
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
   object.version = 3;
-  CHECK(lines_of(findings_of(packed(object)).warnings) ==
-        "bad: offset 0: expected schema version 0, found 3\n");
+  Findings of_structure;
+  REQUIRE(ProgramFile::open(file_of(packed(object)))->verify(of_structure));
+  CHECK(of_structure.ok());  // it can be written again
+  const std::string errors = lines_of(findings_of(packed(object)).errors);
+  CHECK(errors.find("expected schema version 0, the latest that ExecuTorch 1.5 loads (0x23), found 3\n") !=
+        std::string::npos);
   plan_of(object).inputs.assign(1000, -1);
   CHECK(findings_of(packed(object)).errors.size() == 100);
+}
+
+TEST_CASE("constants that are all empty are not found by a runtime that reads a file") {
+  ProgramT object = real_object();
+  object.segments.push_back(std::make_unique<DataSegmentT>());
+  object.constant_segment = subsegments(0, {0, 0});
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());  // no tensor has them
+  TensorT constant;
+  constant.scalar_type = scalar_type::ScalarType_FLOAT;
+  constant.sizes = {1, 0};
+  constant.dim_order = {0, 1};
+  constant.data_buffer_idx = 1;
+  add_value(object, std::move(constant));
+  CHECK(exactly(lines_of(findings_of(packed(object)).errors)) ==
+        containing(
+            "expected a constant that has bytes, or ExecuTorch loads no method from a file (0x23), found 1 "
+            "constant, all of them empty; constants_to moves them to a file"));
+  BundledProgram bundle;  // which runtimes have in memory
+  bundle.program = source_of(packed(object));
+  const Findings in_bundle = findings_of(written(plan(bundle).value()));
+  CHECK(lines_of(in_bundle.errors).empty());
+  CHECK(exactly(lines_of(in_bundle.warnings)) == containing("found 1 constant, all of them empty"));
+  object.version = 1;
+  bundle.program = source_of(packed(object));
+  CHECK(exactly(lines_of(findings_of(written(plan(bundle).value())).errors)) ==
+        containing("expected schema version 0, the latest that ExecuTorch 1.5 loads (0x23), found 1"));
 }
 
 }  // namespace
