@@ -68,8 +68,9 @@ struct BundledProgramOptions {
 /// Reads the program's metadata. Errors: kCorrupt if the program can't be read at all; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> check(const BundledProgram& bundle);
 
-/// Plans the file. Errors: kInvalidArgument for what check() finds, naming the method, the case and the
-/// value; kTooLarge for a flatbuffer over its limit of 2^31 - 1 bytes.
+/// Plans the file. The elements of tensors in any order (Tensor::any_order) are laid out as the methods of
+/// the program have them; those of others stay as they lie. Errors: kInvalidArgument for what check() finds,
+/// naming the method, the case and the value; kTooLarge for a flatbuffer over its limit of 2^31 - 1 bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const BundledProgram& bundle,
                                                     const BundledProgramOptions& options = {});
 

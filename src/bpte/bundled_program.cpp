@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
+#include "bpte/case_layout.h"
 #include "bpte/segmented_bundle.h"
 #include "etstream/program.h"
 
@@ -28,7 +29,7 @@ Result<Findings> check(const BundledProgram& bundle) {
     ETSTREAM_TRY(program.verify(findings));
     ETSTREAM_ASSIGN(const auto methods, program.methods());
     const MethodNames names(methods);
-    for (const MethodTestSuite& suite : bundle.method_test_suites) {
+    for (const MethodTestSuite& suite : laid_out(bundle)) {
       const MethodInfo* method = names.find(suite.method_name, findings);
       for (std::size_t i = 0; method && i < suite.test_cases.size(); ++i) {
         check_test_case(*method, suite.test_cases[i], i, findings);
@@ -38,8 +39,9 @@ Result<Findings> check(const BundledProgram& bundle) {
   });
 }
 
-Result<FilePlan> plan(const BundledProgram& bundle, const BundledProgramOptions& options) {
+Result<FilePlan> plan(const BundledProgram& given, const BundledProgramOptions& options) {
   return without_exceptions([&]() -> Result<FilePlan> {
+    const BundledProgram bundle{given.version, laid_out(given), given.program};
     if (!options.unchecked) {
       ETSTREAM_ASSIGN(const Findings findings, check(bundle));
       if (!findings.ok()) return refusal(findings);

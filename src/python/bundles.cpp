@@ -17,6 +17,7 @@
 #include "base/try.h"
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
+#include "bpte/case_layout.h"
 #include "container/findings.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
@@ -31,6 +32,7 @@
 #include "python/sources.h"
 #include "python/strings.h"
 #include "tensor/dimensions.h"
+#include "tensor/strided_source.h"
 
 namespace etstream::python {
 namespace {
@@ -44,16 +46,19 @@ const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
-                   std::optional<std::vector<std::uint8_t>> dim_order) {
+ScalarType type_of(const std::string& dtype) {
   const auto type = find_scalar_type(dtype);
-  if (!type) {
-    raise(make_error(ErrorCode::kInvalidArgument,
-                     "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found {}",
-                     quote(dtype)));
-  }
+  if (type) return *type;
+  raise(make_error(ErrorCode::kInvalidArgument,
+                   "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found {}",
+                   quote(dtype)));
+}
+
+/// Without a `dim_order` the tensor is contiguous, and a bundle may have its elements in another order.
+Tensor sound_tensor(ScalarType type, const std::vector<std::int64_t>& sizes, ByteSource data,
+                    std::optional<std::vector<std::uint8_t>> dim_order) {
   Tensor tensor;
-  tensor.scalar_type = *type;
+  tensor.scalar_type = type;
   for (const std::int64_t size : sizes) {
     if (!std::in_range<std::int32_t>(size)) {
       raise(make_error(ErrorCode::kInvalidArgument, "sizes: expected dimensions of less than 2**31, found {}",
@@ -61,12 +66,36 @@ Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& si
     }
     tensor.sizes.push_back(static_cast<std::int32_t>(size));
   }
-  tensor.data = source_of(data);
+  tensor.data = std::move(data);
+  tensor.any_order = !dim_order;
   tensor.dim_order = dim_order ? std::move(*dim_order) : contiguous_dim_order(tensor.sizes.size());
   if (const auto problem = problem_of(tensor)) {
     raise(make_error(ErrorCode::kInvalidArgument, "the tensor {}", *problem));
   }
   return tensor;
+}
+
+Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
+                   std::optional<std::vector<std::uint8_t>> dim_order) {
+  const ScalarType type = type_of(dtype);
+  return sound_tensor(type, sizes, source_of(data), std::move(dim_order));
+}
+
+/// A contiguous tensor whose elements lie in `data` by `strides` of bytes, from `offset` on.
+Tensor gathered_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes,
+                       const std::vector<std::int64_t>& strides, const SourceLike& data,
+                       std::uint64_t offset) {
+  const ScalarType type = type_of(dtype);
+  StridedElements elements{item_size(type), {sizes.begin(), sizes.end()}, strides, offset};
+  ByteSource gathered = value_or_raise(gather(source_of(data), std::move(elements)));
+  return sound_tensor(type, sizes, std::move(gathered), std::nullopt);
+}
+
+/// The tensor as a contiguous one, for a bundle to lay out as the method has it.
+Tensor in_any_order(const Tensor& tensor) {
+  Tensor out = value_or_raise(with_dim_order(tensor, contiguous_dim_order(tensor.sizes.size())));
+  out.any_order = true;
+  return out;
 }
 
 /// Files may have tensors that are none; verify() says so.
@@ -185,23 +214,6 @@ MethodTestCase case_at(const BundledProgramFile& bundle, std::size_t suite, std:
   return without_gil([&] { return bundle.test_case(found, index); });
 }
 
-/// Puts tensors in the order of dimensions that the method has them in; what does not fit is left to the
-/// check.
-Result<void> put_in_order(const std::vector<ValueInfo>& infos, std::vector<Value>& values) {
-  for (std::size_t i = 0; i < std::min(infos.size(), values.size()); ++i) {
-    const auto* info = std::get_if<TensorInfo>(&infos[i]);
-    const auto* tensor = std::get_if<Tensor>(&values[i]);
-    if (!info || !tensor || info->dim_order == tensor->dim_order) continue;
-    auto moved = with_dim_order(*tensor, info->dim_order);
-    if (moved) {
-      values[i] = *std::move(moved);
-    } else if (moved.error().code != ErrorCode::kInvalidArgument) {
-      return moved.error();
-    }
-  }
-  return {};
-}
-
 Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const BundledProgramFile::Suite& suite,
                                    std::uint32_t index) {
   const std::string name = bundle.file().name();
@@ -214,8 +226,7 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
   if (!method)
     return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
   ETSTREAM_ASSIGN(MethodTestCase test_case, bundle.test_case(suite, index));
-  ETSTREAM_TRY(put_in_order(method->inputs, test_case.inputs));
-  ETSTREAM_TRY(put_in_order(method->outputs, test_case.expected_outputs));
+  lay_out(*method, test_case, WhichTensors::kAll);
   check_test_case(*method, test_case, index, findings);
   if (!findings.ok())
     return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
@@ -251,8 +262,9 @@ void bind_tensors(nb::module_& module) {
           "__init__", constructor(&make_tensor), nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"),
           nb::arg("dim_order") = nb::none(),
           "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
-          "in the order of dim_order, which has the dimensions outermost first and is 0, 1, 2... where "
-          "contiguous. Raises InvalidArgumentError where data is not as long as they say, and for a "
+          "in the order of dim_order, which has the dimensions outermost first. Without dim_order they are "
+          "contiguous, and a bundle lays them out in the order that the method has; with it, they stay as "
+          "they lie. Raises InvalidArgumentError where data is not as long as they say, and for a "
           "dim_order that is none.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
@@ -270,6 +282,13 @@ void bind_tensors(nb::module_& module) {
             .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
+  module.def(
+      "gathered_tensor", &gathered_tensor, nb::arg("dtype"), nb::arg("sizes"), nb::arg("strides"),
+      nb::arg("data"), nb::arg("offset"),
+      "A contiguous tensor whose elements lie in data, a source, by strides of bytes, and are read from "
+      "there. The one whose indices are all 0 is at offset.");
+  module.def("in_any_order", &in_any_order, nb::arg("tensor"),
+             "The tensor as a contiguous one, whose elements a bundle may lay out as the method has them.");
   module.def("require_sound", &require_sound, nb::arg("tensor"),
              "Raises CorruptError for a tensor of a file that is none.");
 }

@@ -39,13 +39,8 @@ std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32
 std::string value_text(const GraphValue& value) {
   std::string doubles;
   for (const double number : value.doubles) doubles += text(" {}", exact_text(number));
-  std::string out =
-      text("{} {} {}{}{}{}{}", describe(value.info), name_of(value.storage), printable(value.name),
-           printable(value.string), list_text(value.items), doubles, list_text(value.bools));
-  if (const auto* tensor = std::get_if<TensorInfo>(&value.info)) {
-    out += text(" in order {}", list_text(tensor->dim_order));
-  }
-  return out;
+  return text("{} {} {}{}{}{}{}", describe(value.info), name_of(value.storage), printable(value.name),
+              printable(value.string), list_text(value.items), doubles, list_text(value.bools));
 }
 
 std::string place_text(const GraphValue& value) {

@@ -36,10 +36,13 @@ class Counted final : public ByteStorage {
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
-/// "float32 [1, 3]", of a Tensor or a TensorInfo.
+/// "float32 [1, 3]", of a Tensor or a TensorInfo, and its dim_order unless it is contiguous. `bound` is what
+/// follows the sizes.
 template <class Shaped>
-std::string tensor_text(const Shaped& tensor) {
-  return text("{} {}", name_of(tensor.scalar_type), list_text(tensor.sizes));
+std::string tensor_text(const Shaped& tensor, std::string_view bound = "") {
+  const bool is_contiguous = tensor.dim_order == contiguous_dim_order(tensor.sizes.size());
+  return text("{} {}{}{}", name_of(tensor.scalar_type), list_text(tensor.sizes), bound,
+              is_contiguous ? "" : text(" in dim_order {}", list_text(tensor.dim_order)));
 }
 
 void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
@@ -208,7 +211,7 @@ std::string describe(const ValueInfo& info) {
       info,
       [](const TensorInfo& tensor) {
         const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
-        return tensor_text(tensor) + (dynamic ? " at most" : "");
+        return tensor_text(tensor, dynamic ? " at most" : "");
       },
       [](std::int64_t value) { return text("integer {}", value); },
       [](bool value) { return std::string(value ? "bool true" : "bool false"); },

@@ -61,7 +61,7 @@ Result<Tensor> with_dim_order(const Tensor& tensor, std::vector<std::uint8_t> di
       return make_error(ErrorCode::kInvalidArgument, "a tensor has {} bytes of data, expected {}",
                         tensor.data.size(), bytes);
     }
-    Tensor out{tensor.scalar_type, tensor.sizes, std::move(dim_order), tensor.data};
+    Tensor out{tensor.scalar_type, tensor.sizes, std::move(dim_order), tensor.data, tensor.any_order};
     if (lie_alike(tensor.sizes, tensor.dim_order, out.dim_order)) return out;
     ETSTREAM_ASSIGN(out.data, gather(tensor.data, elements_in_order(tensor, out.dim_order)));
     return out;

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/dim_order.h"
 
 namespace etstream {
 namespace {
@@ -178,10 +179,6 @@ Result<Tensor> open_npy(const ByteSource& file) {
   }
   Tensor tensor;
   ETSTREAM_ASSIGN(tensor.scalar_type, type_of(header->descr, file.name()));
-  if (header->fortran_order && header->shape.size() > 1) {
-    return error_in(ErrorCode::kUnsupported, file.name(),
-                    "the array is in Fortran order; save numpy.ascontiguousarray(it)");
-  }
   ETSTREAM_ASSIGN(tensor.sizes, sizes_of(header->shape, file.name()));
   const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
   if (!expected) return error_in(expected.error().code, file.name(), "{}", expected.error().message);
@@ -192,7 +189,16 @@ Result<Tensor> open_npy(const ByteSource& file) {
                     prefix.data_offset);
   }
   ETSTREAM_ASSIGN(tensor.data, file.slice(prefix.data_offset, *expected));
-  return tensor;
+  const std::size_t dimensions = tensor.sizes.size();
+  if (dimensions > kMostDimensions) {
+    return error_in(ErrorCode::kInvalidArgument, file.name(),
+                    "the array has {} dimensions, ExecuTorch's tensors have at most {}", dimensions,
+                    kMostDimensions);
+  }
+  tensor.dim_order = contiguous_dim_order(dimensions);
+  if (!header->fortran_order) return tensor;
+  std::reverse(tensor.dim_order.begin(), tensor.dim_order.end());
+  return with_dim_order(tensor, contiguous_dim_order(dimensions));
 }
 
 std::optional<std::string> npy_header(const Tensor& tensor) {

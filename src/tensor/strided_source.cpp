@@ -150,8 +150,9 @@ class KeptWindow {
   std::vector<std::byte> bytes_;
 };
 
+/// The same object until the process ends: a source may outlive static objects.
 KeptWindow& kept_window() {
-  static KeptWindow kept;
+  static KeptWindow& kept = *new KeptWindow;  // NOLINT(cppcoreguidelines-owning-memory)
   return kept;
 }
 

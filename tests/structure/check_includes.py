@@ -63,9 +63,9 @@ EXCEPTIONS = {
     "ptn": "etstream/checkpoint.h weights/safetensors.h",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process; and raises what a check found.
-    "python": "bpte/bundled_program_schema.h bpte/case_check.h container/findings.h flatbuffer/schema.h"
-    " flatbuffer/schema_packer.h flatbuffer/value_reader.h heap/in_process_linux.h io/descriptor_posix.h"
-    " pte/rewrite/payload_extraction.h tensor/dimensions.h",
+    "python": "bpte/bundled_program_schema.h bpte/case_check.h bpte/case_layout.h container/findings.h"
+    " flatbuffer/schema.h flatbuffer/schema_packer.h flatbuffer/value_reader.h heap/in_process_linux.h io/descriptor_posix.h"
+    " pte/rewrite/payload_extraction.h tensor/dimensions.h tensor/strided_source.h",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/dim_order.h"
 #include "flatbuffer/json_reader.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
@@ -83,9 +84,12 @@ class TensorFiles {
                         kMostDimensions);
     }
     tensor.dim_order = contiguous_dim_order(tensor.sizes.size());
-    if (reference.dim_order) {
-      ETSTREAM_ASSIGN(tensor.dim_order, dim_order_of(*reference.dim_order, tensor.sizes.size()));
-    }
+    tensor.any_order = !reference.dim_order;
+    if (!reference.dim_order) return tensor;
+    ETSTREAM_ASSIGN(auto order, dim_order_of(*reference.dim_order, tensor.sizes.size()));
+    // Raw bytes have no order but the one that is given with them.
+    if (!reference.raw) return with_dim_order(tensor, std::move(order));
+    tensor.dim_order = std::move(order);
     return tensor;
   }
 

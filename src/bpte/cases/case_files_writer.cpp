@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "bpte/case_layout.h"
 #include "etstream/case_files.h"
 #include "flatbuffer/json_text.h"
 #include "io/file_budget.h"
@@ -40,6 +41,7 @@ class TestCasesWriter {
       : bundle_(bundle), folder_(folder), progress_(std::move(progress)), budget_(bundle.file()) {}
 
   Result<void> run() {
+    ETSTREAM_TRY(read_methods());
     ETSTREAM_ASSIGN(const auto json, open_file_sink(folder_.path_of("cases.json"), {.sync = false}));
     const auto& suites = bundle_.suites();
     // An object of methods is read as sorted; another order, or a method twice, needs a list.
@@ -65,13 +67,29 @@ class TestCasesWriter {
   }
 
  private:
+  /// The methods of the program, which decide the order of tensors that the JSON gives none; none where the
+  /// program can't be read, as then the plan of a bundle can't ask them either.
+  Result<void> read_methods() {
+    const auto program = bundle_.open_program();
+    if (!program) return {};
+    auto methods = program->methods();
+    if (methods) methods_ = *std::move(methods);
+    return {};
+  }
+
   Result<void> write_suite(const Suite& suite, std::size_t index, Sink& json) {
     const std::string label = label_of(suite, index);
+    const auto method = std::ranges::find(methods_, suite.method_name, &MethodInfo::name);
+    const bool is_known = method != methods_.end();
+    const std::vector<ValueInfo> none;
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
       ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle_.test_case(suite, i));
       const std::string prefix = text("{}_{}", label, i);
-      ETSTREAM_ASSIGN(const std::string inputs, values(test_case.inputs, prefix + "_input_"));
-      ETSTREAM_ASSIGN(const std::string outputs, values(test_case.expected_outputs, prefix + "_output_"));
+      ETSTREAM_ASSIGN(const std::string inputs,
+                      values(test_case.inputs, is_known ? method->inputs : none, prefix + "_input_"));
+      ETSTREAM_ASSIGN(
+          const std::string outputs,
+          values(test_case.expected_outputs, is_known ? method->outputs : none, prefix + "_output_"));
       ETSTREAM_TRY(json.append(owned(text("{}  {{\"inputs\": {},\n   \"expected_outputs\": {}}}",
                                           i == 0 ? "\n" : ",\n", inputs, outputs))));
     }
@@ -93,24 +111,31 @@ class TestCasesWriter {
     return numbered;
   }
 
-  Result<std::string> values(const std::vector<Value>& values, const std::string& prefix) {
+  Result<std::string> values(const std::vector<Value>& values, const std::vector<ValueInfo>& infos,
+                             const std::string& prefix) {
     std::string out = "[";
     for (std::size_t i = 0; i < values.size(); ++i) {
-      ETSTREAM_ASSIGN(const std::string value, this->value(values[i], text("{}{}", prefix, i)));
+      ETSTREAM_ASSIGN(const std::string value, this->value(values[i], infos, i, text("{}{}", prefix, i)));
       out += (i == 0 ? "" : ", ") + value;
     }
     return out + "]";
   }
 
-  Result<std::string> value(const Value& value, const std::string& file_name) {
-    if (const auto* tensor = std::get_if<Tensor>(&value)) return this->tensor(*tensor, file_name);
+  Result<std::string> value(const Value& value, const std::vector<ValueInfo>& infos, std::size_t index,
+                            const std::string& file_name) {
+    if (const auto* tensor = std::get_if<Tensor>(&value)) {
+      // What no order is said of is contiguous, and then laid out as the method has it.
+      const auto contiguous = contiguous_dim_order(tensor->sizes.size());
+      const auto order = order_in_method(infos, index, *tensor).value_or(contiguous);
+      return this->tensor(*tensor, tensor->dim_order != contiguous || order != contiguous, file_name);
+    }
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
     if (const auto* boolean = std::get_if<bool>(&value)) return std::string(*boolean ? "true" : "false");
     if (const auto* number = std::get_if<double>(&value)) return json_double(*number);
     return std::string("null");
   }
 
-  Result<std::string> tensor(const Tensor& tensor, const std::string& file_name) {
+  Result<std::string> tensor(const Tensor& tensor, bool says_order, const std::string& file_name) {
     const auto expected = byte_size(tensor.scalar_type, tensor.sizes);
     if (!expected || tensor.data.size() != *expected) {
       return error_in(ErrorCode::kUnsupported, bundle_.file().name(),
@@ -121,20 +146,17 @@ class TestCasesWriter {
       return error_in(ErrorCode::kUnsupported, bundle_.file().name(),
                       "{}: a tensor whose dim_order is no permutation fits no test case", file_name);
     }
+    const std::string order = says_order ? text(R"(, "dim_order": {})", list_text(tensor.dim_order)) : "";
     if (const auto header = npy_header(tensor)) {
       const std::string npy = file_name + ".npy";
       ETSTREAM_ASSIGN(ByteSource file, ByteSource::concatenation({owned(*header), tensor.data}));
       ETSTREAM_TRY(write_tensor(std::move(file), npy));
-      return text(R"({{"npy": "{}"}})", npy);
+      return text(R"({{"npy": "{}"{}}})", npy, order);
     }
     const std::string raw = file_name + ".bin";
     ETSTREAM_TRY(write_tensor(tensor.data, raw));
-    std::string out = text(R"({{"raw": "{}", "dtype": "{}", "shape": {})", raw, name_of(tensor.scalar_type),
-                           list_text(tensor.sizes));
-    if (tensor.dim_order != contiguous_dim_order(tensor.sizes.size())) {
-      out += text(R"(, "dim_order": {})", list_text(tensor.dim_order));
-    }
-    return out + "}";
+    return text(R"({{"raw": "{}", "dtype": "{}", "shape": {}{}}})", raw, name_of(tensor.scalar_type),
+                list_text(tensor.sizes), order);
   }
 
   Result<void> write_tensor(ByteSource source, const std::string& name) {
@@ -148,6 +170,7 @@ class TestCasesWriter {
   const Progress progress_;
   FileBudget budget_;
   std::set<std::string> labels_;
+  std::vector<MethodInfo> methods_;
 };
 
 }  // namespace

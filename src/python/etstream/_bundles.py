@@ -54,9 +54,11 @@ def plan_bundle(
 
     Args:
         program: a source: all of a .pte file.
-        cases: the path of a JSON file of test cases; or the cases or the suite of each method, which are sorted by
-            its name, as ExecuTorch writes them; or suites as they are to come, or one. Cases and suites are
-            etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite.
+        cases: the path of a JSON file of test cases; or the cases or the suite of each method; or suites, or one.
+            Cases and suites are etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite. Suites are sorted by
+            their methods' names, as ExecuTorch's BundledProgram has them, unless all are in a list of etstream's,
+            which is written as it comes. Tensors are laid out in the order of dimensions that the method has them
+            in, unless they are a Tensor with a dim_order.
         format: "bp08" is ExecuTorch's own, of at most 2 GiB and the same bytes; "segmented" has the program
             and large tensors behind the metadata, of any size, aligned and hashed.
         hash: whether a segmented bundle has hashes, by which verify() finds damage.
@@ -95,7 +97,12 @@ def suites_of(cases: TestCases) -> list[_core.TestSuite]:
     if isinstance(cases, Mapping):
         by_method = dict(by_name("cases", cases))
         return [_core.TestSuite(method, _cases_of(method, by_method[method])) for method in sorted(by_method)]
-    return [_suite_of(suite) for suite in (cases if isinstance(cases, Iterable) else [cases])]
+    given = list(cases) if isinstance(cases, Iterable) else [cases]
+    suites = [_suite_of(suite) for suite in given]
+    # ExecuTorch's BundledProgram sorts its suites. Those of etstream's come as in the file that they are from.
+    if any(not isinstance(suite, _core.TestSuite) for suite in given):
+        suites.sort(key=lambda suite: suite.method_name)
+    return suites
 
 
 def _suite_of(suite: TestSuiteLike) -> _core.TestSuite:

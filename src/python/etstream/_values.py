@@ -14,7 +14,9 @@ from etstream._errors import UnsupportedError
 
 
 def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
-    """A torch tensor or a NumPy array; in place where it is contiguous, otherwise a copy of it. Etstream's stay.
+    """A torch tensor or a NumPy array, in place: elements that are not contiguous are read from where they lie.
+
+    Etstream's stay. Of a tensor that torch conjugates or negates on reading, and of big-endian arrays, it is a copy.
 
     Raises TypeError, which tells of `expected`, for something else, and what expect_elements() does.
     """
@@ -23,20 +25,38 @@ def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
     if isinstance(value, _core.CheckpointTensor):
         if value.dtype is None or value.sizes is None:
             raise TypeError(f"expected a tensor, found data of type {value.type!r}, which ExecuTorch has no tensors of")
-        return _core.Tensor(value.dtype, value.sizes, value.data, value.dim_order)
+        return _core.in_any_order(_core.Tensor(value.dtype, value.sizes, value.data, value.dim_order))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         dtype = str(value.dtype).removeprefix("torch.")
         expect_elements(value)
-        value = value.cpu().contiguous()
-        return _core.Tensor(dtype, list(value.shape), tensor_bytes(value))
+        value = value.cpu()
+        if value.is_contiguous():
+            return _core.Tensor(dtype, list(value.shape), tensor_bytes(value))
+        value = value.detach().resolve_conj().resolve_neg()
+        strides = [stride * value.element_size() for stride in value.stride()]
+        return _gathered(dtype, list(value.shape), strides, value.data_ptr(), value.element_size(), value)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(value)
         if array.dtype.byteorder == ">":
             array = array.astype(array.dtype.newbyteorder("<"))
-        return _core.Tensor(array.dtype.name, list(array.shape), numpy.ascontiguousarray(array))
+        if array.flags.c_contiguous or array.dtype.hasobject:
+            return _core.Tensor(array.dtype.name, list(array.shape), numpy.ascontiguousarray(array))
+        address = array.__array_interface__["data"][0]
+        return _gathered(array.dtype.name, list(array.shape), list(array.strides), address, array.itemsize, array)
     raise TypeError(f"expected {expected}, found {type(value).__name__}")
+
+
+def _gathered(
+    dtype: str, sizes: list[int], strides: list[int], address: int, item_size: int, owner: Any
+) -> _core.Tensor:
+    """The elements of an array that has some, and is not contiguous, by strides in bytes from the first one on."""
+    steps = [(size - 1) * stride for size, stride in zip(sizes, strides)]
+    before = -sum(step for step in steps if step < 0)
+    span = before + sum(step for step in steps if step > 0) + item_size
+    held = memoryview(bytes_at(address - before, span, owner)).cast("B")
+    return _core.gathered_tensor(dtype, sizes, strides, held, before)
 
 
 def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:

@@ -176,8 +176,6 @@ TEST_CASE("a bad file is an error that names it and says what is wrong") {
        "kUnsupported: memory: elements of type '|O' are none"},
       {"bfloat16", npy_file(npy_dict("<V2", "(1,)"), "ab"),
        "kUnsupported: memory: elements of type '<V2' are none"},
-      {"Fortran order", npy_file(npy_dict("|u1", "(1, 2)", "True"), "ab"),
-       "kUnsupported: memory: the array is in Fortran order; save numpy.ascontiguousarray(it)"},
       {"data short", npy_file(npy_dict("<i2", "(2,)"), "abc"),
        "kCorrupt: memory: expected 4 bytes of data from its shape, found 3 at offset 68"},
       {"data long", npy_file(npy_dict("<i2", "()"), "abc"),
@@ -194,6 +192,15 @@ TEST_CASE("a structured array is unsupported, not corrupt") {
   const std::string header =
       "{'descr': [('a', '<i4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }\n";
   CHECK(code_of(open(npy_file(header, "abcdefgh"))) == "kUnsupported");
+}
+
+TEST_CASE("the elements of an array in Fortran order come in the order of their indices") {
+  const auto tensor = open(npy_file(npy_dict("<i2", "(2, 3)", "True"), "aabbccddeeff"));
+  REQUIRE_MESSAGE(tensor, tensor.error().message);
+  CHECK(tensor->sizes == Sizes{2, 3});
+  CHECK(tensor->dim_order == contiguous_dim_order(2));
+  CHECK(text_of(tensor->data) == "aacceebbddff");
+  CHECK(text_of(open(npy_file(npy_dict("|u1", "(3, 0)", "True"), ""))->data).empty());
 }
 
 TEST_CASE("an array whose shape overflows is an error that names the file") {

@@ -57,7 +57,8 @@ StridedElements random_elements(std::mt19937& random, std::uint64_t largest_size
     out.strides[d] = backwards ? -stride : stride;
     if (stride != 0) step = stride * size;
   }
-  out.offset = static_cast<std::uint64_t>(before) + random() % (bytes - before - behind + 1);
+  const std::uint64_t room = bytes - static_cast<std::uint64_t>(before + behind);
+  out.offset = static_cast<std::uint64_t>(before) + random() % (room + 1);
   return out;
 }
 

@@ -40,7 +40,9 @@ def plan_bundled_program(
         bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and test cases for its methods,
             in every form that etstream.plan_bundle() takes. Suites are sorted by their methods' names.
         format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
-            serialize_from_bundled_program_to_flatbuffer.
+            serialize_from_bundled_program_to_flatbuffer, but for tensors that the method does not have contiguous, such
+            as channels-last ones. ExecuTorch writes their elements contiguously, and its runtime takes them for
+            elements in the method's order; here they are in that order.
 
     Raises:
         TypeError: for another object, an EdgeProgramManager for one.

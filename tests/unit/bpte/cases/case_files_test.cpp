@@ -149,7 +149,30 @@ TEST_CASE("a tensor has the dimension order that it is given") {
         R"({"dim_order": [1, 0], "safetensors": "f.safetensors", "name": "x"})",
         R"({"raw": "x.bin", "dtype": "int8", "dim_order": [1, 0], "shape": [2, 3]})"}) {
     CAPTURE(reference);
-    CHECK(tensor_of(folder, reference).dim_order == std::vector<std::uint8_t>{1, 0});
+    const Tensor tensor = tensor_of(folder, reference);
+    CHECK(tensor.dim_order == std::vector<std::uint8_t>{1, 0});
+    CHECK(!tensor.any_order);
+  }
+}
+
+TEST_CASE(
+    "an array's elements keep their indices in the order that it is given, raw bytes are in it already") {
+  const CasesFolder folder;
+  put_file(folder.folder() / "m.npy", npy_file(npy_dict("|u1", "(2, 3)"), "abcdef"));
+  put_file(folder.folder() / "f.npy", npy_file(npy_dict("|u1", "(2, 3)", "True"), "abcdef"));
+  put_file(folder.folder() / "m.safetensors",
+           safetensors_file(R"({"x":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]}})", "abcdef"));
+  const auto bytes_of = [&](const std::string& reference) {
+    return text_of(tensor_of(folder, reference).data);
+  };
+  CHECK(bytes_of(R"({"npy": "m.npy", "dim_order": [1, 0]})") == "adbecf");
+  CHECK(bytes_of(R"({"npy": "f.npy", "dim_order": [1, 0]})") == "abcdef");
+  CHECK(bytes_of(R"({"npy": "f.npy", "dim_order": [0, 1]})") == "acebdf");
+  CHECK(bytes_of(R"({"safetensors": "m.safetensors", "name": "x", "dim_order": [1, 0]})") == "adbecf");
+  CHECK(bytes_of(R"({"raw": "x.bin", "dtype": "uint8", "shape": [2, 3], "dim_order": [1, 0]})") == "123456");
+  for (const std::string reference :
+       {R"({"npy": "f.npy"})", R"({"raw": "x.bin", "dtype": "int8", "shape": [2, 3]})"}) {
+    CHECK(tensor_of(folder, reference).any_order);
   }
 }
 
