@@ -137,6 +137,7 @@ def bundle(
     as_of: str | None = None,
     flatbuffers: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -156,7 +157,7 @@ def bundle(
             flatbuffers=flatbuffers,
             metadata=metadata,
         )
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 
@@ -166,6 +167,7 @@ def convert(
     *,
     format: BundleFormat,
     hash: bool = True,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -182,5 +184,5 @@ def convert(
     """
     with _core.Inputs(bundle):
         plan = _core.BundledProgramFile(bundle).plan_as(format, hash)
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
