@@ -168,6 +168,9 @@ std::optional<std::string> describe_zip(std::string_view begin) {
 }  // namespace
 
 Result<void> refuse_foreign(const ByteSource& file) {
+  // A part of a file is no download.
+  const SourcePlace place = file.place();
+  if (place.storage == nullptr || place.begin != 0 || place.end != place.storage->size()) return {};
   return without_exceptions([&]() -> Result<void> {
     const auto read = [&](std::size_t most) -> Result<std::string> {
       std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');

@@ -196,7 +196,7 @@ TEST_CASE("what is no ExecuTorch program is refused unless unchecked, and the er
     CHECK(error_of(plan(bundle)) == containing("ET12"));
     CHECK(plan(bundle, {.unchecked = true}));
   }
-  const BundledProgram empty{.version = 2, .method_test_suites = {}, .program = {}};
+  const BundledProgram empty{.version = 2, .method_test_suites = {}, .program = source_of("")};
   CHECK(error_of(plan(empty)) == containing("is empty"));
   CHECK(plan(empty, {.unchecked = true}));
 }

@@ -172,7 +172,7 @@ TEST_CASE("write_file makes the planned file, and no file after an error or a st
   options.file.sync = false;
   options.progress = [](std::uint64_t, std::uint64_t) { return false; };
   CHECK(code_of(write_file(bundle, path, options)) == "kInterrupted");
-  CHECK(code_of(write_file(bundle, path)) == "kUnsupported");  // zeros are no program
+  CHECK(code_of(write_file(bundle, path)) == "kCorrupt");  // zeros are no program
   CHECK(code_of(write_file(bundle, folder / "missing/out.bpte", options)) == "kNotFound");
   CHECK(folder.names().empty());
   std::uint64_t last = 0;
