@@ -27,6 +27,8 @@
 // or in another order, use a list [{"method": "forward", "cases": [...]}]: its suites keep their order.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,13 +46,15 @@ namespace etstream {
 
 /// Writes the suites of `bundle` to a new folder, so that read_test_cases(folder + "/cases.json") returns the
 /// same suites, bit for bit. Each tensor is a .npy file, or a file of raw bytes where NumPy can't represent
-/// it. The folder appears complete or not at all; `folder` must not exist yet, or be empty. Errors:
-/// kInvalidArgument if it is neither; kUnsupported for what JSON can't express (a name that is not UTF-8, a
-/// tensor whose data does not have the size that its shape implies); errors reading the bundle; kIo;
+/// it. The folder appears complete or not at all; `folder` must not exist yet, or be empty. `max_disk` is the
+/// limit of check_disk() for the tensors' bytes, which cases may share in the bundle. Errors: kTooLarge as
+/// there; kInvalidArgument if it is neither; kUnsupported for what JSON can't express (a name that is not
+/// UTF-8, a tensor whose data does not have the size that its shape implies); errors reading the bundle; kIo;
 /// kInterrupted.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write_test_cases(const BundledProgramFile& bundle,
                                                             const std::string& folder,
                                                             const FileSinkOptions& options = {},
-                                                            const Progress& progress = {});
+                                                            const Progress& progress = {},
+                                                            std::optional<std::uint64_t> max_disk = {});
 
 }  // namespace etstream

@@ -32,6 +32,9 @@ struct CheckpointTensor {
   /// Otherwise `data` has the size that the layout implies.
   std::optional<TensorLayout> layout;
   ByteSource data;
+  /// The shape of a tensor without a layout, outermost dimension first, where the file says it. It counts
+  /// elements, also of types with several in a byte.
+  std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
 };
 
 struct Checkpoint {

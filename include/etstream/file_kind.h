@@ -28,7 +28,7 @@ enum class FileKind {
 
 /// Detects the format from the identifier at offset 4; for GGUF, fat containers and packages (zip archives)
 /// from the identifier at offset 0; for safetensors from the header, which follows a length below 2^32 that
-/// can't be mistaken for an identifier. Error: kUnsupported, naming what was found.
+/// can't be mistaken for an identifier. Error: kUnsupported, naming what was found, as "an HTML page".
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
 /// For software: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",

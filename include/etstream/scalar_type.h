@@ -53,7 +53,7 @@ enum class ScalarType : std::int8_t {
 [[nodiscard]] ETSTREAM_EXPORT bool is_floating_point(ScalarType type) noexcept;
 /// As torch writes it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of the above.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(ScalarType type) noexcept;
-/// The type that torch calls `name`.
+/// The type that torch, safetensors or people call `name`: "float16", "torch.half", "F16", "fp16".
 [[nodiscard]] ETSTREAM_EXPORT std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept;
 /// The size of a dense tensor in bytes: the product of `sizes`, times item_size(). Errors: kInvalidArgument
 /// for a negative size or an unknown type, kTooLarge over 2^64 - 1.

@@ -95,8 +95,8 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   }
   ETSTREAM_TRY(extract_to(arguments, parts));
   if (!arguments.cases.empty()) {
-    ETSTREAM_TRY(
-        write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync}, interruptible_progress()));
+    ETSTREAM_TRY(write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync},
+                                  interruptible_progress(), arguments.max_disk));
     say("{}: test cases of {}, in {}/cases.json\n", arguments.cases,
         counted(bundle.suites().size(), "method"), arguments.cases);
   }
@@ -133,7 +133,7 @@ void add_extract_command(CLI::App& app, Run& run) {
                             "Where the segment or the data goes; - is standard output");
   auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
                            "Write the test cases to a new folder, for bundle");
-  for (CLI::Option* const limit : add_limits(command, arguments)) limit->excludes(cases);
+  add_limits(command, arguments).front()->excludes(cases);
   command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);
   tensor->needs(output)->excludes(program)->excludes(segment)->excludes(cases);

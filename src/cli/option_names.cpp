@@ -24,6 +24,7 @@ constexpr Wording kWordings[] = {
     {"head_dim", "--head-dim"},
     {"writing it again with extract_constants", "etstream pte --extract-constants"},
     {"identifier = false", "--raw-binary"},
+    {"max_disk", "--max-disk"},
     {"program_alignment", "--program-alignment"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},

@@ -39,10 +39,12 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
 }
 
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options) {
-  return {add_size(command, "--max-memory", options.max_memory,
-                   "Write nothing, and exit with 1, if the plan says that this is not enough memory: 16M"),
-          add_size(command, "--max-disk", options.max_disk,
-                   "Write nothing, and exit with 1, if the files come to more than this: 2G")};
+  return {
+      add_size(command, "--max-memory", options.max_memory,
+               "Write nothing, and exit with 1, if the plan says that this is not enough memory: 16M"),
+      add_size(command, "--max-disk", options.max_disk,
+               "Write nothing, and exit with 1, if the files come to more than this: 2G; by default 4 times "
+               "the input where names share data")};
 }
 
 void add_write_options(CLI::App& command, WriteOptions& options) {

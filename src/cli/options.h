@@ -59,7 +59,7 @@ struct OutputOptions : WriteOptions {
 };
 
 void add_write_options(CLI::App& command, WriteOptions& options);
-/// Only --max-memory and --max-disk, which need a plan. Returns both.
+/// Only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
 
 /// -o, the path of `what` is written, such as `example`.

@@ -10,11 +10,13 @@
 #include <system_error>
 
 #include "base/print.h"
+#include "base/size_limit.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/option_names.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "etstream/disk_limit.h"
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
 
@@ -64,21 +66,6 @@ class NewFolder {
   const std::filesystem::path path_;
   bool is_new_ = false;
 };
-
-/// The least whole number of KiB or MiB that `bytes` fit in, as options have it: 26K, 513M.
-std::string rounded_up(std::uint64_t bytes) {
-  const bool is_small = bytes <= std::uint64_t{1} << 20;
-  const std::uint64_t unit = std::uint64_t{1} << (is_small ? 10 : 20);
-  return std::to_string(bytes / unit + (bytes % unit == 0 ? 0 : 1)) + (is_small ? 'K' : 'M');
-}
-
-Result<void> check_limit(const char* option, const std::optional<std::uint64_t>& limit, const char* where,
-                         std::uint64_t needed) {
-  if (!limit || needed <= *limit) return {};
-  return make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of {}, over {} {}; {} {} would fit",
-                    readable_size(needed), needed, where, option, readable_size(*limit), option,
-                    rounded_up(needed));
-}
 
 Progress plain_progress() {
   return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
@@ -137,15 +124,20 @@ std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
 
 Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options) {
   std::vector<const FilePlan*> plans;
-  std::uint64_t disk = 0;
+  std::vector<const FilePlan*> on_disk;
   for (const Output& output : outputs) {
     plans.push_back(output.plan);
-    if (!is_stream(output.path)) disk += output.plan->size;
+    if (!is_stream(output.path)) on_disk.push_back(output.plan);
   }
   // What the plans were made from is in memory too. Of many small payloads it takes more than they do.
   const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({}));
-  ETSTREAM_TRY(check_limit("--max-memory", options.max_memory, "memory", memory));
-  return check_limit("--max-disk", options.max_disk, "the disk", disk);
+  if (options.max_memory && memory > *options.max_memory) {
+    return make_error(
+        ErrorCode::kTooLarge,
+        "writing takes {} ({} bytes) of memory, over --max-memory {}; --max-memory {} would fit",
+        readable_size(memory), memory, readable_size(*options.max_memory), limit_for(memory));
+  }
+  return check_disk(options.max_disk ? on_disk : plans, options.max_disk);
 }
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,

@@ -43,7 +43,7 @@ struct Output {
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
 
 /// What writing does before all else, for plans that are only shown. Error: kTooLarge where the plans'
-/// figures are over the limits.
+/// figures are over the limits, or, without one for the disk, what check_disk() allows.
 [[nodiscard]] Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options);
 
 /// Error: kInvalidArgument where two of `paths` are one file.

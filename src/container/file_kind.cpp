@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/foreign_file.h"
+#include "container/known_kind.h"
 
 namespace etstream {
 namespace {
@@ -41,18 +43,26 @@ const KnownKind& entry_of(FileKind kind) noexcept {
 std::string_view name_of(FileKind kind) noexcept { return entry_of(kind).name; }
 std::string_view describe(FileKind kind) noexcept { return entry_of(kind).description; }
 
+std::optional<FileKind> known_kind(std::string_view bytes) noexcept {
+  for (const KnownKind& kind : kKnownKinds) {
+    if (bytes.size() > kind.position && bytes.substr(kind.position).starts_with(kind.identifier)) {
+      return kind.kind;
+    }
+  }
+  return std::nullopt;
+}
+
 Result<FileKind> file_kind(const ByteSource& file) {
   constexpr std::size_t kOffset = 4;
-  std::array<char, 9> bytes{};
+  std::array<char, kKindBytes> bytes{};
   const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
+  const std::string_view begin(bytes.data(), there);
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
+  if (const auto known = known_kind(begin)) return *known;
+  ETSTREAM_TRY(refuse_foreign(file));
   if (there < kOffset + 4) {
     return error_in(ErrorCode::kUnsupported, file.name(), "is {} long, expected a .pte, .ptd or .bpte file",
                     counted(file.size(), "byte"));
-  }
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
-  const std::string_view begin(bytes.data(), bytes.size());
-  for (const KnownKind& kind : kKnownKinds) {
-    if (begin.substr(kind.position).starts_with(kind.identifier)) return kind.kind;
   }
   return unexpected(
       ErrorCode::kUnsupported, {file.name(), kOffset},

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
+#include "container/foreign_file.h"
 #include "fat/fat_table.h"
 #include "io/paged_reader.h"
 
@@ -61,7 +62,8 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
 }  // namespace
 
 Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
-  return without_exceptions([&]() -> Result<FatContainerFile> {
+  const ByteSource whole = file;
+  auto opened = without_exceptions([&]() -> Result<FatContainerFile> {
     ETSTREAM_ASSIGN(const std::uint32_t count, read_count(file));
     std::vector<fat_table::Entry> entries(count);
     ETSTREAM_TRY(file.read_at(sizeof(fat_table::Header), std::as_writable_bytes(std::span(entries))));
@@ -81,6 +83,7 @@ Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
     }
     return FatContainerFile(std::move(file), std::move(payloads));
   });
+  return unless_foreign(whole, std::move(opened));
 }
 
 const FatPayload* FatContainerFile::find(std::string_view name) const noexcept {

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/derived_storage.h"
 
 namespace etstream {
 namespace {
@@ -39,7 +41,7 @@ class Zeros final : public ByteStorage {
   }
 };
 
-class Concatenation final : public ByteStorage {
+class Concatenation final : public DerivedStorage {
  public:
   /// `ends[i]` is where `parts[i]` ends in the whole.
   Concatenation(std::vector<ByteSource> parts, std::vector<std::uint64_t> ends)
@@ -58,14 +60,8 @@ class Concatenation final : public ByteStorage {
     });
   }
 
-  Result<void> check_unchanged() const override {
-    for (const auto& part : parts_) ETSTREAM_TRY(part.check_unchanged());
-    return {};
-  }
-
-  bool lies_in(const FileIdentity& file) const override {
-    return std::any_of(parts_.begin(), parts_.end(),
-                       [&](const ByteSource& part) { return part.lies_in(file); });
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override {
+    std::for_each(parts_.begin(), parts_.end(), see);
   }
 
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {

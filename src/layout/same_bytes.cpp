@@ -82,6 +82,7 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
 }  // namespace
 
 Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b) {
+  if (a.place() == b.place()) return std::optional<std::uint64_t>();
   const std::uint64_t common = std::min(a.size(), b.size());
   std::vector<std::byte> left(std::min<std::uint64_t>(common, std::uint64_t{1} << 18));
   std::vector<std::byte> right(left.size());
@@ -102,6 +103,15 @@ Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const
   return a.size() == b.size() ? std::nullopt : std::optional(common);
 }
 
+Result<std::optional<std::uint64_t>> Comparisons::first_difference(const ByteSource& a, const ByteSource& b) {
+  const std::pair places(a.place(), b.place());
+  const auto known = known_.find(places);
+  if (known != known_.end()) return known->second.difference;
+  ETSTREAM_ASSIGN(const auto difference, etstream::first_difference(a, b));
+  known_.emplace(places, Known{a, b, difference});
+  return difference;
+}
+
 Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {
   if (a.size() != b.size()) return false;
   ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
@@ -120,13 +130,18 @@ Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file) {
 }
 
 Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& source) {
+  const auto there = by_place_.find(source.place());
+  if (there != by_place_.end()) return std::pair(there->second.second, false);
   ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
   std::vector<std::uint32_t>& candidates = by_hash_[hash];
   for (const std::uint32_t candidate : candidates) {
     ETSTREAM_ASSIGN(const bool same, same_bytes(all_[candidate], source));
-    if (same) return std::pair(candidate, false);
+    if (!same) continue;
+    by_place_.try_emplace(source.place(), source, candidate);
+    return std::pair(candidate, false);
   }
   candidates.push_back(static_cast<std::uint32_t>(all_.size()));
+  by_place_.try_emplace(source.place(), source, candidates.back());
   all_.push_back(source);
   return std::pair(candidates.back(), true);
 }
@@ -134,11 +149,14 @@ Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& sourc
 Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources) {
   std::vector<std::uint32_t> first(sources.size());
   std::iota(first.begin(), first.end(), 0U);
-  std::map<std::uint64_t, std::uint32_t> sources_of_size;
-  for (const ByteSource& source : sources) ++sources_of_size[source.size()];
+  std::map<SourcePlace, std::uint32_t> first_at;
+  std::map<std::uint64_t, std::uint32_t> places_of_size;
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (first_at.try_emplace(sources[i].place(), i).second) ++places_of_size[sources[i].size()];
+  }
   std::vector<Sample> samples;
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    if (sources_of_size[sources[i].size()] == 1) continue;
+    if (places_of_size[sources[i].size()] == 1 || first_at[sources[i].place()] != i) continue;
     ETSTREAM_ASSIGN(const ContentHash hash, hash_ends(sources[i]));
     samples.push_back({sources[i].size(), hash, i});
   }
@@ -150,6 +168,7 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
     ETSTREAM_TRY(find_equal(sources, Samples(begin, end), first));
     begin = end;
   }
+  for (std::uint32_t i = 0; i < sources.size(); ++i) first[i] = first[first_at[sources[i].place()]];
   return first;
 }
 

@@ -16,8 +16,25 @@
 
 namespace etstream {
 
-/// Where the bytes of both differ first, or the shorter one ends; none where they are the same.
+/// Where the bytes of both differ first, or the shorter one ends; none where they are the same. Does not read
+/// what is at one place.
 [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b);
+
+/// Finds first differences, and reads each pair of places once, however many names they have.
+class Comparisons {
+ public:
+  /// See first_difference().
+  [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a,
+                                                                      const ByteSource& b);
+
+ private:
+  struct Known {
+    ByteSource a;  // which keeps its place from being that of another source
+    ByteSource b;
+    std::optional<std::uint64_t> difference;
+  };
+  std::map<std::pair<SourcePlace, SourcePlace>, Known> known_;
+};
 
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);
 
@@ -29,18 +46,19 @@ namespace etstream {
 class Deduplicator {
  public:
   /// The number of the source that is kept with these bytes, and whether it is this one. Reads the source,
-  /// and again together with each one of the same hash.
+  /// unless another at its place was added before, and again together with each one of the same hash.
   [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
 
  private:
   std::vector<ByteSource> all_;
+  std::map<SourcePlace, std::pair<ByteSource, std::uint32_t>> by_place_;  // with the number of each
   std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
 };
 
 /// For each of `sources` the index of the first that has equal bytes: its own if none before it has. Empty
-/// ones are equal. A source whose size no other has is not read; of the others both ends are read, and those
-/// whose ends are equal are read once side by side. What differs from the first of them in between is read
-/// once or twice more.
+/// ones are equal. Sources at one place are equal without being read. A source whose size no other place has
+/// is not read; of the others both ends are read, and those whose ends are equal are read once side by side.
+/// What differs from the first of them in between is read once or twice more.
 [[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream

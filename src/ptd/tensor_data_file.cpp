@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "container/data_segments.h"
 #include "container/findings.h"
+#include "container/foreign_file.h"
 #include "container/shared_fields.h"
 #include "container/tensor_shape.h"
 #include "flat_tensor_bfbs_generated.h"
@@ -112,7 +113,8 @@ TensorDataFile& TensorDataFile::operator=(TensorDataFile&&) noexcept = default;
 TensorDataFile::~TensorDataFile() = default;
 
 Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
-  return without_exceptions([&]() -> Result<TensorDataFile> {
+  const ByteSource whole = file;
+  auto opened = without_exceptions([&]() -> Result<TensorDataFile> {
     ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
     ETSTREAM_ASSIGN(const TensorDataHeader header, read_tensor_data_header(file));
     ETSTREAM_ASSIGN(ByteSource flatbuffer, file.slice(0, header.flatbuffer_end()));
@@ -120,6 +122,7 @@ Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
     ETSTREAM_TRY(verify_flatbuffer(view));
     return TensorDataFile(std::make_unique<const Impl>(Impl{std::move(file), header, std::move(view)}));
   });
+  return unless_foreign(whole, std::move(opened));
 }
 
 const ByteSource& TensorDataFile::file() const noexcept { return impl_->file; }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/extended_header.h"
+#include "container/foreign_file.h"
 #include "io/file_budget.h"
 #include "pte/program_model.h"
 
@@ -48,7 +49,8 @@ ProgramFile& ProgramFile::operator=(ProgramFile&&) noexcept = default;
 ProgramFile::~ProgramFile() = default;
 
 Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const ProgramSchema& schema) {
-  return without_exceptions([&]() -> Result<ProgramFile> {
+  const ByteSource whole = file;
+  auto opened = without_exceptions([&]() -> Result<ProgramFile> {
     ETSTREAM_ASSIGN(auto tables, schema.schema());
     if (name.empty()) name = file.name();
     ETSTREAM_ASSIGN(const ExtendedHeader header, read_extended_header(file, name));
@@ -56,6 +58,7 @@ Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const P
                     pte::Program::open(std::move(tables), std::move(file), header, std::move(name)));
     return ProgramFile(std::move(model));
   });
+  return unless_foreign(whole, std::move(opened));
 }
 
 const ByteSource& ProgramFile::file() const noexcept { return model_->file(); }

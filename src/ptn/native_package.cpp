@@ -75,10 +75,10 @@ Result<std::vector<Constant>> sorted_constants(const NativePackage& package) {
   std::vector<std::string_view> names = {"__metadata__"};
   for (const CheckpointTensor& tensor : package.constants) {
     ETSTREAM_ASSIGN(const SafetensorsDtype dtype, safetensors_dtype(tensor));
-    if (!package::takes(tensor.layout->scalar_type)) {
+    if (!tensor.layout || !package::takes(tensor.layout->scalar_type)) {
       return error_in(ErrorCode::kUnsupported, tensor.data.name(),
                       "constant {} is of type {}, which packages have none of", quote(tensor.name),
-                      name_of(tensor.layout->scalar_type));
+                      tensor.layout ? name_of(tensor.layout->scalar_type) : std::string_view(tensor.type));
     }
     if (!is_utf8(tensor.name)) {
       return error_in(ErrorCode::kUnsupported, tensor.data.name(),
@@ -159,22 +159,36 @@ Result<void> check_apart(const std::vector<Constant>& constants) {
   return {};
 }
 
+struct Checksums {
+  std::uint32_t crc32 = 0;
+  ContentHash hash;
+};
+
+Result<Checksums> checksums_of(const ByteSource& data) {
+  Crc32 checksum;
+  ContentHasher hasher;
+  ETSTREAM_TRY(read_pieces(data, [&](std::span<const std::byte> bytes) {
+    checksum.update(bytes);
+    hasher.update(bytes);
+  }));
+  return Checksums{checksum.value(), hasher.hash()};
+}
+
 /// Reads the bytes of all constants, for their checksums, which lie before them, and to store equal ones
 /// once.
 Result<Stored> digest(std::vector<Constant> constants) {
   Stored out;
   std::map<Content, std::vector<std::size_t>> by_content;  // of owners, which only a collision makes several
+  std::map<SourcePlace, Checksums> by_place;               // of what several constants may share
   for (Constant& constant : constants) {
     const CheckpointTensor& tensor = *constant.tensor;
-    Crc32 checksum;
-    ContentHasher hasher;
-    ETSTREAM_TRY(read_pieces(tensor.data, [&](std::span<const std::byte> bytes) {
-      checksum.update(bytes);
-      if (!constant.is_mutable) hasher.update(bytes);
-    }));
-    constant.crc32 = checksum.value();
+    const auto [known, is_new] = by_place.try_emplace(tensor.data.place());
+    if (is_new) {
+      ETSTREAM_ASSIGN(known->second, checksums_of(tensor.data));
+    }
+    constant.crc32 = known->second.crc32;
     if (!constant.is_mutable) {
-      auto& candidates = by_content[{constant.dtype.name, tensor.layout->sizes, hasher.hash()}];
+      auto& candidates = by_content[{constant.dtype.name, tensor.layout->sizes, known->second.hash}];
       std::optional<std::size_t> owner;
       for (const std::size_t candidate : candidates) {
         const ByteSource& data = out.owners[candidate].tensor->data;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
+#include "container/foreign_file.h"
 #include "flatbuffer/json_reader.h"
 #include "io/read_pieces.h"
 #include "ptn/package_members.h"
@@ -47,7 +48,8 @@ Result<std::map<std::string, std::string>> read_aliases(const ByteSource& json) 
 }  // namespace
 
 Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
-  return without_exceptions([&]() -> Result<NativePackageFile> {
+  const ByteSource whole = file;
+  auto opened = without_exceptions([&]() -> Result<NativePackageFile> {
     ETSTREAM_ASSIGN(const ZipArchive archive, read_zip(file));
     std::vector<PackageMember> members;
     members.reserve(archive.members.size());
@@ -59,14 +61,16 @@ Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
     const PackageMember* const graph = out.find(package::kGraph);
     if (graph == nullptr) {
       return error_in(ErrorCode::kCorrupt, out.file_.name(),
-                      "expected a member program.ptg, as a package (.ptn) has it, found none among {}",
-                      counted(out.members_.size(), "member"));
+                      "expected a member program.ptg, as a package (.ptn) has it, found none among {}{}",
+                      counted(out.members_.size(), "member"),
+                      out.members_.empty() ? "" : text(", such as {}", quote(out.members_.front().name)));
     }
     out.graph_ = graph->data;
     ETSTREAM_TRY(out.open_constants());
     ETSTREAM_TRY(out.open_aliases());
     return out;
   });
+  return unless_foreign(whole, std::move(opened));
 }
 
 const PackageMember* NativePackageFile::find(std::string_view name) const noexcept {

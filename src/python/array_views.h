@@ -14,7 +14,10 @@
 
 namespace etstream::python {
 
-inline Shape shape_of(const std::vector<std::int32_t>& sizes) { return nb::tuple(nb::cast(sizes)); }
+template <class Integer>
+Shape shape_of(const std::vector<Integer>& sizes) {
+  return nb::tuple(nb::cast(sizes));
+}
 
 /// Adds to a class that has `dtype`, `sizes`, `dim_order` and `data`, of which the first three are None for
 /// data that is no tensor's.

@@ -29,6 +29,7 @@
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
+#include "python/outputs.h"
 #include "python/sources.h"
 #include "python/strings.h"
 #include "tensor/dimensions.h"
@@ -46,12 +47,18 @@ const char* name_of_format(BundleFormat format) {
   return format == BundleFormat::kBp08 ? "bp08" : "segmented";
 }
 
-ScalarType type_of(const std::string& dtype) {
-  const auto type = find_scalar_type(dtype);
+using DtypeLike = Annotated<"etstream._types.DtypeLike">;
+
+ScalarType type_of(const DtypeLike& dtype) {
+  const std::string name =
+      nb::isinstance<nb::str>(dtype)
+          ? nb::cast<std::string>(dtype)
+          : nb::cast<std::string>(
+                nb::module_::import_("etstream._arguments").attr("dtype_name")("dtype", dtype));
+  const auto type = find_scalar_type(name);
   if (type) return *type;
   raise(make_error(ErrorCode::kInvalidArgument,
-                   "dtype: expected the name of a type that ExecuTorch has, such as bfloat16, found {}",
-                   quote(dtype)));
+                   "dtype: expected a type that ExecuTorch has, such as bfloat16, found {}", quote(name)));
 }
 
 /// Without a `dim_order` the tensor is contiguous, and a bundle may have its elements in another order.
@@ -75,14 +82,14 @@ Tensor sound_tensor(ScalarType type, const std::vector<std::int64_t>& sizes, Byt
   return tensor;
 }
 
-Tensor make_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
+Tensor make_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const ScalarType type = type_of(dtype);
   return sound_tensor(type, sizes, source_of(data), std::move(dim_order));
 }
 
 /// A contiguous tensor whose elements lie in `data` by `strides` of bytes, from `offset` on.
-Tensor gathered_tensor(const std::string& dtype, const std::vector<std::int64_t>& sizes,
+Tensor gathered_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& sizes,
                        const std::vector<std::int64_t>& strides, const SourceLike& data,
                        std::uint64_t offset) {
   const ScalarType type = type_of(dtype);
@@ -194,8 +201,10 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
   });
 }
 
-void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync) {
-  without_gil([&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}); });
+void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync, nb::handle max_disk) {
+  const auto most = disk_limit(max_disk);
+  without_gil(
+      [&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}, {}, most); });
 }
 
 const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std::size_t suite,
@@ -258,14 +267,14 @@ void bind_tensors(nb::module_& module) {
   nb::class_<Tensor> tensors(module, "Tensor",
                              "A tensor's dtype, shape and bytes, which stay where they lie. A value.");
   tensors
-      .def(
-          "__init__", constructor(&make_tensor), nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"),
-          nb::arg("dim_order") = nb::none(),
-          "dtype as torch names it; at most 16 sizes; data, a source, is the elements, little-endian, dense, "
-          "in the order of dim_order, which has the dimensions outermost first. Without dim_order they are "
-          "contiguous, and a bundle lays them out in the order that the method has; with it, they stay as "
-          "they lie. Raises InvalidArgumentError where data is not as long as they say, and for a "
-          "dim_order that is none.")
+      .def("__init__", constructor(&make_tensor), nb::arg("dtype"), nb::arg("sizes"), nb::arg("data"),
+           nb::arg("dim_order") = nb::none(),
+           "dtype as torch or NumPy has it, or a name, such as 'bfloat16' or 'bf16'; at most 16 sizes; data, "
+           "a source, is the elements, little-endian, dense, "
+           "in the order of dim_order, which has the dimensions outermost first. Without dim_order they are "
+           "contiguous, and a bundle lays them out in the order that the method has; with it, they stay as "
+           "they lie. Raises InvalidArgumentError where data is not as long as they say, and for a "
+           "dim_order that is none.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return std::string(name_of(self.scalar_type)); },
           "As torch names it; 'unknown' for a number that is none of its types'.")
@@ -399,8 +408,12 @@ void bind_bundles(nb::module_& module) {
           "The plan of the same content in 'bp08' or 'segmented', without loss; of a copy where it is in "
           "that one. Raises TooLargeError for bp08 over 2 GiB.")
       .def("write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
+           nb::arg("max_disk") = nb::none(),
+           nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True, "
+                   "max_disk: int | None = None) -> None"),
            "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
-           "gives them back. The folder appears complete or not at all.")
+           "gives them back. The folder appears complete or not at all. max_disk is that of "
+           "FilePlan.write(), for the tensors, which cases may share in the bundle.")
       .def("__repr__", [](const BundledProgramFile& self) {
         return text("<etstream.BundledProgramFile, {}, {}: {}>", name_of_format(self.format()),
                     counted(self.suites().size(), "test suite"), self.file().name());

@@ -159,6 +159,12 @@ FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& 
   return without_gil([&] { return plan(data); });
 }
 
+/// The sizes of the dimensions, by the layout or the shape; none where the file says neither.
+std::optional<std::vector<std::uint64_t>> sizes_of(const CheckpointTensor& tensor) {
+  if (!tensor.layout) return tensor.shape;
+  return std::vector<std::uint64_t>(tensor.layout->sizes.begin(), tensor.layout->sizes.end());
+}
+
 template <class F>
 auto of_layout(F&& member) {
   return [member](const CheckpointTensor& self) {
@@ -189,12 +195,19 @@ void bind_checkpoints(nb::module_& module) {
       .def_prop_ro("dtype",
                    of_layout([](const TensorLayout& it) { return std::string(name_of(it.scalar_type)); }),
                    "As torch names it; None for data that ExecuTorch has no tensors of.")
-      .def_prop_ro("sizes", of_layout([](const TensorLayout& it) { return it.sizes; }),
-                   "Of the dimensions; None for such data.")
+      .def_prop_ro(
+          "sizes", &sizes_of,
+          "Of the dimensions, in elements, also of types with several in a byte; None for data of which "
+          "the file does not say it.")
       .def_prop_ro("dim_order", of_layout([](const TensorLayout& it) { return it.dim_order; }),
                    "The dimensions, outermost first; None for such data.")
-      .def_prop_ro("shape", of_layout([](const TensorLayout& it) { return shape_of(it.sizes); }),
-                   "The sizes.")
+      .def_prop_ro(
+          "shape",
+          [](const CheckpointTensor& self) {
+            const auto sizes = sizes_of(self);
+            return sizes ? std::optional(shape_of(*sizes)) : std::nullopt;
+          },
+          "The sizes.")
       .def_ro("data", &CheckpointTensor::data, "The bytes, which stay where they are.")
       .def("__repr__", [](const CheckpointTensor& self) {
         nb::object what = nb::cast(text("{} of {}", self.type.empty() ? "data" : printable(self.type),

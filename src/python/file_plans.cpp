@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/disk_limit.h"
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
@@ -47,9 +48,13 @@ void require_apart(const PlansAndOutputs& files) {
 
 /// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
 /// has gone to others can't be taken back.
-void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress) {
+void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, nb::handle max_disk) {
   const nb::object callback = progress_callback(progress);
+  const auto most = disk_limit(max_disk);
   require_apart(files);
+  std::vector<const FilePlan*> plans;
+  for (const auto& [plan, output] : files) plans.push_back(plan);
+  value_or_raise(check_disk(plans, most));
   std::uint64_t total = 0;
   for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
@@ -68,8 +73,9 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress) {
   without_gil([&] { return commit_together(uncommitted); });
 }
 
-void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress) {
-  write_plans({{&plan, output}}, sync, progress);
+void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,
+                nb::handle max_disk) {
+  write_plans({{&plan, output}}, sync, progress, max_disk);
 }
 
 /// A record of inputs while Python's `with` lasts.
@@ -128,22 +134,25 @@ void bind_file_plans(nb::module_& module) {
           "copy", [](const SourceLike& source) { return plan_copy(source_of(source), "copy"); },
           nb::arg("source"), "The plan of a file that holds what source holds.")
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
-           nb::arg("progress") = nb::none(),
+           nb::arg("progress") = nb::none(), nb::arg("max_disk") = nb::none(),
            nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
-                   "collections.abc.Callable[[int, int], object] | bool | None = None) -> None"),
+                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | None "
+                   "= None) -> None"),
            "Writes it front to back to a path, replaced atomically once all is written (with sync also "
            "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
            "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
            "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
            "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
-           "error, or Ctrl-C, a path is as it was. Raises InvalidArgumentError for a file that is written in "
+           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take; without it a file "
+           "that has data for each of the names that share it elsewhere may take 4 times the size. Raises "
+           "TooLargeError, with the size, for more, and InvalidArgumentError for a file that is written in "
            "place and that it has bytes from, be it by a mapping.")
       .def("__repr__", [](const FilePlan& self) {
         return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
       });
   module.def(
       "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
-      nb::arg("progress").none(),
+      nb::arg("progress").none(), nb::arg("max_disk") = nb::none(),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
   nb::class_<Inputs>(module, "Inputs",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -109,6 +110,14 @@ std::optional<FileIdentity> changed_in_place(nb::handle output) {
   const long descriptor = PyLong_AsLong(output.ptr());
   PyErr_Clear();  // what is no descriptor is refused where it is opened
   return std::in_range<int>(descriptor) ? identity_of_file(static_cast<int>(descriptor)) : std::nullopt;
+}
+
+std::optional<std::uint64_t> disk_limit(nb::handle max_disk) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  const nb::object checked =
+      nb::module_::import_("etstream._arguments").attr("integer")("max_disk", max_disk, kMost);
+  if (checked.is_none()) return std::nullopt;
+  return nb::cast<std::uint64_t>(checked);
 }
 
 nb::object progress_callback(nb::handle progress) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "tensor/dimensions.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
 
@@ -26,14 +27,15 @@ Result<CheckpointFile> open_safetensors_file(const ByteSource& file) {
 Result<CheckpointFile> open_gguf_file(const ByteSource& file) {
   ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
   CheckpointFile out{file, FileKind::kGguf, opened.version, opened.metadata, {}};
-  out.tensors = checkpoint_tensors(std::move(opened), file, true);
+  out.tensors = checkpoint_tensors(std::move(opened), file);
   return out;
 }
 
 }  // namespace
 
 std::string type_text(const CheckpointTensor& tensor) {
-  return tensor.layout ? describe(*tensor.layout) : printable(tensor.type);
+  if (tensor.layout) return describe(*tensor.layout);
+  return printable(tensor.type) + (tensor.shape ? " " + list_text(*tensor.shape) : "");
 }
 
 Result<AnyFile> open_any(const ByteSource& file) {

@@ -35,8 +35,7 @@ struct CheckpointFile {
   FileKind kind = FileKind::kSafetensors;  // or kGguf
   std::uint32_t version = 0;               // of the format; 0 of safetensors, which has none
   ByteSource metadata;                     // of GGUF, as the file has it
-  /// In the order of their bytes. The type of a tensor without a layout has the shape behind it, if the file
-  /// has one.
+  /// In the order of their bytes.
   std::vector<CheckpointTensor> tensors;
 };
 

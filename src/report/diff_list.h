@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,15 +22,13 @@ namespace etstream {
 
 class DiffList {
  public:
-  /// `prefix` goes before each subject.
-  explicit DiffList(std::vector<DiffEntry>& out, std::string prefix = {})
-      : out_(out), begin_(out.size()), prefix_(std::move(prefix)) {}
+  explicit DiffList(std::vector<DiffEntry>& out) : DiffList(out, {}, std::make_shared<Comparisons>()) {}
 
   /// Whether the content differs in any of what was added since this list was made.
   [[nodiscard]] bool has_content() const;
 
   [[nodiscard]] DiffList within(std::string_view subject) const {
-    return DiffList(out_, text("{}{}: ", prefix_, subject));
+    return DiffList(out_, text("{}{}: ", prefix_, subject), comparisons_);
   }
   /// Adds a difference unless both are the same.
   void compare(std::string_view subject, const std::string& a, const std::string& b,
@@ -44,7 +43,7 @@ class DiffList {
   [[nodiscard]] Result<void> compare_bytes(std::string_view subject, const std::string& what,
                                            const ByteSource& a, const ByteSource& b,
                                            DiffEntry::Kind kind = DiffEntry::Kind::kContent) {
-    ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
+    ETSTREAM_ASSIGN(const auto different, comparisons_->first_difference(a, b));
     if (!different) return {};
     const auto told = [&](const ByteSource& source) {
       return text("{}{}{}", what, what.empty() ? "" : ", ", counted(source.size(), "byte"));
@@ -54,9 +53,13 @@ class DiffList {
   }
 
  private:
+  DiffList(std::vector<DiffEntry>& out, std::string prefix, std::shared_ptr<Comparisons> comparisons)
+      : out_(out), begin_(out.size()), prefix_(std::move(prefix)), comparisons_(std::move(comparisons)) {}
+
   std::vector<DiffEntry>& out_;
   std::size_t begin_;
-  std::string prefix_;
+  std::string prefix_;  // goes before each subject
+  std::shared_ptr<Comparisons> comparisons_;
 };
 
 /// Entries of both by their keys, null where one has none.

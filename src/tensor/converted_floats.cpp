@@ -5,11 +5,13 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/derived_storage.h"
 #include "tensor/float_formats.h"
 
 namespace etstream {
@@ -89,7 +91,7 @@ Encode find_encode(ScalarType from, const FloatType& to) {
   return encode_block<std::uint16_t, to_bfloat16_with_other_nan>;
 }
 
-class ConvertedFloats final : public ByteStorage {
+class ConvertedFloats final : public DerivedStorage {
  public:
   ConvertedFloats(ByteSource source, const FloatType& from, const FloatType& to)
       : source_(std::move(source)),
@@ -100,8 +102,7 @@ class ConvertedFloats final : public ByteStorage {
 
   std::uint64_t size() const noexcept override { return source_.size() / from_size_ * to_size_; }
   std::string name() const override { return source_.name(); }
-  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
-  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(source_); }
 
   /// Keeps the pages from an element on that the range ends in, as that may be read again.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {

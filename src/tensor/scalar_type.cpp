@@ -45,6 +45,53 @@ constexpr std::array kScalarTypes = {
     Entry{ScalarType::kUInt64, 8, "uint64"},
 };
 
+struct Spelling {
+  std::string_view name;
+  ScalarType type;
+};
+
+/// Other names: torch's second ones, short ones, and those of safetensors and GGUF.
+constexpr std::array kSpellings = {
+    Spelling{"half", ScalarType::kFloat16},
+    Spelling{"float", ScalarType::kFloat32},
+    Spelling{"double", ScalarType::kFloat64},
+    Spelling{"fp16", ScalarType::kFloat16},
+    Spelling{"fp32", ScalarType::kFloat32},
+    Spelling{"fp64", ScalarType::kFloat64},
+    Spelling{"f16", ScalarType::kFloat16},
+    Spelling{"f32", ScalarType::kFloat32},
+    Spelling{"f64", ScalarType::kFloat64},
+    Spelling{"bf16", ScalarType::kBFloat16},
+    Spelling{"short", ScalarType::kInt16},
+    Spelling{"int", ScalarType::kInt32},
+    Spelling{"long", ScalarType::kInt64},
+    Spelling{"i8", ScalarType::kInt8},
+    Spelling{"i16", ScalarType::kInt16},
+    Spelling{"i32", ScalarType::kInt32},
+    Spelling{"i64", ScalarType::kInt64},
+    Spelling{"u8", ScalarType::kUInt8},
+    Spelling{"u16", ScalarType::kUInt16},
+    Spelling{"u32", ScalarType::kUInt32},
+    Spelling{"u64", ScalarType::kUInt64},
+    Spelling{"chalf", ScalarType::kComplex32},
+    Spelling{"cfloat", ScalarType::kComplex64},
+    Spelling{"cdouble", ScalarType::kComplex128},
+    Spelling{"c64", ScalarType::kComplex64},
+    Spelling{"f8_e5m2", ScalarType::kFloat8E5M2},
+    Spelling{"f8_e4m3", ScalarType::kFloat8E4M3FN},
+    Spelling{"f8_e4m3fnuz", ScalarType::kFloat8E4M3FNUZ},
+    Spelling{"f8_e5m2fnuz", ScalarType::kFloat8E5M2FNUZ},
+    Spelling{"fp8_e5m2", ScalarType::kFloat8E5M2},
+    Spelling{"fp8_e4m3", ScalarType::kFloat8E4M3FN},
+};
+
+/// Whether `name` is the word in lower-case letters, in whatever case.
+bool is_spelled(std::string_view name, std::string_view word) noexcept {
+  return std::equal(name.begin(), name.end(), word.begin(), word.end(), [](char c, char expected) {
+    return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == expected;
+  });
+}
+
 const Entry* find(ScalarType type) noexcept {
   const auto* found = std::find_if(kScalarTypes.begin(), kScalarTypes.end(),
                                    [&](const Entry& entry) { return entry.type == type; });
@@ -68,8 +115,13 @@ std::string_view name_of(ScalarType type) noexcept {
 }
 
 std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept {
+  constexpr std::string_view kPrefix = "torch.";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   for (const Entry& entry : kScalarTypes) {
-    if (entry.name == name) return entry.type;
+    if (is_spelled(name, entry.name)) return entry.type;
+  }
+  for (const Spelling& spelling : kSpellings) {
+    if (is_spelled(name, spelling.name)) return spelling.type;
   }
   return std::nullopt;
 }

@@ -3,7 +3,9 @@
 // What becomes of a checkpoint's tensors between opening them and describing a file of them.
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "base/glob.h"
 #include "base/text.h"
@@ -11,26 +13,31 @@
 #include "etstream/checkpoint.h"
 #include "layout/same_bytes.h"
 #include "tensor/converted_floats.h"
+#include "tensor/dimensions.h"
+#include "weights/safetensors.h"
 
 namespace etstream {
 namespace {
 
 std::string type_of(const CheckpointTensor& tensor) {
   if (tensor.layout) return describe(*tensor.layout);
-  return text("{} without a layout, of {}", tensor.type.empty() ? "data" : tensor.type,
+  return text("{} without a layout{}, of {}", tensor.type.empty() ? "data" : tensor.type,
+              tensor.shape ? text(" but {}", list_text(*tensor.shape)) : "",
               counted(tensor.data.size(), "byte"));
 }
 
 /// Error: kInvalidArgument for two tensors of one name that differ.
-Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b) {
+Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b, Comparisons& comparisons) {
   const auto differ = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} is in {} and in {} with other {}",
                       quote(a.name), a.data.name(), b.data.name(), text(words, arguments...));
   };
-  if (a.layout != b.layout || a.data.size() != b.data.size()) {
+  const bool are_alike =
+      a.layout ? a.layout == b.layout : !b.layout && a.type == b.type && a.shape == b.shape;
+  if (!are_alike || a.data.size() != b.data.size()) {
     return differ("layouts: {} and {}", type_of(a), type_of(b));
   }
-  ETSTREAM_ASSIGN(const auto difference, first_difference(a.data, b.data));
+  ETSTREAM_ASSIGN(const auto difference, comparisons.first_difference(a.data, b.data));
   if (difference) return differ("bytes, from byte {} on", *difference);
   return {};
 }
@@ -71,14 +78,20 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
       // All of no tensors are none.
       if (rule.glob != "*" && std::ranges::none_of(checkpoint.tensors, matches)) return no_match(rule.glob);
     }
+    // Tensors that share their bytes share the converted ones too.
+    std::map<std::tuple<SourcePlace, ScalarType, ScalarType>, ByteSource> converted;
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) continue;
       const auto rule = std::find_if(rules.rbegin(), rules.rend(), [&](const DtypeRule& candidate) {
         return matches_glob(candidate.glob, tensor.name);
       });
       if (rule == rules.rend() || rule->type == tensor.layout->scalar_type) continue;
-      ETSTREAM_ASSIGN(tensor.data,
-                      convert_floats(std::move(tensor.data), tensor.layout->scalar_type, rule->type));
+      const auto [there, is_new] =
+          converted.try_emplace({tensor.data.place(), tensor.layout->scalar_type, rule->type});
+      if (is_new) {
+        ETSTREAM_ASSIGN(there->second, convert_floats(tensor.data, tensor.layout->scalar_type, rule->type));
+      }
+      tensor.data = there->second;
       tensor.layout->scalar_type = rule->type;
       tensor.type = name_of(rule->type);
     }
@@ -105,11 +118,12 @@ Result<void> merge(Checkpoint& checkpoint) {
     std::ranges::stable_sort(by_name, {},
                              [&](std::uint32_t i) -> std::string_view { return tensors[i].name; });
     std::vector<bool> repeated(tensors.size());
+    Comparisons comparisons;
     for (std::size_t i = 1; i < by_name.size(); ++i) {
       const CheckpointTensor& tensor = tensors[by_name[i]];
       const CheckpointTensor& before = tensors[by_name[i - 1]];
       if (tensor.name != before.name) continue;
-      ETSTREAM_TRY(check_same(before, tensor));
+      ETSTREAM_TRY(check_same(before, tensor, comparisons));
       repeated[by_name[i]] = true;
     }
     std::size_t i = 0;
@@ -130,7 +144,7 @@ Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataO
         return error_in(ErrorCode::kUnsupported, tensor.data.name(),
                         "tensor {} is of type {}, which ExecuTorch has no tensors of; allow_opaque "
                         "takes it as data without a layout",
-                        quote(tensor.name), printable(tensor.type));
+                        quote(tensor.name), printable(type_without_layout(tensor)));
       }
       out.entries.push_back(
           {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});

@@ -10,6 +10,7 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "container/foreign_file.h"
 #include "io/paged_reader.h"
 #include "tensor/dimensions.h"
 
@@ -60,6 +61,7 @@ constexpr auto kGgmlTypes = std::to_array<GgmlType>({
     {39, "MXFP4", 32, 17, {}},
     {40, "NVFP4", 64, 36, {}},
     {41, "Q1_0", 128, 18, {}},
+    {42, "Q2_0", 64, 18, {}},
 });
 
 /// Types of values in the metadata.
@@ -88,7 +90,11 @@ class GgufParser {
     ETSTREAM_ASSIGN(const std::uint64_t metadata, read_count(kMetadataLeast, "metadata entries"));
     file_.alignment = kDefaultAlignment;
     const std::uint64_t begin = at_;
-    for (std::uint64_t i = 0; i < metadata; ++i) ETSTREAM_TRY(pass_metadata());
+    for (std::uint64_t i = 0; i < metadata; ++i) {
+      ETSTREAM_TRY(pass_metadata());
+      if (is_power_of_two(i + 1)) ETSTREAM_TRY(check_keys());
+    }
+    ETSTREAM_TRY(check_keys());
     ETSTREAM_ASSIGN(file_.metadata, reader_.source().slice(begin, at_ - begin));
     for (std::uint64_t i = 0; i < tensors; ++i) {
       ETSTREAM_TRY(read_tensor());
@@ -104,7 +110,7 @@ class GgufParser {
   /// Where a tensor's bytes are, from the start of all data.
   struct Range {
     std::uint64_t offset;
-    std::uint64_t size;
+    std::optional<std::uint64_t> size;  // none where the type does not tell it
     std::size_t tensor;
   };
 
@@ -169,6 +175,7 @@ class GgufParser {
     constexpr std::uint64_t kLongestKey = 65535;
     const std::uint64_t start = at_;
     ETSTREAM_ASSIGN(const std::string key, read_string(kLongestKey, "a key"));
+    keys_.push_back(key);
     const std::uint64_t type_at = at_;
     ETSTREAM_ASSIGN(const auto type, read<std::uint32_t>());
     const bool is_alignment = key == "general.alignment";
@@ -248,7 +255,7 @@ class GgufParser {
     for (auto size = tensor.shape.rbegin(); size != tensor.shape.rend(); ++size) {
       ETSTREAM_ASSIGN(*size, read<std::uint64_t>());
     }
-    ETSTREAM_ASSIGN(const std::uint64_t size, read_type(tensor));
+    ETSTREAM_ASSIGN(const auto size, read_type(tensor));
     ETSTREAM_ASSIGN(const auto offset, read<std::uint64_t>());
     if (offset % file_.alignment != 0) {
       return corrupt_tensor(at_ - 8, tensor.name, "expected a data offset that is a multiple of {}, found {}",
@@ -259,15 +266,15 @@ class GgufParser {
     return {};
   }
 
-  /// Reads a tensor's type, and returns the size of its data in bytes.
-  Result<std::uint64_t> read_type(GgufTensor& tensor) {
+  /// Reads a tensor's type, and returns the size of its data in bytes; none if the type does not tell it.
+  Result<std::optional<std::uint64_t>> read_type(GgufTensor& tensor) {
     const std::uint64_t start = at_;
     ETSTREAM_ASSIGN(const auto number, read<std::uint32_t>());
     const auto* type = std::ranges::find(kGgmlTypes, number, &GgmlType::number);
     if (type == kGgmlTypes.end()) {
-      return error_at(ErrorCode::kUnsupported, {reader_.name(), start},
-                      "tensor {}: has ggml type {}, which etstream does not know", quote(tensor.name),
-                      number);
+      tensor.type = text("GGML_TYPE_{}", number);
+      const bool is_empty = std::ranges::find(tensor.shape, 0U) != tensor.shape.end();
+      return is_empty ? std::optional<std::uint64_t>(0) : std::nullopt;
     }
     tensor.type = type->name;
     tensor.scalar_type = type->scalar_type;
@@ -283,7 +290,13 @@ class GgufParser {
     const auto bytes =
         elements ? checked_multiply(*elements / type->block_elements, type->block_bytes) : std::nullopt;
     if (!bytes) return corrupt_tensor(start, tensor.name, "has over 2^64 - 1 elements or bytes");
-    return *bytes;
+    return bytes;
+  }
+
+  Result<void> check_keys() const {
+    const auto repeated = first_repeated(keys_);
+    if (!repeated) return {};
+    return error_in(ErrorCode::kCorrupt, reader_.name(), "the metadata has key {} twice", quote(*repeated));
   }
 
   Result<void> check_names() const {
@@ -296,23 +309,27 @@ class GgufParser {
   Result<void> find_data() {
     const std::uint64_t start = at_ + std::min(padding_to(at_, file_.alignment), left());
     ETSTREAM_ASSIGN(const ByteSource data, reader_.source().slice(start, reader_.source().size() - start));
+    std::erase_if(ranges_, [](const Range& range) { return range.size == 0; });
     std::ranges::sort(ranges_, {}, &Range::offset);
     std::uint64_t end = 0;
-    for (const Range& range : ranges_) {
-      if (range.size == 0) continue;
-      GgufTensor& tensor = file_.tensors[range.tensor];
-      if (!range_fits(range.offset, range.size, data.size())) {
-        return corrupt_tensor(start, tensor.name,
-                              "expected {} bytes of {} at data offset {}, found {} bytes of data", range.size,
-                              tensor.type, range.offset, data.size());
+    for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
+      GgufTensor& tensor = file_.tensors[range->tensor];
+      if (!range->size) {
+        const std::uint64_t next = range + 1 == ranges_.end() ? data.size() : (range + 1)->offset;
+        range->size = next > range->offset ? next - range->offset : 1;
       }
-      if (range.offset < end) {
+      if (!range_fits(range->offset, *range->size, data.size())) {
+        return corrupt_tensor(start, tensor.name,
+                              "expected {} bytes of {} at data offset {}, found {} bytes of data",
+                              *range->size, tensor.type, range->offset, data.size());
+      }
+      if (range->offset < end) {
         return corrupt_tensor(start, tensor.name,
                               "its data at data offset {} overlaps other data, which ends at {}",
-                              range.offset, end);
+                              range->offset, end);
       }
-      end = range.offset + range.size;
-      ETSTREAM_ASSIGN(tensor.data, data.slice(range.offset, range.size));
+      end = range->offset + *range->size;
+      ETSTREAM_ASSIGN(tensor.data, data.slice(range->offset, *range->size));
     }
     return {};
   }
@@ -322,14 +339,15 @@ class GgufParser {
   GgufFile file_;
   bool seen_alignment_ = false;
   bool seen_split_count_ = false;
+  std::vector<std::string> keys_;  // of the metadata
   std::vector<Range> ranges_;
 };
 
 }  // namespace
 
-Result<GgufFile> open_gguf(const ByteSource& file) { return GgufParser(file).parse(); }
+Result<GgufFile> open_gguf(const ByteSource& file) { return unless_foreign(file, GgufParser(file).parse()); }
 
-std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file, bool all_shapes) {
+std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
   const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };
   std::ranges::stable_sort(opened.tensors, {}, offset_of);
   std::vector<CheckpointTensor> out;
@@ -337,10 +355,10 @@ std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSour
   for (GgufTensor& tensor : opened.tensors) {
     CheckpointTensor& added = out.emplace_back();
     added.name = std::move(tensor.name);
-    added.type = tensor.type;
+    added.type = std::move(tensor.type);
     added.data = std::move(tensor.data);
     if (tensor.scalar_type) added.layout = contiguous_layout(*tensor.scalar_type, tensor.shape);
-    if (!added.layout && (tensor.scalar_type || all_shapes)) added.type += " " + list_text(tensor.shape);
+    if (!added.layout) added.shape = std::move(tensor.shape);
   }
   return out;
 }

@@ -19,7 +19,7 @@ namespace etstream {
 
 struct GgufTensor {
   std::string name;
-  std::string_view type;                  // as ggml spells it: "F16", "Q4_0"; lasts as long as the program
+  std::string type;  // as ggml spells it: "F16", "Q4_0"; "GGML_TYPE_99" for a number that is not known
   std::optional<ScalarType> scalar_type;  // none for quantised blocks
   std::vector<std::uint64_t> shape;       // outermost first, which is the reverse of the file's order
   ByteSource data;                        // contiguous
@@ -33,14 +33,15 @@ struct GgufFile {
   std::vector<GgufTensor> tensors;  // in the order of the file
 };
 
-/// What is in `file`, with the tensors' bytes left there. Memory follows the tensors' descriptions, not the
-/// metadata, which is passed over. Errors: kCorrupt, also for names that come twice and tensors that overlap;
-/// kUnsupported for other versions, big-endian files and types that ggml has added since or taken away.
+/// What is in `file`, with the tensors' bytes left there. A tensor of a type that ggml has added since or
+/// taken away has all bytes up to the next tensor, or to the end of the file, with the padding between them.
+/// Memory follows the tensors' descriptions and the keys of the metadata, not its values, which are passed
+/// over. Errors: kCorrupt, also for names and keys that come twice and tensors that overlap; kUnsupported for
+/// other versions and big-endian files.
 [[nodiscard]] Result<GgufFile> open_gguf(const ByteSource& file);
 
-/// The tensors of an open file in the order of their bytes. With `all_shapes`, the types of quantised blocks
-/// have their shape with them, "Q4_0 [32, 64]", as those of plain tensors that are too large for a layout do.
-[[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file,
-                                                               bool all_shapes = false);
+/// The tensors of an open file in the order of their bytes. Those of quantised blocks, and plain ones that
+/// are too large for a layout, have a shape instead.
+[[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file);
 
 }  // namespace etstream

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "container/foreign_file.h"
 #include "flatbuffer/json_stream.h"
 #include "tensor/dimensions.h"
 
@@ -18,36 +21,65 @@ constexpr std::size_t kMostNumbers = 64;  // of dimensions; torch has as many
 
 struct SafetensorsType {
   std::string_view name;
-  ScalarType type;
+  std::uint64_t bits;              // of an element
+  std::optional<ScalarType> type;  // none for those that ExecuTorch lacks
 };
 
 /// In the order of the reference implementation, by which writers sort.
-constexpr std::array kSafetensorsTypes = {
-    SafetensorsType{"BOOL", ScalarType::kBool},
-    SafetensorsType{"U8", ScalarType::kUInt8},
-    SafetensorsType{"I8", ScalarType::kInt8},
-    SafetensorsType{"F8_E5M2", ScalarType::kFloat8E5M2},
-    SafetensorsType{"F8_E4M3", ScalarType::kFloat8E4M3FN},
-    SafetensorsType{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ},
-    SafetensorsType{"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
-    SafetensorsType{"I16", ScalarType::kInt16},
-    SafetensorsType{"U16", ScalarType::kUInt16},
-    SafetensorsType{"F16", ScalarType::kFloat16},
-    SafetensorsType{"BF16", ScalarType::kBFloat16},
-    SafetensorsType{"I32", ScalarType::kInt32},
-    SafetensorsType{"U32", ScalarType::kUInt32},
-    SafetensorsType{"F32", ScalarType::kFloat32},
-    SafetensorsType{"C64", ScalarType::kComplex64},
-    SafetensorsType{"F64", ScalarType::kFloat64},
-    SafetensorsType{"I64", ScalarType::kInt64},
-    SafetensorsType{"U64", ScalarType::kUInt64},
-};
+constexpr auto kSafetensorsTypes = std::to_array<SafetensorsType>({
+    {"BOOL", 8, ScalarType::kBool},
+    {"F4", 4, {}},
+    {"F6_E2M3", 6, {}},
+    {"F6_E3M2", 6, {}},
+    {"U8", 8, ScalarType::kUInt8},
+    {"I8", 8, ScalarType::kInt8},
+    {"F8_E5M2", 8, ScalarType::kFloat8E5M2},
+    {"F8_E4M3", 8, ScalarType::kFloat8E4M3FN},
+    {"F8_E8M0", 8, {}},
+    {"F8_E4M3FNUZ", 8, ScalarType::kFloat8E4M3FNUZ},
+    {"F8_E5M2FNUZ", 8, ScalarType::kFloat8E5M2FNUZ},
+    {"I16", 16, ScalarType::kInt16},
+    {"U16", 16, ScalarType::kUInt16},
+    {"F16", 16, ScalarType::kFloat16},
+    {"BF16", 16, ScalarType::kBFloat16},
+    {"I32", 32, ScalarType::kInt32},
+    {"U32", 32, ScalarType::kUInt32},
+    {"F32", 32, ScalarType::kFloat32},
+    {"C64", 64, ScalarType::kComplex64},
+    {"F64", 64, ScalarType::kFloat64},
+    {"I64", 64, ScalarType::kInt64},
+    {"U64", 64, ScalarType::kUInt64},
+});
 
-std::optional<ScalarType> find_type(std::string_view name) {
-  for (const SafetensorsType& known : kSafetensorsTypes) {
-    if (known.name == name) return known.type;
+const SafetensorsType* find_type(std::string_view name) {
+  const auto* const found = std::ranges::find(kSafetensorsTypes, name, &SafetensorsType::name);
+  return found == kSafetensorsTypes.end() ? nullptr : found;
+}
+
+SafetensorsDtype dtype_of(const SafetensorsType& type) {
+  return {type.name, static_cast<std::size_t>(&type - kSafetensorsTypes.data())};
+}
+
+/// Returns how many bits a tensor takes, as the reference implementation counts; none over 2^64 - 1.
+std::optional<std::uint64_t> bits_of(const SafetensorsType& type, std::span<const std::uint64_t> shape) {
+  auto elements = std::optional<std::uint64_t>(1);
+  for (const std::uint64_t size : shape) {
+    if (elements) elements = checked_multiply(*elements, size);
   }
-  return std::nullopt;
+  return elements ? checked_multiply(*elements, type.bits) : std::nullopt;
+}
+
+/// Whether a tensor takes `bytes` bytes, and no part of one.
+bool has_size(const SafetensorsType& type, std::span<const std::uint64_t> shape, std::uint64_t bytes) {
+  const auto bits = bits_of(type, shape);
+  return bits && *bits % 8 == 0 && *bits / 8 == bytes;
+}
+
+/// Returns what a tensor takes in words: "6", or what is wrong with it.
+std::string size_text(const SafetensorsType& type, std::span<const std::uint64_t> shape) {
+  const auto bits = bits_of(type, shape);
+  if (!bits) return "over 2^61 - 1";
+  return *bits % 8 == 0 ? std::to_string(*bits / 8) : text("whole bytes, and not {} bits,", *bits);
 }
 
 using Numbers = std::vector<std::uint64_t>;
@@ -74,6 +106,10 @@ class HeaderHandler final : public JsonHandler {
       case State::kTop:
         return on_top(event);
       case State::kBeginMetadata:
+        if (event.kind == JsonEvent::Kind::kNull) {
+          state_ = State::kTop;
+          return {};
+        }
         return step(event, JsonEvent::Kind::kObject, State::kMetadata);
       case State::kMetadata:
         return on_metadata(event);
@@ -88,6 +124,8 @@ class HeaderHandler final : public JsonHandler {
         return step(event, JsonEvent::Kind::kArray, State::kNumbers);
       case State::kNumbers:
         return on_number(event);
+      case State::kOther:
+        return on_other(event);
     }
     return {};
   }
@@ -127,7 +165,8 @@ class HeaderHandler final : public JsonHandler {
     kEntry,
     kType,
     kBeginNumbers,
-    kNumbers
+    kNumbers,
+    kOther
   };
 
   Result<void> step(const JsonEvent& event, JsonEvent::Kind expected, State next) {
@@ -145,6 +184,9 @@ class HeaderHandler final : public JsonHandler {
   Result<void> on_top(const JsonEvent& event) {
     if (event.kind != JsonEvent::Kind::kKey) return {};  // the end
     if (event.string == "__metadata__") {
+      if (std::exchange(seen_metadata_, true)) {
+        return error_in(ErrorCode::kCorrupt, data_.name(), "__metadata__ comes twice");
+      }
       state_ = State::kBeginMetadata;
       return {};
     }
@@ -166,18 +208,30 @@ class HeaderHandler final : public JsonHandler {
 
   Result<void> on_entry(const JsonEvent& event) {
     if (event.kind == JsonEvent::Kind::kEndObject) return finish_entry();
-    if (event.string == "dtype" && !std::exchange(entry_->has_type, true)) {
-      state_ = State::kType;
-      return {};
-    }
     std::optional<Numbers>* numbers = nullptr;
     if (event.string == "shape") numbers = &entry_->shape;
     if (event.string == "data_offsets") numbers = &entry_->offsets;
-    if (numbers == nullptr || *numbers) {
+    const bool is_type = event.string == "dtype";
+    if (is_type ? std::exchange(entry_->has_type, true) : numbers != nullptr && *numbers) {
       return unexpected(event, "each of dtype, shape and data_offsets once");
     }
-    numbers_ = &numbers->emplace();
-    state_ = State::kBeginNumbers;
+    if (is_type) {
+      state_ = State::kType;
+    } else if (numbers != nullptr) {
+      numbers_ = &numbers->emplace();
+      state_ = State::kBeginNumbers;
+    } else {
+      state_ = State::kOther;
+    }
+    return {};
+  }
+
+  /// Passes over the value of a member that is not one of the format's.
+  Result<void> on_other(const JsonEvent& event) {
+    const auto is = [&](auto... kinds) { return ((event.kind == kinds) || ...); };
+    if (is(JsonEvent::Kind::kObject, JsonEvent::Kind::kArray)) ++depth_;
+    if (is(JsonEvent::Kind::kEndObject, JsonEvent::Kind::kEndArray)) --depth_;
+    if (depth_ == 0 && !is(JsonEvent::Kind::kKey)) state_ = State::kEntry;
     return {};
   }
 
@@ -212,18 +266,14 @@ class HeaderHandler final : public JsonHandler {
       return corrupt("data_offsets {} to {} are not inside the {} bytes of data", begin, end, data_.size());
     }
     ETSTREAM_ASSIGN(tensor.data, data_.slice(begin, end - begin));
-    if (const auto type = find_type(tensor.type)) {
-      auto bytes = std::optional(item_size(*type));
-      for (const std::uint64_t size : shape) {
-        if (bytes) bytes = checked_multiply(*bytes, size);
-      }
-      if (bytes != end - begin) {
+    if (const SafetensorsType* const type = find_type(tensor.type)) {
+      if (!has_size(*type, shape, end - begin)) {
         return corrupt("its data is {} bytes, expected {} from its shape and {}", end - begin,
-                       bytes ? std::to_string(*bytes) : "over 2^64 - 1", tensor.type);
+                       size_text(*type, shape), tensor.type);
       }
-      tensor.layout = contiguous_layout(*type, shape);
-      if (!tensor.layout) tensor.type += " " + list_text(shape);
+      if (type->type) tensor.layout = contiguous_layout(*type->type, shape);
     }
+    if (!tensor.layout) tensor.shape = std::move(*entry_->shape);
     tensors_.push_back(std::move(tensor));
     entry_.reset();
     state_ = State::kTop;
@@ -232,7 +282,9 @@ class HeaderHandler final : public JsonHandler {
 
   const ByteSource& data_;
   std::vector<CheckpointTensor> tensors_;
+  bool seen_metadata_ = false;
   bool has_metadata_ = false;
+  int depth_ = 0;  // of what a member holds that is passed over
   State state_ = State::kStart;
   std::optional<HeaderEntry> entry_;  // that is being read
   Numbers* numbers_ = nullptr;        // what the array that is being read fills
@@ -240,14 +292,27 @@ class HeaderHandler final : public JsonHandler {
 
 }  // namespace
 
-std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept {
-  for (std::size_t i = 0; i < kSafetensorsTypes.size(); ++i) {
-    if (kSafetensorsTypes[i].type == type) return SafetensorsDtype{kSafetensorsTypes[i].name, i};
-  }
-  return std::nullopt;
+std::string type_without_layout(const CheckpointTensor& tensor) {
+  const bool is_too_large = tensor.shape && find_scalar_type(tensor.type);
+  return tensor.type + (is_too_large ? " " + list_text(*tensor.shape) : "");
 }
 
-Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
+std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept {
+  const auto* const found = std::ranges::find(kSafetensorsTypes, std::optional(type), &SafetensorsType::type);
+  if (found == kSafetensorsTypes.end()) return std::nullopt;
+  return dtype_of(*found);
+}
+
+std::optional<SafetensorsDtype> safetensors_dtype(std::string_view type, std::span<const std::uint64_t> shape,
+                                                  std::uint64_t size) {
+  const SafetensorsType* const found = find_type(type);
+  if (found == nullptr || !has_size(*found, shape, size)) return std::nullopt;
+  return dtype_of(*found);
+}
+
+namespace {
+
+Result<SafetensorsFile> read_safetensors(const ByteSource& file) {
   std::uint64_t length = 0;
   if (file.size() >= kSafetensorsLengthSize) {
     ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(&length, 1))));
@@ -265,6 +330,12 @@ Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
   HeaderHandler handler(data);
   ETSTREAM_TRY(parse_json(header, handler));
   return handler.finish();
+}
+
+}  // namespace
+
+Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
+  return unless_foreign(file, read_safetensors(file));
 }
 
 }  // namespace etstream

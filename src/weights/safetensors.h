@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,8 @@ struct SafetensorsFile {
   bool has_metadata = false;              // whether __metadata__ has anything
 };
 
-/// A tensor of a type that ExecuTorch has none of, or with a dimension over 2^31 - 1, has no layout. Memory
+/// A tensor of a type that ExecuTorch has none of, or with a dimension over 2^31 - 1, has a shape and no
+/// layout. Members of a tensor's object that the format does not know are passed over. Memory
 /// follows the header, which is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors
 /// that overlap, leave gaps, or are not as long as their shape says.
 [[nodiscard]] Result<SafetensorsFile> open_safetensors(const ByteSource& file);
@@ -58,11 +60,20 @@ struct SafetensorsStyle {
 [[nodiscard]] Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor>& tensors,
                                                                 const SafetensorsStyle& style);
 
+/// Returns the type of a tensor without a layout, as messages say what ExecuTorch has no tensors of: "Q4_0",
+/// and "U8 [0, 2147483648]" where it has the type, but not so large.
+[[nodiscard]] std::string type_without_layout(const CheckpointTensor& tensor);
+
 /// Returns none for a type that safetensors does not have.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
+/// Returns none where the format has no type of this name, or tensors of that shape have another size in it.
+[[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(std::string_view type,
+                                                                std::span<const std::uint64_t> shape,
+                                                                std::uint64_t size);
 
-/// Returns the type of a tensor that the format can hold. Error: kUnsupported for one without a layout, of a
-/// type that safetensors has none for, or whose elements lie in another order than that of its dimensions.
+/// Returns the type of a tensor that the format can hold. Error: kUnsupported for one without a layout whose
+/// type and shape are not those of a safetensors file, of a type that safetensors has none for, or whose
+/// elements lie in another order than that of its dimensions.
 [[nodiscard]] Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor);
 
 }  // namespace etstream

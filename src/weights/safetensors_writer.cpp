@@ -33,7 +33,9 @@ Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
     names.emplace_back(tensor.name);
   }
   if (const auto repeated = first_repeated(names)) {
-    return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", quote(*repeated));
+    return make_error(
+        ErrorCode::kInvalidArgument, "tensor {} {}", quote(*repeated),
+        *repeated == names.front() ? "has a name that safetensors reserves; give it another" : "comes twice");
   }
   std::ranges::sort(out, [](const StoredTensor& a, const StoredTensor& b) {
     return std::tie(b.dtype.rank, a.tensor->name) < std::tie(a.dtype.rank, b.tensor->name);
@@ -49,6 +51,10 @@ Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
     return error_in(ErrorCode::kUnsupported, tensor.data.name(), "tensor {} {}", quote(tensor.name),
                     text(words, arguments...));
   };
+  if (!tensor.layout && tensor.shape) {
+    const auto dtype = safetensors_dtype(tensor.type, *tensor.shape, tensor.data.size());
+    if (dtype) return *dtype;
+  }
   if (!tensor.layout) {
     return unsupported("{}, which safetensors can't hold; leave it out",
                        tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type));
@@ -62,6 +68,11 @@ Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
                  contiguous_dim_order(tensor.layout->sizes.size()))) {
     return unsupported("has its elements in the order {} of its dimensions, which safetensors can't say",
                        list_text(tensor.layout->dim_order));
+  }
+  const std::vector<std::uint64_t> shape(tensor.layout->sizes.begin(), tensor.layout->sizes.end());
+  if (!safetensors_dtype(dtype->name, shape, tensor.data.size())) {
+    return unsupported("has {}, expected those of {}", counted(tensor.data.size(), "byte"),
+                       describe(*tensor.layout));
   }
   return *dtype;
 }
@@ -80,8 +91,13 @@ Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor
     if (!end) return make_error(ErrorCode::kTooLarge, "the {} would be over 2^64 - 1 bytes", style.tensors);
     json += text(R"({}{}:{{"dtype":"{}","shape":[)", json == "{" ? "" : ",", *name, dtype.name);
     const std::size_t before = json.size();
-    for (const std::int32_t size : tensor->layout->sizes) {
-      json += text("{}{}", json.size() == before ? "" : ",", size);
+    const auto add_sizes = [&](const auto& sizes) {
+      for (const auto size : sizes) json += text("{}{}", json.size() == before ? "" : ",", size);
+    };
+    if (tensor->layout) {
+      add_sizes(tensor->layout->sizes);
+    } else {
+      add_sizes(*tensor->shape);
     }
     json += text(R"(],"data_offsets":[{},{}]}})", begin, *end);
     begin = *end;

@@ -61,6 +61,9 @@ WRITERS = {
     ".ptd": {
         "ptd": ["ptd", "FILE", "-o", "OUT"],
         "ptd --to safetensors": ["ptd", "FILE", "--to", "safetensors", "-o", "OUT"],
+        "ptd --no-dedup": ["ptd", "FILE", "FILE", "--no-dedup", "-o", "OUT"],
+        "ptd --dtype": ["ptd", "FILE", "--dtype", "float16", "-o", "OUT"],
+        "ptd --split-max-size": ["ptd", "FILE", "--split-max-size", "100M", "-o", "OUT"],
     },
     ".safetensors": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
 }

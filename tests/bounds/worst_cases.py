@@ -159,8 +159,16 @@ def cases_that_share_a_tensor(size: int) -> bytes:
 
 
 def keys_of_one_segment(size: int) -> bytes:
+    return keys_of_one_tensor(BYTE, size // 2, size)
+
+
+def keys_of_one_segment_of_floats(size: int) -> bytes:
+    return keys_of_one_tensor(FLOAT, size // 8, size)
+
+
+def keys_of_one_tensor(scalar_type: int, elements: int, size: int) -> bytes:
     keys = [Table(f0=String(f"key{i}"), f1=("I", 0), f2=Table(
-        f0=("b", BYTE), f1=Scalars("i", [size // 2]), f2=Scalars("B", b"\0"))) for i in range(size // 300)]  # fmt: skip
+        f0=("b", scalar_type), f1=Scalars("i", [elements]), f2=Scalars("B", b"\0"))) for i in range(size // 300)]  # fmt: skip
     root = Table(f1=Tables([Table(f1=("Q", size // 2))]), f2=Tables(keys))
     out = flatbuffer(root, "FT01", 48)
     end = len(out)
@@ -217,6 +225,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "suites_of_no_method.bpte": suites_of_no_method,
     "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,
     "keys_of_one_segment.ptd": keys_of_one_segment,
+    "keys_of_one_segment_of_floats.ptd": keys_of_one_segment_of_floats,
     "nested_keys.json": nested_keys,
     "header_of_tensors.safetensors": header_of_tensors,
 }

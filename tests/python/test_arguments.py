@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import etstream
+import ml_dtypes
+import numpy
 import pytest
+import torch
 
 
 def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases: Path, tmp_path: Path) -> None:
@@ -43,3 +46,40 @@ def test_one_alone_is_not_taken_for_several(program: Path, tmp_path: Path) -> No
         for one in ("model.pte", b"model.pte", program):
             with pytest.raises(TypeError, match=f"{argument}: expected .*, found {re.escape(repr(one))} alone: put"):
                 take(one)
+
+
+def test_a_dtype_is_taken_as_libraries_and_people_have_it(tmp_path: Path) -> None:
+    weights = {"a": torch.ones(3), "b": torch.ones(2, dtype=torch.int64)}
+    expected = tmp_path / "expected.ptd"
+    etstream.save_ptd({"a": torch.ones(3, dtype=torch.bfloat16), "b": weights["b"]}, expected)
+    for dtype in (torch.bfloat16, ml_dtypes.bfloat16, numpy.dtype(ml_dtypes.bfloat16), "bfloat16", "torch.bfloat16",
+                  "bf16", "BF16", {"a": torch.bfloat16}, {"*": "f32", "?": "bf16"}):  # fmt: skip
+        plan = etstream.plan_tensor_data(weights, dtype=dtype)
+        assert bytes(plan) == expected.read_bytes(), dtype
+    for given, name in (
+        (torch.float16, "float16"), (torch.half, "float16"), (numpy.float16, "float16"), ("fp16", "float16"),
+        (numpy.dtype("<f2"), "float16"), ("half", "float16"),
+    ):  # fmt: skip
+        assert etstream.Tensor(given, [1], b"12").dtype == name
+    assert etstream.Tensor(numpy.int64, [1], bytes(8)).dtype == etstream.Tensor(torch.long, [1], bytes(8)).dtype
+    assert etstream.Tensor(torch.bool, [1], b"1").dtype == etstream.Tensor(numpy.bool_, [1], b"1").dtype == "bool"
+    for wrong in (16, float, object(), numpy.float16(1), torch.ones(1), ["bf16"]):
+        with pytest.raises(TypeError, match="dtype: expected a dtype of torch's or NumPy's, or a name"):
+            etstream.plan_tensor_data(weights, dtype=wrong)  # type: ignore[arg-type]
+    with pytest.raises(etstream.InvalidArgumentError, match="dtype: expected .* such as bfloat16, found 'bf17'"):
+        etstream.plan_tensor_data(weights, dtype="bf17")
+    with pytest.raises(etstream.InvalidArgumentError, match="little-endian"):
+        etstream.Tensor(numpy.dtype(">f2"), [1], b"12")
+
+
+def test_max_disk_is_a_number_of_bytes(tmp_path: Path) -> None:
+    weights, out = {"a": torch.ones(3)}, tmp_path / "w.ptd"
+    for wrong in ("4G", 1.5):
+        with pytest.raises(TypeError, match="max_disk: expected an int"):
+            etstream.save_ptd(weights, out, max_disk=wrong)  # type: ignore[arg-type]
+    with pytest.raises(etstream.InvalidArgumentError, match="max_disk: expected a number from 0"):
+        etstream.save_ptd(weights, out, max_disk=-1)
+    with pytest.raises(etstream.TooLargeError, match="of the disk, over the limit of 100 bytes; max_disk 1K would fit"):
+        etstream.save_ptd(weights, out, max_disk=100)
+    assert not out.exists()
+    assert etstream.save_ptd(weights, out, max_disk=1000).size == out.stat().st_size

@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     "zip": "base io layout",
     "ptn": "base io layout flatbuffer tensor container zip",
     "bpte": "base io layout flatbuffer tensor container pte",
-    "bpte/cases": "base io flatbuffer tensor bpte",
+    "bpte/cases": "base io layout flatbuffer tensor container bpte",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn",
     "weights/rename": "base io flatbuffer weights",
     "process": "base io",

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/foreign_file.h"
 #include "etstream/dim_order.h"
 #include "flatbuffer/json_reader.h"
 #include "tensor/dimensions.h"
@@ -33,6 +34,13 @@ Result<void> within(std::string_view place, Result<void> read) {
 
 Error unknown_key(const JsonReader& json, std::string_view key, std::string_view expected) {
   return json.error(text("expected {}, found a key {}", expected, quote(key)));
+}
+
+/// Whether a file begins as NumPy's do.
+bool begins_as_npy(const ByteSource& file) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  std::string begin(kMagic.size(), '\0');
+  return file.read_at(0, std::as_writable_bytes(std::span(begin))) && begin == kMagic;
 }
 
 /// A tensor as a test case refers to it. One of `npy`, `safetensors` and `raw` is there.
@@ -112,7 +120,7 @@ class TensorFiles {
     if (reference.raw) return open_raw(reference);
     if (reference.safetensors) return open_from_safetensors(*reference.safetensors, *reference.name);
     ETSTREAM_ASSIGN(const ByteSource file, open_file(*reference.npy));
-    return open_npy(file);
+    return begins_as_npy(file) ? open_npy(file) : unless_foreign(file, open_npy(file));
   }
 
   Result<Tensor> open_from_safetensors(const std::string& path, const std::string& name) {
@@ -134,7 +142,7 @@ class TensorFiles {
     if (!tensor.layout) {
       return error_in(ErrorCode::kUnsupported, path,
                       "tensor {} is of type {}, which ExecuTorch has no tensors of", quote(name),
-                      quote(tensor.type));
+                      quote(type_without_layout(tensor)));
     }
     return Tensor{tensor.layout->scalar_type, tensor.layout->sizes, {}, tensor.data};
   }
@@ -332,10 +340,12 @@ Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path) {
   return without_exceptions([&]() -> Result<std::vector<MethodTestSuite>> {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
     std::vector<MethodTestSuite> suites;
-    ETSTREAM_TRY(read_json(file, ErrorCode::kInvalidArgument, [&](JsonReader& json) -> Result<void> {
+    const auto read = read_json(file, ErrorCode::kInvalidArgument, [&](JsonReader& json) -> Result<void> {
       ETSTREAM_ASSIGN(suites, CasesReader(json, path.substr(0, path.rfind('/') + 1)).run());
       return {};
-    }));
+    });
+    if (!read && read.error().code == ErrorCode::kCorrupt) ETSTREAM_TRY(refuse_foreign(file));
+    ETSTREAM_TRY(read);
     return suites;
   });
 }

@@ -9,9 +9,10 @@
 #include "base/try.h"
 #include "bpte/case_layout.h"
 #include "etstream/case_files.h"
+#include "etstream/disk_limit.h"
 #include "flatbuffer/json_text.h"
-#include "io/file_budget.h"
 #include "io/temporary_posix.h"
+#include "layout/append.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
 
@@ -38,7 +39,7 @@ std::string json_double(double value) {
 class TestCasesWriter {
  public:
   TestCasesWriter(const BundledProgramFile& bundle, const AtomicFolder& folder, Progress progress)
-      : bundle_(bundle), folder_(folder), progress_(std::move(progress)), budget_(bundle.file()) {}
+      : bundle_(bundle), folder_(folder), progress_(std::move(progress)) {}
 
   Result<void> run() {
     ETSTREAM_TRY(read_methods());
@@ -160,7 +161,6 @@ class TestCasesWriter {
   }
 
   Result<void> write_tensor(ByteSource source, const std::string& name) {
-    ETSTREAM_TRY(budget_.spend(source.size()));
     ETSTREAM_ASSIGN(const auto sink, open_file_sink(folder_.path_of(name), {.sync = false}));
     return write(plan_copy(std::move(source), "tensor"), *sink, progress_);
   }
@@ -168,16 +168,35 @@ class TestCasesWriter {
   const BundledProgramFile& bundle_;
   const AtomicFolder& folder_;
   const Progress progress_;
-  FileBudget budget_;
   std::set<std::string> labels_;
   std::vector<MethodInfo> methods_;
 };
 
+/// Checks how much of the disk the tensors take, which cases may share in the bundle.
+Result<void> check_disk_for(const BundledProgramFile& bundle, std::optional<std::uint64_t> max_disk) {
+  FilePlan all;
+  for (const Suite& suite : bundle.suites()) {
+    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
+      for (const std::vector<Value>* const values : {&test_case.inputs, &test_case.expected_outputs}) {
+        for (const Value& value : *values) {
+          const auto* const tensor = std::get_if<Tensor>(&value);
+          if (tensor) ETSTREAM_TRY(append(all, 1, "tensor", tensor->data));
+        }
+      }
+    }
+  }
+  const FilePlan* const plan = &all;
+  return check_disk({&plan, 1}, max_disk);
+}
+
 }  // namespace
 
 Result<void> write_test_cases(const BundledProgramFile& bundle, const std::string& folder,
-                              const FileSinkOptions& options, const Progress& progress) {
+                              const FileSinkOptions& options, const Progress& progress,
+                              std::optional<std::uint64_t> max_disk) {
   return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(check_disk_for(bundle, max_disk));
     ETSTREAM_ASSIGN(AtomicFolder created, AtomicFolder::create(folder));
     if (const auto written = TestCasesWriter(bundle, created, progress).run(); !written) {
       return created.in_terms_of_destination(written.error());

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from etstream._errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from etstream._types import DtypeLike
 
 UINT32 = 2**32 - 1
 UINT64 = 2**64 - 1
@@ -50,6 +54,24 @@ def by_name(argument: str, given: Mapping[str, Value]) -> list[tuple[str, Value]
     if not hasattr(given, "items"):
         raise TypeError(f"{argument}: expected a mapping, found {type(given).__name__}")
     return [(_name(argument, name), value) for name, value in given.items()]
+
+
+def dtype_name(argument: str, given: DtypeLike) -> str:
+    """The name of a dtype: itself, or that of torch's or NumPy's, numpy.float16 for one. Raises TypeError for others,
+    InvalidArgumentError for a dtype of NumPy's that is big-endian."""
+    if isinstance(given, str):
+        return given
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(given, torch.dtype):
+        return str(given)
+    if numpy is not None and isinstance(given, type) and issubclass(given, numpy.generic):
+        given = numpy.dtype(given)
+    if numpy is not None and isinstance(given, numpy.dtype):
+        if given.byteorder == ">":
+            raise InvalidArgumentError(f"{argument}: expected a little-endian dtype, found {given!r}")
+        return str(given.name)
+    expected = "a dtype of torch's or NumPy's, or a name such as 'bfloat16'"
+    raise TypeError(f"{argument}: expected {expected}, found {given!r}")
 
 
 def _name(argument: str, given: Any) -> str:

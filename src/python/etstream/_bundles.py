@@ -144,6 +144,7 @@ def bundle(
     as_of: str | None = None,
     flatbuffers: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -163,7 +164,7 @@ def bundle(
             flatbuffers=flatbuffers,
             metadata=metadata,
         )
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 
@@ -173,6 +174,7 @@ def convert(
     *,
     format: BundleFormat,
     hash: bool = True,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -189,5 +191,5 @@ def convert(
     """
     with _core.Inputs(bundle):
         plan = _core.BundledProgramFile(bundle).plan_as(format, hash)
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan

@@ -35,6 +35,7 @@ def write_fat_container(
     *,
     align: int = 1,
     share_equal: bool = True,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -44,5 +45,5 @@ def write_fat_container(
     """
     with _core.Inputs():
         plan = plan_fat_container(payloads, align=align, share_equal=share_equal)
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan

@@ -62,6 +62,7 @@ def write_native_package(
     mutable_keys: Iterable[str] = (),
     align: int = 1,
     modified: Sequence[int] | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -71,7 +72,7 @@ def write_native_package(
     """
     with _core.Inputs(constants):
         plan = plan_native_package(graph, constants, mutable_keys=mutable_keys, align=align, modified=modified)
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 

@@ -147,6 +147,7 @@ def rewrite_program(
     segments_from: SourceLike | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
     split_max_size: int | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> ProgramPlan:
@@ -191,7 +192,7 @@ def rewrite_program(
             files[:0] = shard_outputs(plan.shards, constants_to)
         elif plan.tensor_data is not None and constants_to is not None:
             files.insert(0, (plan.tensor_data, constants_to))
-        _core.write_plans(files, sync=sync, progress=progress)
+        _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 

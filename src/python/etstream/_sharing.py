@@ -77,6 +77,7 @@ def share_weights(
     fat: OutputLike | None = None,
     least_size: int = LEAST_SHARED,
     split_max_size: int | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> SharedWeightsPlan:
@@ -114,7 +115,7 @@ def share_weights(
             files.append((plan.container, fat))
         require_apart(output for _, output in files)
         with _new_folder(folder):
-            _core.write_plans(files, sync=sync, progress=progress)
+            _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 

@@ -51,6 +51,13 @@ class ArrayOfNumPy(Protocol):
     def itemsize(self) -> int: ...
 
 
+class DtypeOfLibrary(Protocol):
+    """A dtype of torch's or NumPy's."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
 class HasSource(Protocol):
     """Data that says where it lies: etstream.executorch.LazyData."""
 
@@ -94,3 +101,4 @@ SourceLike: TypeAlias = (
 )
 OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
 TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy
+DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]

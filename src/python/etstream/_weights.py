@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
-from etstream._arguments import UINT64, by_name, integer, names
+from etstream._arguments import UINT64, by_name, dtype_name, integer, names
 from etstream._errors import InvalidArgumentError
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
-from etstream._types import OutputLike, TensorLike
+from etstream._types import DtypeLike, OutputLike, TensorLike
 from etstream._warnings import warn
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def plan_tensor_data(
     rules: Rules | None = None,
     head_dim: int | None = None,
     only: str | Iterable[str] = (),
-    dtype: str | Mapping[str, str] | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
     segment_alignment: int | None = None,
@@ -53,8 +53,9 @@ def plan_tensor_data(
         head_dim: how many rows of a query or key projection make up a head, where rules ask for it; told by
             config.json beside the checkpoint by default.
         only: patterns, with * and ?, of the names (new ones) of tensors to take.
-        dtype: the type that floating-point tensors are converted to while they are written, as torch names
-            it; or types by patterns of names, of which the last that matches counts. The bits are torch's.
+        dtype: the type that floating-point tensors are converted to while they are written: torch.bfloat16,
+            numpy.float16, or a name such as "bfloat16" or "bf16"; or types by patterns of names, of which the last
+            that matches counts. The bits are torch's.
         share_equal: store equal bytes once, which takes reading tensors of the same size.
         allow_opaque: take tensors of types that ExecuTorch has none of, such as quantised blocks, as data
             without a layout, which a backend asks for by name.
@@ -81,11 +82,14 @@ def _changed(
     rules: Rules | None,
     head_dim: int | None,
     only: str | Iterable[str],
-    dtype: str | Mapping[str, str] | None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None,
 ) -> _core.Checkpoint:
     """All tensors of the inputs, under their new names and types."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    dtypes = [("*", dtype)] if isinstance(dtype, str) else by_name("dtype", dtype or {})
+    if dtype is None:
+        dtype = {}
+    by_glob = by_name("dtype", dtype) if isinstance(dtype, Mapping) else [("*", dtype)]
+    dtypes = [(glob, dtype_name("dtype", one)) for glob, one in by_glob]
     checkpoint, report = _core.changed_checkpoint(
         [checkpoint_of(one) for one in given],
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
@@ -107,17 +111,22 @@ def write_tensor_data(
     rules: Rules | None = None,
     head_dim: int | None = None,
     only: str | Iterable[str] = (),
-    dtype: str | Mapping[str, str] | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
     segment_alignment: int | None = None,
     as_of: str | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
     """Writes weights: plans them as plan_tensor_data() does, and writes them as FilePlan.write() does.
 
-    Returns the plan, whose size is that of the file.
+    Args:
+        max_disk: how many bytes the file may have, which is needed where tensors share their data in the inputs and
+            the file would have over 4 times their size; see FilePlan.write().
+
+    The other arguments are those of plan_tensor_data(). Returns the plan, whose size is that of the file.
     """
     with _core.Inputs(inputs):
         plan = plan_tensor_data(
@@ -132,7 +141,7 @@ def write_tensor_data(
             segment_alignment=segment_alignment,
             as_of=as_of,
         )
-        plan.write(output, sync=sync, progress=progress)
+        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 
@@ -142,13 +151,14 @@ def write_tensor_data_shards(
     *,
     max_size: int,
     only: str | Iterable[str] = (),
-    dtype: str | Mapping[str, str] | None = None,
+    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     rules: Rules | None = None,
     head_dim: int | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
     segment_alignment: int | None = None,
     as_of: str | None = None,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> list[str]:
@@ -178,7 +188,7 @@ def write_tensor_data_shards(
             integer("max_size", max_size, UINT64),
         )
         files = shard_outputs(plans, output)
-        _core.write_plans(files, sync=sync, progress=progress)
+        _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return [str(path) for _, path in files]
 
 
@@ -186,6 +196,7 @@ def save_ptd(
     tensors: Mapping[str, TensorLike],
     output: OutputLike,
     *,
+    max_disk: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -193,7 +204,7 @@ def save_ptd(
 
     Returns the plan, whose size is that of the file.
     """
-    return write_tensor_data(tensors, output, sync=sync, progress=progress)
+    return write_tensor_data(tensors, output, sync=sync, progress=progress, max_disk=max_disk)
 
 
 @overload

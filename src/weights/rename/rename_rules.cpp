@@ -2,6 +2,7 @@
 #include "etstream/rename_rules.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -199,7 +200,11 @@ class Renaming {
                     *head_dim_);
     }
     if (renamed.data.size() == 0) return {};
-    renamed.data = interleave_rope(renamed.data, *head_dim_, renamed.data.size() / rows);
+    const std::uint64_t row_size = renamed.data.size() / rows;
+    // Tensors that share their bytes share the interleaved ones too.
+    ByteSource& interleaved = interleaved_[{renamed.data.place(), row_size}];
+    if (interleaved.size() == 0) interleaved = interleave_rope(renamed.data, *head_dim_, row_size);
+    renamed.data = interleaved;
     return {};
   }
 
@@ -225,6 +230,7 @@ class Renaming {
   std::vector<bool> used_;               // the rules
   std::vector<std::string_view> names_;  // of the checkpoint's tensors, sorted; at the first `unless`
   std::vector<std::string_view> runs_;   // what the '*' of the rule stand for
+  std::map<std::pair<SourcePlace, std::uint64_t>, ByteSource> interleaved_;  // by rows and a row's size
   std::vector<CheckpointTensor> out_;
   std::vector<const CheckpointTensor*> originals_;  // of those in `out_`
 };

@@ -3,26 +3,27 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/try.h"
+#include "io/derived_storage.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint64_t kMostRowBytes = std::uint64_t{256} << 10;  // bytes of rows
 
-class RopeRows final : public ByteStorage {
+class RopeRows final : public DerivedStorage {
  public:
   RopeRows(ByteSource rows, std::uint64_t head_dim, std::uint64_t row_size)
       : rows_(std::move(rows)), head_dim_(head_dim), row_(row_size), head_(head_dim * row_size) {}
 
   std::uint64_t size() const noexcept override { return rows_.size(); }
   std::string name() const override { return rows_.name(); }
-  Result<void> check_unchanged() const override { return rows_.check_unchanged(); }
-  bool lies_in(const FileIdentity& file) const override { return rows_.lies_in(file); }
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(rows_); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::uint64_t together = std::min<std::uint64_t>(out.size() + 2 * row_, kMostRowBytes);

@@ -76,8 +76,8 @@ TEST_CASE(
     std::string bytes, verify_says, open_says;
   };
   const Kind rows[] = {
-      {"", "kUnsupported: bad: is 0 bytes long, expected a .pte, .ptd or .bpte file",
-       "kCorrupt: bad: offset 0: expected a file with identifier BP08, found 0 bytes"},
+      {"", "kUnsupported: bad: is empty, as a download is that failed; get it again",
+       "kUnsupported: bad: is empty, as a download is that failed; get it again"},
       {"abc", "kUnsupported: bad: is 3 bytes long, expected a .pte, .ptd or .bpte file",
        "kCorrupt: bad: offset 0: expected a file with identifier BP08, found 3 bytes"},
       {std::string("\x08\0\0\0BP07....", 12),

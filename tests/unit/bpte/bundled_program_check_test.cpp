@@ -187,7 +187,7 @@ TEST_CASE("the refusal says how many more errors there are") {
 
 TEST_CASE("what is no ExecuTorch program is refused unless unchecked, and the error says what was expected") {
   for (const std::string& program :
-       {std::string(), std::string("ET12"), std::string("1234ET1"), std::string("\x08\0\0\0ET13....", 12),
+       {std::string("ET12"), std::string("1234ET1"), std::string("\x08\0\0\0ET13....", 12),
         std::string("\x08\0\0\0BP08....", 12)}) {
     CAPTURE(program);
     const BundledProgram bundle{.version = 2, .method_test_suites = {}, .program = source_of(program)};
@@ -196,6 +196,9 @@ TEST_CASE("what is no ExecuTorch program is refused unless unchecked, and the er
     CHECK(error_of(plan(bundle)) == containing("ET12"));
     CHECK(plan(bundle, {.unchecked = true}));
   }
+  const BundledProgram empty{.version = 2, .method_test_suites = {}, .program = source_of("")};
+  CHECK(error_of(plan(empty)) == containing("is empty"));
+  CHECK(plan(empty, {.unchecked = true}));
 }
 
 TEST_CASE("a program that is cut anywhere is refused") {

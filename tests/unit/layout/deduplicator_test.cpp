@@ -57,6 +57,35 @@ TEST_CASE("sources of another size, or of other ends, are not read") {
   for (const std::size_t i : {0U, 2U, 3U}) CHECK(all[i]->bytes_read() == kEnds);
 }
 
+TEST_CASE("sources at one place are read as one, and not at all where no other has their size") {
+  const auto shared = bytes();
+  const auto equal = bytes();
+  CHECK(found({shared, shared, equal, shared}) == std::vector<std::uint32_t>{0, 0, 0, 0});
+  CHECK(shared->bytes_read() == kSize + kEnds);
+  const auto alone = bytes();
+  CHECK(found({alone, alone, alone}) == std::vector<std::uint32_t>{0, 0, 0});
+  CHECK(alone->bytes_read() == 0);
+  const auto once = bytes();
+  Deduplicator group;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(group.add(ByteSource(once)).value() == std::pair(std::uint32_t{0}, i == 0));
+  }
+  CHECK(once->bytes_read() == kSize);
+}
+
+TEST_CASE("two places are compared once, and one place with itself never") {
+  const auto one = bytes();
+  const auto other = bytes(900'000);
+  Comparisons comparisons;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(comparisons.first_difference(ByteSource(one), ByteSource(other)).value() == 900'000);
+  }
+  CHECK(other->bytes_read() <= kSize);
+  const std::uint64_t read = one->bytes_read();
+  CHECK_FALSE(first_difference(ByteSource(one), ByteSource(one)).value().has_value());
+  CHECK(one->bytes_read() == read);
+}
+
 TEST_CASE("empty sources are equal") {
   const std::vector all = {std::make_shared<CountedBytes>(""), bytes(), std::make_shared<CountedBytes>("")};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 0});

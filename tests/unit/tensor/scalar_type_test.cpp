@@ -68,12 +68,29 @@ TEST_CASE("every number of a scalar type has its size and name, and no other num
   }
 }
 
-TEST_CASE("a scalar type is found by its name alone") {
+TEST_CASE("a scalar type is found by its names, in whatever case") {
   for (const Row& row : kTypes) {
     CAPTURE(row.name);
     CHECK(find_scalar_type(row.name) == static_cast<ScalarType>(row.number));
   }
-  for (const std::string name : {"", "unknown", "float", "FLOAT32", "float32 ", "torch.float32", "int4"}) {
+  struct Named {
+    std::string name;
+    ScalarType type;
+  };
+  for (const auto& [name, type] :
+       {Named{"torch.bfloat16", ScalarType::kBFloat16}, Named{"bf16", ScalarType::kBFloat16},
+        Named{"BF16", ScalarType::kBFloat16}, Named{"half", ScalarType::kFloat16},
+        Named{"torch.half", ScalarType::kFloat16}, Named{"fp16", ScalarType::kFloat16},
+        Named{"F16", ScalarType::kFloat16}, Named{"float", ScalarType::kFloat32},
+        Named{"FLOAT32", ScalarType::kFloat32}, Named{"fp32", ScalarType::kFloat32},
+        Named{"f32", ScalarType::kFloat32}, Named{"double", ScalarType::kFloat64},
+        Named{"long", ScalarType::kInt64}, Named{"I32", ScalarType::kInt32}, Named{"u8", ScalarType::kUInt8},
+        Named{"F8_E4M3", ScalarType::kFloat8E4M3FN}, Named{"C64", ScalarType::kComplex64}}) {
+    CAPTURE(name);
+    CHECK(find_scalar_type(name) == type);
+  }
+  for (const std::string name : {"", "unknown", "float32 ", "torch.", "torch.torch.float32", "numpy.float32",
+                                 "int4", "bf", "bf160", "f8", "float8_e4m3"}) {
     CAPTURE(name);
     CHECK_FALSE(find_scalar_type(name).has_value());
   }

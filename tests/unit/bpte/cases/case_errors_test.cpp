@@ -50,7 +50,9 @@ TEST_CASE("a JSON file that is not there is not found") {
 TEST_CASE("what is not JSON is corrupt, with its line") {
   const CasesFolder folder;
   const std::string start = "kCorrupt: " + folder.path() + ": line ";
-  CHECK(error_of(folder.read("")) == containing(start + "1: not JSON: "));
+  CHECK(error_of(folder.read("{")) == containing(start + "1: not JSON: "));
+  CHECK(error_of(folder.read("")) == containing("cases.json: is empty"));
+  CHECK(error_of(folder.read("<html><body>Not Found")) == containing("cases.json: is an HTML page"));
   CHECK(error_of(folder.read("{\n\"forward\": [\n}")) == containing(start + "3: not JSON: "));
 }
 
@@ -143,8 +145,8 @@ TEST_CASE("a value that is no value is refused with its place") {
        invalid(place + "raw, dtype and shape go together")},
       {with_inputs("{\"npy\": \"x.npy\", \"shape\": [2]}"),
        invalid(place + "raw, dtype and shape go together")},
-      {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"float\", \"shape\": [6]}"),
-       invalid(place + "unknown dtype 'float'; expected a name that torch uses, such as float32 or int64")},
+      {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"float31\", \"shape\": [6]}"),
+       invalid(place + "unknown dtype 'float31'; expected a name that torch uses, such as float32 or int64")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": 6}"),
        invalid(place + "expected an array, found an integer")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": [6.0]}"),

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kind of a file by the bytes that it begins with.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "etstream/file_kind.h"
+
+namespace etstream {
+
+/// How many bytes known_kind() looks at.
+inline constexpr std::size_t kKindBytes = 9;
+
+/// Returns the kind of a file that begins with `bytes`; none for one that has no identifier of ours.
+[[nodiscard]] std::optional<FileKind> known_kind(std::string_view bytes) noexcept;
+
+}  // namespace etstream

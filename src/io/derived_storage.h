@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// DerivedStorage: bytes that are made from those of other sources.
+#pragma once
+
+#include <functional>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// A storage without bytes of its own: a concatenation, what is converted.
+class DerivedStorage : public ByteStorage {
+ public:
+  /// Calls `see` with each source that the bytes are made from.
+  virtual void for_each_part(const std::function<void(const ByteSource&)>& see) const = 0;
+
+  [[nodiscard]] Result<void> check_unchanged() const final {
+    Result<void> out;
+    for_each_part([&](const ByteSource& part) {
+      if (out) out = part.check_unchanged();
+    });
+    return out;
+  }
+  [[nodiscard]] bool lies_in(const FileIdentity& file) const final {
+    bool found = false;
+    for_each_part([&](const ByteSource& part) { found = found || part.lies_in(file); });
+    return found;
+  }
+};
+
+}  // namespace etstream
