@@ -45,6 +45,12 @@ std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options)
                    "Write nothing, and exit with 1, if the files come to more than this: 2G")};
 }
 
+void add_partial_option(CLI::App& command, bool& partial) {
+  command.add_flag("--partial", partial,
+                   "Take each file of weights by itself, though it is one of several; of an index, the files "
+                   "that are there");
+}
+
 void add_write_options(CLI::App& command, WriteOptions& options) {
   add_limits(command, options);
   command.add_flag("--no-sync", options.no_sync, "Leave what is written to the page cache, as cp does");
