@@ -2,12 +2,10 @@
 #include "etstream/diff.h"
 
 #include <algorithm>
-#include <optional>
 #include <type_traits>
 
 #include "report/diff_list.h"
 #include "report/weight_paths.h"
-#include "weights/gguf.h"
 #include "weights/model_config.h"
 #include "weights/weight_sets.h"
 
@@ -158,15 +156,9 @@ namespace {
 
 /// Whether a path stands for weights in several files.
 Result<bool> is_of_several(const ReportedPath& path, const CheckpointOptions& options) {
-  if (path.has_several) return true;
-  const auto kind = file_kind(path.file);
-  if (options.partial || !kind || !has_sets(*kind)) return false;
-  std::optional<GgufSplit> split;
-  if (*kind == FileKind::kGguf) {
-    ETSTREAM_ASSIGN(const GgufFile opened, open_gguf(path.file));
-    split = opened.split;
-  }
-  return SetFinder(options.open_file).place_of(path.path, *kind, split).has_value();
+  if (path.has_several || options.partial) return path.has_several;
+  ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
+  return place.has_value();
 }
 
 /// The tensors of all files, and where each is.

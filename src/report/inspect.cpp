@@ -15,7 +15,6 @@
 #include "report/any_file.h"
 #include "report/weight_paths.h"
 #include "tensor/dimensions.h"
-#include "weights/gguf.h"
 #include "weights/weight_sets.h"
 
 namespace etstream {
@@ -211,20 +210,6 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
 
 namespace {
 
-/// Returns what is to be known of the set that a file belongs to.
-Result<std::vector<std::string>> notes_of(const ReportedPath& path, const OpenFile& open_file) {
-  std::vector<std::string> out;
-  ETSTREAM_ASSIGN(const FileKind kind, file_kind(path.file));
-  std::optional<GgufSplit> split;
-  if (kind == FileKind::kGguf) {
-    ETSTREAM_ASSIGN(const GgufFile opened, open_gguf(path.file));
-    split = opened.split;
-  }
-  const auto place = SetFinder(open_file).place_of(path.path, kind, split);
-  if (place) out.push_back(text("It is {}. The others are not listed here.", describe(*place)));
-  return out;
-}
-
 /// Adds the parts of another file of a set.
 void add_inspection(FileInspection& whole, FileInspection file, std::string path, std::size_t tensors) {
   const auto number = static_cast<std::uint32_t>(whole.files.size());
@@ -272,7 +257,8 @@ Result<FileInspection> inspect(const std::string& path, const InspectOptions& op
     ETSTREAM_ASSIGN(const ReportedPath reported, reported_path(path, open_file));
     if (reported.has_several) return inspect_several(path, options, open_file);
     ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, options));
-    ETSTREAM_ASSIGN(out.notes, notes_of(reported, open_file));
+    ETSTREAM_ASSIGN(const auto place, place_in_set(reported, open_file));
+    if (place) out.notes.push_back(text("It is {}. The others are not listed here.", describe(*place)));
     return out;
   });
 }

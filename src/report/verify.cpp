@@ -179,8 +179,9 @@ Result<FileFindings> verify_path(const std::string& given, const CheckpointOptio
   FileFindings findings;
   if (!path.has_several) {
     ETSTREAM_ASSIGN(findings, verify(path.file, std::vector<ByteSource>()));
-    const auto kind = file_kind(path.file);
-    if (!findings.ok() || options.partial || !kind || !has_sets(*kind)) return findings;
+    if (!findings.ok() || options.partial) return findings;
+    ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
+    if (!place) return findings;
   }
   const auto opened = open_weights({path.has_several ? given : path.path}, options);
   if (!opened) {

@@ -5,6 +5,7 @@
 #include "container/json_object.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/checkpoint_index.h"
+#include "weights/gguf.h"
 
 namespace etstream {
 
@@ -22,6 +23,17 @@ Result<ReportedPath> reported_path(const std::string& path, const OpenFile& open
   ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(out.file));
   out.has_several = index.has_value();
   return out;
+}
+
+Result<std::optional<SetPlace>> place_in_set(const ReportedPath& path, const OpenFile& open_file) {
+  const auto kind = file_kind(path.file);
+  if (!kind || !has_sets(*kind)) return std::optional<SetPlace>();
+  std::optional<GgufSplit> split;
+  if (*kind == FileKind::kGguf) {
+    ETSTREAM_ASSIGN(const GgufFile opened, open_gguf(path.file));
+    split = opened.split;
+  }
+  return SetFinder(open_file).place_of(path.path, *kind, split);
 }
 
 }  // namespace etstream

@@ -15,6 +15,7 @@
 #include "weights/gguf.h"
 #include "weights/model_config.h"
 #include "weights/shard_name.h"
+#include "weights/weight_file.h"
 
 namespace etstream {
 namespace {
@@ -37,10 +38,11 @@ bool is_name(std::string_view name) {
 using Candidates = std::map<std::string, std::vector<std::string>>;
 
 /// What the files of one set have in common, of which a GGUF file itself says how many there are.
-std::string set_of(const std::string& path, const OpenFile& open_file) {
+Result<std::string> set_of(const std::string& path, const OpenFile& open_file) {
   if (path.ends_with(".gguf")) {
     const auto file = open_file(path);
     const auto opened = file ? open_gguf(*file) : Result<GgufFile>(file.error());
+    if (!opened && !is_about_file(opened.error())) return opened.error();
     if (!opened || !opened->split) return path;
     const auto name = shard_name(path);
     if (name && name->count == opened->split->count) return name->set();
@@ -66,7 +68,9 @@ Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open
   for (const std::string_view ending : kEndings) {
     ETSTREAM_ASSIGN(const auto paths, files_in(folder, ending));
     for (const std::string& path : paths) {
-      if (!indexed.contains(path)) out[set_of(path, open_file)].push_back(path);
+      if (indexed.contains(path)) continue;
+      ETSTREAM_ASSIGN(const std::string set, set_of(path, open_file));
+      out[set].push_back(path);
     }
   }
   return out;

@@ -23,6 +23,12 @@ struct WeightFile {
   std::optional<GgufSplit> split;         // where the file itself says that it is one of several
 };
 
+/// Whether an error is about a file, which another one may be read in the place of: not that the caller asked
+/// to stop, or that memory ran out.
+[[nodiscard]] inline bool is_about_file(const Error& error) noexcept {
+  return error.code != ErrorCode::kInterrupted && error.code != ErrorCode::kOutOfMemory;
+}
+
 /// Opens a file by its content. Errors: kUnsupported for another kind of file; those of opening that kind.
 [[nodiscard]] Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file);
 

@@ -67,9 +67,9 @@ class SetOpener {
   Result<OpenedWeights> run() {
     for (const std::string& path : paths_) ETSTREAM_TRY(open_given(path));
     if (options_.partial) return std::move(out_);
-    find_groups();
+    ETSTREAM_TRY(find_groups());
     for (auto& [set, group] : groups_) {
-      if (first_stands_for_all(group.kind)) complete(group);
+      if (first_stands_for_all(group.kind)) ETSTREAM_TRY(complete(group));
       check(group);
     }
     return std::move(out_);
@@ -120,6 +120,8 @@ class SetOpener {
       auto opened = open_one(file, [&](const ByteSource& one) { return open_indexed_file(file, one); });
       if (opened) {
         given.files.push_back(std::move(*opened));
+      } else if (!is_about_file(opened.error())) {
+        return std::move(opened).error();
       } else if (opened.error().code != ErrorCode::kNotFound) {
         out_.problems.push_back(std::move(opened).error());
       } else if (!options_.partial) {
@@ -200,13 +202,13 @@ class SetOpener {
 
   // The files of numbered sets, and those that an index beside them names.
 
-  void find_groups() {
+  Result<void> find_groups() {
     for (std::size_t i = 0; i < out_.given.size(); ++i) {
       if (!out_.given[i].index.empty()) continue;  // all that it names is there
       for (std::size_t j = 0; j < out_.given[i].files.size(); ++j) {
         const WeightFile& file = out_.given[i].files[j];
         if (!has_sets(file.kind) || is_indexed(file.path)) continue;
-        auto place = finder_.place_of(file.path, file.kind, file.split);
+        ETSTREAM_ASSIGN(auto place, finder_.place_of(file.path, file.kind, file.split));
         if (!place) continue;
         auto [group, is_new] = groups_.try_emplace(place->set);
         const Group::Member member{i, j, place->number};
@@ -214,6 +216,7 @@ class SetOpener {
         group->second.members.push_back(member);
       }
     }
+    return {};
   }
 
   /// Whether an index that is given names the file.
@@ -230,9 +233,9 @@ class SetOpener {
   }
 
   /// Opens what follows the first file, unless it is given too.
-  void complete(Group& group) {
+  Result<void> complete(Group& group) {
     const auto first = std::ranges::find(group.members, std::uint64_t{1}, &Group::Member::number);
-    if (first == group.members.end()) return;
+    if (first == group.members.end()) return {};
     const Group::Member beginning = *first;
     std::vector<std::uint64_t> given;
     for (const Group::Member& member : group.members) given.push_back(member.number);
@@ -251,6 +254,7 @@ class SetOpener {
       }
       add(group, beginning.given, i, std::move(*opened));
     }
+    return {};
   }
 
   void add(Group& group, std::size_t given, std::uint64_t number, WeightFile file) {
@@ -261,7 +265,7 @@ class SetOpener {
 
   /// Looks beside a GGUF file without a number in its name for those of the same set. They go by names that
   /// differ from it in one number alone, and none of them is there twice.
-  void find_renamed(Group& group, const Group::Member& first) {
+  Result<void> find_renamed(Group& group, const Group::Member& first) {
     const std::string path = file_of(first).path;
     const std::string folder = folder_of(path);
     const auto paths = files_in(folder, ".gguf");
@@ -273,8 +277,9 @@ class SetOpener {
         continue;
       }
       auto opened = open_one(other, [&](const ByteSource& one) { return open_weight_file(other, one); });
+      if (!opened && !is_about_file(opened.error())) return std::move(opened).error();
       if (!opened) continue;
-      const auto place = finder_.place_of(other, opened->kind, opened->split);
+      ETSTREAM_ASSIGN(const auto place, finder_.place_of(other, opened->kind, opened->split));
       if (!place || place->set != group.place.set) continue;
       const std::uint64_t number = place->number;
       if (std::ranges::find(group.members, number, &Group::Member::number) != group.members.end()) continue;
@@ -285,6 +290,7 @@ class SetOpener {
                              describe(group.place), before->second.path, other, number));
     }
     for (auto& [number, file] : found) add(group, first.given, number, std::move(file));
+    return {};
   }
 
   template <class Open>
@@ -293,10 +299,13 @@ class SetOpener {
     return open(source);
   }
 
-  void report(Group& group, Error error) {
+  /// Takes down what is wrong with a set that can't be read whole. Errors: those that are not about a file.
+  Result<void> report(Group& group, Error error) {
+    if (!is_about_file(error)) return error;
     group.members.clear();
     error.message = joined(error, advice(group));
     out_.problems.push_back(std::move(error));
+    return {};
   }
 
   /// What to give in the place of a part.
@@ -434,20 +443,15 @@ std::string SetPlace::path_of(std::uint64_t other) const {
   return text("file {}", other);
 }
 
-std::optional<SetPlace> SetFinder::place_of(const std::string& path, FileKind kind,
-                                            const std::optional<GgufSplit>& split) {
-  if (!has_sets(kind)) return std::nullopt;
-  if (kind == FileKind::kGguf) return split ? std::optional(place_of_split(path, *split)) : std::nullopt;
-  return place_by_name(normal(path), kind);
-}
+namespace {
 
-SetPlace SetFinder::place_of_split(const std::string& path, const GgufSplit& split) {
+SetPlace place_of_split(const std::string& path, const GgufSplit& split) {
   SetPlace out;
   out.count = split.count;
   auto name = shard_name(path);
   if (name && name->count == split.count && name->number > 0) {
     out.set = name->set();
-    out.number = name->number;  // as others take it; check() sees whether it is that file
+    out.number = name->number;  // as others take it; whether it is that file is checked later
     out.name = std::move(name);
   } else {
     out.set = text("{} files of {} tensors", split.count, split.tensors.value_or(0));
@@ -456,9 +460,20 @@ SetPlace SetFinder::place_of_split(const std::string& path, const GgufSplit& spl
   return out;
 }
 
-std::optional<SetPlace> SetFinder::place_by_name(const std::string& path, FileKind kind) {
+}  // namespace
+
+Result<std::optional<SetPlace>> SetFinder::place_of(const std::string& path, FileKind kind,
+                                                    const std::optional<GgufSplit>& split) {
+  if (kind != FileKind::kGguf && has_sets(kind)) return place_by_name(normal(path), kind);
+  return split ? std::optional(place_of_split(path, *split)) : std::nullopt;
+}
+
+Result<std::optional<SetPlace>> SetFinder::place_by_name(const std::string& path, FileKind kind) {
   SetPlace out;
-  const FoundIndex* const index = kind == FileKind::kSafetensors ? index_of(path) : nullptr;
+  const FoundIndex* index = nullptr;
+  if (kind == FileKind::kSafetensors) {
+    ETSTREAM_ASSIGN(index, index_of(path));
+  }
   if (index) out.index = index->path;
   if (auto name = shard_name(path)) {
     out.is_from_zero = name->number == 0 || is_file(name->path_of(0));
@@ -468,34 +483,34 @@ std::optional<SetPlace> SetFinder::place_by_name(const std::string& path, FileKi
     out.name = std::move(name);
     return out.number <= out.count ? std::optional(std::move(out)) : std::nullopt;
   }
-  if (!index || index->index.files.size() < 2) return std::nullopt;
+  if (!index || index->index.files.size() < 2) return std::optional<SetPlace>();
   out.set = index->path;
   out.count = index->index.files.size();
   for (const auto& [file, tensors] : index->index.files) {
     out.members.push_back(folder_of(path) + file);
     if (out.members.back() == path) out.number = out.members.size();
   }
-  return out;
+  return std::optional(std::move(out));
 }
 
-const std::vector<SetFinder::FoundIndex>& SetFinder::indexes_in(const std::string& folder) {
-  const auto [found, is_new] = indexes_.try_emplace(folder);
-  if (!is_new) return found->second;
+Result<void> SetFinder::find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const {
   const auto paths = files_in(folder, ".index.json");
-  if (!paths) return found->second;
+  if (!paths) return {};
   for (const std::string& path : *paths) {
     const auto file = open_file_(path);
-    if (!file) continue;
-    auto index = read_checkpoint_index(*file);
-    if (index && *index) found->second.push_back({path, std::move(**index)});
+    auto index = file ? read_checkpoint_index(*file) : file.error();
+    if (!index && !is_about_file(index.error())) return std::move(index).error();
+    if (index && *index) out.push_back({path, std::move(**index)});
   }
-  return found->second;
+  return {};
 }
 
-const SetFinder::FoundIndex* SetFinder::index_of(const std::string& path) {
+Result<const SetFinder::FoundIndex*> SetFinder::index_of(const std::string& path) {
   const std::string folder = folder_of(path);
-  for (const FoundIndex& found : indexes_in(folder)) {
-    if (found.index.files.contains(std::string_view(path).substr(folder.size()))) return &found;
+  const auto [found, is_new] = indexes_.try_emplace(folder);
+  if (is_new) ETSTREAM_TRY(find_indexes(folder, found->second));
+  for (const FoundIndex& one : found->second) {
+    if (one.index.files.contains(std::string_view(path).substr(folder.size()))) return &one;
   }
   return nullptr;
 }

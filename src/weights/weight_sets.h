@@ -47,19 +47,18 @@ class SetFinder {
   explicit SetFinder(const OpenFile& open_file) : open_file_(open_file) {}
 
   /// Returns none for a file that is no part of a set. `split` is what a GGUF file says of itself. An index
-  /// beside the file that can't be read counts for nothing.
-  [[nodiscard]] std::optional<SetPlace> place_of(const std::string& path, FileKind kind,
-                                                 const std::optional<GgufSplit>& split);
+  /// beside the file that can't be read counts for nothing. Errors: kInterrupted, kOutOfMemory.
+  [[nodiscard]] Result<std::optional<SetPlace>> place_of(const std::string& path, FileKind kind,
+                                                         const std::optional<GgufSplit>& split);
 
  private:
   struct FoundIndex {
     std::string path;
     CheckpointIndex index;
   };
-  SetPlace place_of_split(const std::string& path, const GgufSplit& split);
-  std::optional<SetPlace> place_by_name(const std::string& path, FileKind kind);
-  const std::vector<FoundIndex>& indexes_in(const std::string& folder);
-  const FoundIndex* index_of(const std::string& path);
+  Result<std::optional<SetPlace>> place_by_name(const std::string& path, FileKind kind);
+  Result<void> find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const;
+  Result<const FoundIndex*> index_of(const std::string& path);
 
   const OpenFile& open_file_;
   std::map<std::string, std::vector<FoundIndex>> indexes_;  // by folder
