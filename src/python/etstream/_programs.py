@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from etstream import _core
 from etstream._arguments import UINT64, by_name, integer, names
@@ -255,7 +255,7 @@ def sources_of(given: Any) -> list[Any]:
     return list(given)
 
 
-def is_path(given: Any) -> bool:
+def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(given, (str, os.PathLike))
 
 

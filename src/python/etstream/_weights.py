@@ -44,14 +44,14 @@ def plan_tensor_data(
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
             (model.safetensors.index.json), a GGUF file, a program (.pte), tensor data (.ptd), a package (.ptn) or a
-            folder with such; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a
-            state_dict, in place where they are contiguous); or a list of such, whose tensors of one name must be
-            equal.
+            folder with such; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's,
+            such as a state_dict, in place where they are contiguous); or a list of such, whose tensors of one name
+            must be equal.
         format: "ptd", or "safetensors", byte for byte as its own library writes it.
         rules: what tensors are renamed, cut and left out by: the name of ready-made rules, "llama" for one,
             from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or what is
-            in one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made rules are
-            refused where config.json beside the checkpoint has a model_type that they are not for.
+            in one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made
+            rules are refused where config.json beside the checkpoint has a model_type that they are not for.
         head_dim: how many rows of a query or key projection make up a head, where rules ask for it; told by
             config.json beside the checkpoint by default.
         only: patterns, with * and ?, of the names (new ones) of tensors to take.
