@@ -45,16 +45,47 @@ struct Checkpoint {
 /// Opens the file at a path for reading.
 using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
 
+struct CheckpointOptions {
+  /// Opens each file that is read, so that callers can see which these are.
+  OpenFile open_file = &ByteSource::file;
+  /// Takes each file that is given by itself, without the others of its set; of an index, the files that are
+  /// there.
+  bool partial = false;
+};
+
 /// Opens the checkpoint at `path`. Its format is detected from its content: safetensors; the index of a
 /// sharded one (model.safetensors.index.json), whose shards are in the same folder; GGUF, with the files that
-/// follow if it is the first of several (NAME-00001-of-00003.gguf); a program (.pte), whose constants and
-/// named data are the tensors; tensor data (.ptd), with the other shards if it is the first of several
-/// (NAME-00001-of-00003.ptd); a package (.ptn). No tensor's bytes are read, except those of a program's
-/// constants without a name, which are named by their SHA-256. Errors: kNotFound, kIo; kUnsupported for
-/// another kind of file; kCorrupt, naming file, offset, expected and found; kTooLarge for a dimension over
-/// 2^31 - 1. `open_file` is called for each file that is read, so that callers can see which these are.
-[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(
-    const std::string& path, const OpenFile& open_file = &ByteSource::file);
+/// follow if it is the first of several (split.no, split.count); a program (.pte), whose constants and named
+/// data are the tensors; tensor data (.ptd), with the other shards if it is the first of several
+/// (NAME-00001-of-00003.ptd); a package (.ptn). A folder stands for the weights in it: those that
+/// transformers loads (model.safetensors, or model.safetensors.index.json), or else the only ones there. No
+/// tensor's bytes are read, except those of a program's constants without a name, which are named by their
+/// SHA-256. Errors: kNotFound, kIo; kUnsupported for another kind of file; kCorrupt, naming file, offset,
+/// expected and found, also for files of a set that contradict each other; kInvalidArgument for a file of a
+/// set without the others, unless `partial`, and for a folder with no weights, or with several; kTooLarge for
+/// a dimension over 2^31 - 1.
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_checkpoint(const std::string& path,
+                                                                 const CheckpointOptions& options = {});
+
+/// Opens several, as open_checkpoint() does one. All files of a set may be given, in any order, in the place
+/// of its index or its first file.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<Checkpoint>> open_checkpoints(
+    const std::vector<std::string>& paths, const CheckpointOptions& options = {});
+
+/// The files that paths stand for.
+struct WeightPaths {
+  std::vector<std::string> files;  // in the order given, those that a path stands for in its place
+  std::vector<Error> problems;     // that open_checkpoints() has with their sets
+};
+
+/// Finds the files of the sets that `paths` belong to, and checks that these are complete. Errors: those of
+/// open_checkpoints() that are about one file.
+[[nodiscard]] ETSTREAM_EXPORT Result<WeightPaths> find_weights(const std::vector<std::string>& paths,
+                                                               const CheckpointOptions& options = {});
+
+/// The files of find_weights(). Errors: those too that it gives as problems.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> whole_sets(
+    const std::vector<std::string>& paths, const CheckpointOptions& options = {});
 
 /// Keeps only the tensors whose names match one of `globs`, in which * matches any run of characters and ?
 /// any single one. Error: kNotFound for a glob that matches no tensor.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
 
@@ -45,5 +46,11 @@ struct FileDiff {
 /// compared in 512 KiB of memory; otherwise memory grows with the metadata. At most 1000 differences are
 /// listed. Errors: kInvalidArgument for files of different kinds; errors opening or reading either.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const ByteSource& a, const ByteSource& b);
+
+/// Compares what two paths stand for: two files, as diff(ByteSource, ByteSource) does, or weights of which at
+/// least one is in several files, as open_checkpoint() finds them: by name, type, shape and bytes, whatever
+/// the formats. With options.partial, a file of a set is compared by itself. Errors: those of both.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const std::string& a, const std::string& b,
+                                                    const CheckpointOptions& options = {});
 
 }  // namespace etstream

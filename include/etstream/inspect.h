@@ -16,6 +16,7 @@
 
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/duplicates.h"
 #include "etstream/export.h"
 #include "etstream/file_contents.h"
@@ -33,9 +34,19 @@ struct FilePart {
   std::uint64_t offset = 0;  // from the start of the file, in bytes
   std::uint64_t size = 0;    // in bytes, without padding
   std::uint64_t alignment = 1;  // the largest power of two up to 65536 that divides `offset`
+  std::uint32_t file = 0;       // an index in FileInspection::files, where there are any
+};
+
+/// One of the files that an inspection is of.
+struct InspectedFile {
+  std::string path;
+  std::uint64_t size = 0;   // in bytes
+  std::size_t tensors = 0;  // that count: of a file that an index names, those that it lists
 };
 
 struct FileInspection {
+  std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
+  std::vector<std::string> notes;    // what set the file belongs to, and what is wrong with the set
   FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
   std::uint32_t version = 0;              // of the outermost schema; 0 if there is none
@@ -61,6 +72,14 @@ struct InspectOptions {
 /// only if the options ask for it. Errors: kUnsupported for another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
+
+/// Lists what a path stands for: a file, as inspect(ByteSource) does, with a note where it is one of a set;
+/// or the files of a folder or an index, one after the other, as if they were one. Notes say which are
+/// missing or contradict each other. Errors: those of inspect(ByteSource); those of opening a folder or an
+/// index; kInvalidArgument for options of one file, where there are several.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const std::string& path,
+                                                             const InspectOptions& options = {},
+                                                             const OpenFile& open_file = &ByteSource::file);
 
 /// "float32 [1, 3, 224, 224]", "integer 3", "String"...
 [[nodiscard]] ETSTREAM_EXPORT std::string describe(const ValueInfo& info);

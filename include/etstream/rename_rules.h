@@ -70,8 +70,8 @@ struct RenameOptions {
 };
 
 struct RenameReport {
-  /// The patterns of rules that no tensor matched first; empty for ready-made rules, which are for a whole
-  /// family of models.
+  /// The patterns of rules that no tensor matched first; of ready-made rules without those for tensors that
+  /// models of the family may lack: such as are left out, and those whose name another one gets.
   std::vector<std::string> unmatched_rules;
   std::vector<std::string> left_over_keys;  // of tensors without a rule, which keep their names
 };
@@ -80,7 +80,8 @@ struct RenameReport {
 /// read when their source is, in at most 256 KiB of memory. After an error the checkpoint is unchanged.
 /// Errors: kInvalidArgument, naming both, for two tensors that would have one name, unless they had one
 /// before, which merge() resolves; for rows that can't be cut or ordered as a rule says; where a rule needs
-/// the size of a head and it is unknown. kUnsupported for such a rule on a tensor whose rows are not stored
+/// the size of a head and it is unknown; for ready-made rules where config.json beside a file has a
+/// model_type that they are not for. kUnsupported for such a rule on a tensor whose rows are not stored
 /// one after another, or that has no layout. Errors reading config.json.
 [[nodiscard]] ETSTREAM_EXPORT Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint,
                                                          const RenameOptions& options = {});

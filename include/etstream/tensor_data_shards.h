@@ -31,8 +31,4 @@ namespace etstream {
 [[nodiscard]] ETSTREAM_EXPORT std::string shard_path(const std::string& path, std::uint32_t number,
                                                      std::uint32_t count);
 
-/// Returns `paths`, with the first of several shards followed by the others that are not also given. Looks
-/// only at names, not at whether the files exist.
-[[nodiscard]] ETSTREAM_EXPORT std::vector<std::string> with_all_shards(const std::vector<std::string>& paths);
-
 }  // namespace etstream

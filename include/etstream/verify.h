@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
@@ -22,6 +23,8 @@ struct FileFindings : Findings {
   /// The keys that the program asks for and does not contain, as external_keys() of program_weights.h returns
   /// them; none if there is no program, or its requests can't be read.
   std::optional<std::vector<std::string>> external_keys;
+  std::vector<std::string> files;    // of the set that was checked, if the path stands for several
+  std::vector<std::string> weights;  // the paths of the .ptd files that were checked with the program
 };
 
 /// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, detected from its first
@@ -35,5 +38,14 @@ struct FileFindings : Findings {
 /// each. Further error: kUnsupported for other kinds of files than these, if there are `weights`.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const ByteSource& file,
                                                           const std::vector<ByteSource>& weights);
+
+/// Checks what a path stands for: a file, as verify(ByteSource) does, or weights in several files, as
+/// open_checkpoint() finds them: each file, that none is missing, and that they belong together; and for an
+/// index, that tensors are in the files that it says, and that they have as many bytes. Paths in `weights`
+/// stand for whole sets too; what is wrong with a set is in the findings. With options.partial, each file is
+/// checked by itself. Errors: those of verify(ByteSource, ...); those of opening a folder or an index.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const std::string& path,
+                                                          const std::vector<std::string>& weights = {},
+                                                          const CheckpointOptions& options = {});
 
 }  // namespace etstream

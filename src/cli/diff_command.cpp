@@ -8,6 +8,7 @@
 #include "base/print.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "etstream/diff.h"
 #include "report/reports.h"
 
@@ -24,6 +25,7 @@ struct DiffArguments {
   std::string a;
   std::string b;
   bool ignore_layout = false;
+  bool partial = false;
   bool json = false;
 };
 
@@ -43,9 +45,7 @@ void print_differences(const FileDiff& found) {
 
 Result<void> diff_command(const DiffArguments& arguments, Run& run) {
   run.failed = kTrouble;
-  ETSTREAM_ASSIGN(const ByteSource a, ByteSource::file(arguments.a));
-  ETSTREAM_ASSIGN(const ByteSource b, ByteSource::file(arguments.b));
-  ETSTREAM_ASSIGN(FileDiff found, diff(a, b));
+  ETSTREAM_ASSIGN(FileDiff found, diff(arguments.a, arguments.b, {.partial = arguments.partial}));
   if (arguments.ignore_layout) ignore_layout(found);
   if (arguments.json) {
     print_json(differences_to_json(arguments.a, arguments.b, found));
@@ -64,12 +64,15 @@ void add_diff_command(CLI::App& app, Run& run) {
                                     [&run](const DiffArguments& given) { return diff_command(given, run); });
   command.footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
   command
-      .add_option("A", arguments.a,
-                  "A program, a bundle, tensor data (.pte, .bpte, .ptd), or a file of a checkpoint")
+      .add_option(
+          "A", arguments.a,
+          "A program, a bundle, tensor data (.pte, .bpte, .ptd), or a checkpoint: a file, an index or a "
+          "folder")
       ->required();
   command.add_option("B", arguments.b, "Another of the same kind")->required();
   command.add_flag("--ignore-layout", arguments.ignore_layout,
                    "Take files for the same that only have the same content in other places");
+  add_partial_option(command, arguments.partial);
   command.add_flag("--json", arguments.json, "Report as JSON");
 }
 

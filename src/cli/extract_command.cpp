@@ -29,6 +29,7 @@ struct ExtractArguments : WriteOptions {
   std::optional<std::string> tensor;
   std::string output;
   std::string cases;
+  bool partial = false;
 };
 
 struct Part {
@@ -64,7 +65,7 @@ Result<Part> segment_part(const ExtractArguments& arguments, const ProgramFile& 
 }
 
 Result<void> extract_tensor(const ExtractArguments& arguments) {
-  ETSTREAM_ASSIGN(const Checkpoint weights, open_checkpoint(arguments.file));
+  ETSTREAM_ASSIGN(const Checkpoint weights, open_checkpoint(arguments.file, {.partial = arguments.partial}));
   for (const CheckpointTensor& tensor : weights.tensors) {
     if (tensor.name != *arguments.tensor) continue;
     return extract_to(arguments, {{arguments.output, text("data of {}", quote(tensor.name)), tensor.data}});
@@ -133,6 +134,7 @@ void add_extract_command(CLI::App& app, Run& run) {
                             "Where the segment or the data goes; - is standard output");
   auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
                            "Write the test cases to a new folder, for bundle");
+  add_partial_option(command, arguments.partial);
   add_limits(command, arguments).front()->excludes(cases);
   command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");
   segment->needs(output);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "cli/option_names.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "etstream/bundled_program_file.h"
@@ -36,6 +37,9 @@ struct InspectArguments {
   bool json = false;
   std::string html;
 };
+
+/// What a path ends with behind its folder, for people.
+std::string file_name(const std::string& path) { return printable(path.substr(path.rfind('/') + 1)); }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
@@ -126,8 +130,11 @@ void print_inspection(const std::string& file, const FileInspection& found) {
       found.format == FileKind::kSafetensors || found.format == FileKind::kNativePackage
           ? ""
           : text("version {}, ", found.version);
-  say("{}: {}, {}{} ({} bytes)\n\n", file, describe(found.format), version, readable_size(found.size),
+  const std::string files = found.files.empty() ? "" : text(" in {}", counted(found.files.size(), "file"));
+  say("{}: {}{}, {}{} ({} bytes)\n", file, describe(found.format), files, version, readable_size(found.size),
       found.size);
+  for (const std::string& note : found.notes) say("{}\n", with_option_names(note));
+  say("\n");
   const auto share = [&](std::uint64_t size) {
     return found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
   };
@@ -135,8 +142,8 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const FilePart& part = found.parts[i];
-    say("{:14} {:14} {:6} {:5.1f}%  {}\n", part.offset, part.size, part.alignment, share(part.size),
-        part.name);
+    say("{:14} {:14} {:6} {:5.1f}%  {}{}\n", part.offset, part.size, part.alignment, share(part.size),
+        found.files.empty() ? "" : file_name(found.files[part.file].path) + ": ", part.name);
   }
   print_rest(rows, found.parts.size(), "more part");
   say("{:14} {:14} {:6} {:5.1f}%  tables around them and padding\n", "", found.metadata_size, "",
@@ -167,13 +174,15 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
 }
 
 Result<void> inspect_command(const InspectArguments& arguments) {
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  if (arguments.graph) return show_graph(arguments, file);
+  if (arguments.graph) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
+    return show_graph(arguments, file);
+  }
   if (!arguments.html.empty()) {
-    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(file, arguments.file));
+    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file));
     return write_outputs({{&page, arguments.html, true}}, {});
   }
-  ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = arguments.duplicates}));
+  ETSTREAM_ASSIGN(const FileInspection found, inspect(arguments.file, {.duplicates = arguments.duplicates}));
   if (arguments.json) {
     print_json(inspection_to_json(arguments.file, found, arguments.duplicates));
   } else {
@@ -189,7 +198,10 @@ void add_inspect_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<InspectArguments>(
       app, run, "inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of",
       inspect_command);
-  command.add_option("FILE", arguments.file, "The file to look into")->required();
+  command
+      .add_option("FILE", arguments.file,
+                  "The file to look into; or a folder with a checkpoint, or its index")
+      ->required();
   auto* graph =
       add_option(command, "--graph", kName, arguments.graph, "Show this method of the program as a graph");
   add_choice(command, "--format", {"dot", "json"}, arguments.graph_format,

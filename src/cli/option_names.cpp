@@ -25,6 +25,8 @@ constexpr Wording kWordings[] = {
     {"writing it again with extract_constants", "etstream pte --extract-constants"},
     {"identifier = false", "--raw-binary"},
     {"max_disk", "--max-disk"},
+    {"alone with partial", "alone with --partial"},
+    {"there with partial", "there with --partial"},
     {"program_alignment", "--program-alignment"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},

@@ -47,6 +47,12 @@ std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options)
                "the input where names share data")};
 }
 
+void add_partial_option(CLI::App& command, bool& partial) {
+  command.add_flag("--partial", partial,
+                   "Take each file of weights by itself, though it is one of several; of an index, the files "
+                   "that are there");
+}
+
 void add_write_options(CLI::App& command, WriteOptions& options) {
   add_limits(command, options);
   command.add_flag("--no-sync", options.no_sync, "Leave what is written to the page cache, as cp does");

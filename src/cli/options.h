@@ -58,6 +58,7 @@ struct OutputOptions : WriteOptions {
   bool json = false;
 };
 
+void add_partial_option(CLI::App& command, bool& partial);
 void add_write_options(CLI::App& command, WriteOptions& options);
 /// Only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);

@@ -38,6 +38,7 @@ struct PtdArguments : OutputOptions {
   std::optional<ExecutorchRelease> as_of;
   TensorDataOptions options;
   std::optional<std::uint64_t> split_max_size;
+  bool partial = false;
 };
 
 /// From TYPE and GLOB=TYPE.
@@ -86,10 +87,7 @@ Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& check
 }
 
 Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
-  std::vector<Checkpoint> checkpoints;
-  for (const std::string& path : arguments.files) {
-    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
-  }
+  ETSTREAM_ASSIGN(auto checkpoints, open_checkpoints(arguments.files, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
   ETSTREAM_TRY(apply_rename_rules(arguments, joined));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
@@ -163,7 +161,7 @@ void add_ptd_command(CLI::App& app, Run& run) {
   command
       .add_option("FILE", arguments.files,
                   "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
-                  "tensor data (.ptd), a package (.ptn)")
+                  "tensor data (.ptd), a package (.ptn), or a folder with such")
       ->required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");
   add_choice(command, "--to", kWeightFormats, arguments.format, "Write tensor data, or a safetensors file");
@@ -181,6 +179,7 @@ void add_ptd_command(CLI::App& app, Run& run) {
   add_option(command, "--segment-alignment", kNumber, arguments.options.segment_alignment,
              "Have tensors begin at multiples of N bytes, a power of two; 128 by default");
   add_split_option(command, arguments.split_max_size);
+  add_partial_option(command, arguments.partial);
   add_as_of(command, arguments.as_of);
   add_output_flags(command, arguments);
 }

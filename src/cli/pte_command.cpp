@@ -17,9 +17,9 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/tensor_data_output.h"
+#include "etstream/checkpoint.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
-#include "etstream/tensor_data_shards.h"
 #include "jobs/jobs.h"
 #include "report/reports.h"
 
@@ -38,15 +38,17 @@ struct PteArguments : OutputOptions {
   std::vector<std::string> constants_from;
   std::string schema;
   std::string segments_from;
+  bool partial = false;
   ProgramPlanOptions options;
   ProgramChanges changes;
 };
 
 /// Those that the program's changes are made of.
-Result<std::deque<TensorDataFile>> open_weights(const std::vector<std::string>& paths,
-                                                ProgramChanges& changes) {
+Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, ProgramChanges& changes) {
+  ETSTREAM_ASSIGN(const std::vector<std::string> paths,
+                  whole_sets(arguments.constants_from, {.partial = arguments.partial}));
   std::deque<TensorDataFile> files;
-  for (const std::string& path : with_all_shards(paths)) {
+  for (const std::string& path : paths) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
     ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(file));
     Findings findings;
@@ -101,7 +103,7 @@ Result<ProgramPlan> plan_input(const PteArguments& arguments) {
 }
 
 Result<void> pte_command(PteArguments& arguments) {
-  ETSTREAM_ASSIGN(const auto weights, open_weights(arguments.constants_from, arguments.changes));
+  ETSTREAM_ASSIGN(const auto weights, open_weights(arguments, arguments.changes));
   if (!arguments.constants_to.empty()) {
     arguments.changes.constants_out.emplace();
     if (!arguments.keys.empty()) {
@@ -136,6 +138,7 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
            "Move constants and named data in from a tensor data file, and from the other shards where it is "
            "the first of several")
       ->excludes(to);
+  add_partial_option(command, arguments.partial);
   add_metadata_option(command, arguments.metadata);
 }
 

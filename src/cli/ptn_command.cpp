@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ struct PtnArguments : OutputOptions {
   std::vector<std::string> only;
   std::vector<std::string> mutable_keys;
   std::uint32_t alignment = 1;
+  bool partial = false;
 };
 
 Result<NativePackage> read_package(const PtnArguments& arguments) {
@@ -36,9 +39,8 @@ Result<NativePackage> read_package(const PtnArguments& arguments) {
   } else {
     out.graph = file;
   }
-  for (const std::string& path : arguments.constants) {
-    ETSTREAM_ASSIGN(checkpoints.emplace_back(), open_checkpoint(path));
-  }
+  ETSTREAM_ASSIGN(auto constants, open_checkpoints(arguments.constants, {.partial = arguments.partial}));
+  std::ranges::move(constants, std::back_inserter(checkpoints));
   ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
   if (!arguments.only.empty()) ETSTREAM_TRY(select(joined, arguments.only));
   ETSTREAM_TRY(merge(joined));
@@ -71,6 +73,7 @@ void add_ptn_command(CLI::App& app, Run& run) {
   add_output_path(command, arguments, "The package", "OUT.ptn");
   add_list(command, "--only", "GLOB", arguments.only,
            "Take only constants whose name matches by * and ?; may be given several times");
+  add_partial_option(command, arguments.partial);
   add_list(command, "--mutable", kName, arguments.mutable_keys,
            "Give this constant bytes of its own, as those that the graph changes have; may be given several "
            "times");

@@ -10,8 +10,8 @@
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/option_names.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "etstream/tensor_data_shards.h"
 #include "etstream/verify.h"
 #include "report/reports.h"
 
@@ -21,6 +21,7 @@ namespace {
 struct VerifyArguments {
   std::string file;
   std::vector<std::string> weights;
+  bool partial = false;
   bool json = false;
 };
 
@@ -35,19 +36,15 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 Result<void> verify_command(const VerifyArguments& arguments) {
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
-  std::vector<ByteSource> weights;
-  const std::vector<std::string> paths = with_all_shards(arguments.weights);
-  for (const std::string& path : paths) {
-    ETSTREAM_ASSIGN(weights.emplace_back(), ByteSource::file(path));
-  }
-  ETSTREAM_ASSIGN(const FileFindings findings, verify(file, weights));
+  ETSTREAM_ASSIGN(const FileFindings findings,
+                  verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
   const auto& external_keys = findings.external_keys;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
     nlohmann::ordered_json report = {{"file", arguments.file}, {"ok", worded.ok()}};
     report.update(findings_to_json(worded));
-    if (!weights.empty()) report["tensor_data"] = paths;
+    if (!findings.files.empty()) report["files"] = findings.files;
+    if (!findings.weights.empty()) report["tensor_data"] = findings.weights;
     if (external_keys) {
       report["external_keys"] = *external_keys;
       report["unknown_operators"] = findings.unknown_operators;
@@ -65,7 +62,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   }
   if (arguments.json) return {};
   std::string needed;
-  if (weights.empty() && external_keys && !external_keys->empty()) {
+  if (findings.weights.empty() && external_keys && !external_keys->empty()) {
     needed = text(", with {} to come from a tensor data file", counted(external_keys->size(), "key"));
   }
   std::string unknown;
@@ -73,7 +70,9 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     unknown = text(", {} that etstream does not know ({}): the runtime needs a kernel registered for each",
                    counted(findings.unknown_operators, "operator"), some_of(findings.unknown_operator_names));
   }
-  say("{}: ok{}{}{}\n", arguments.file, needed, unknown, warnings);
+  const std::string files =
+      findings.files.empty() ? "" : text(", {}", counted(findings.files.size(), "file"));
+  say("{}: ok{}{}{}{}\n", arguments.file, files, needed, unknown, warnings);
   return {};
 }
 
@@ -84,9 +83,12 @@ void add_verify_command(CLI::App& app, Run& run) {
       app, run, "verify",
       "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit",
       verify_command);
-  command.add_option("FILE", arguments.file, "The file to check")->required();
+  command
+      .add_option("FILE", arguments.file, "The file to check; or a folder with a checkpoint, or its index")
+      ->required();
   command.add_option("WEIGHTS", arguments.weights,
                      "Tensor data files that the program is to run with: whether it gets what it needs");
+  add_partial_option(command, arguments.partial);
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 

@@ -2,13 +2,9 @@
 #include "etstream/tensor_data_shards.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
-#include <optional>
-#include <set>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -64,21 +60,6 @@ TensorData shard_of(const TensorData& data, std::span<const KeyGroup> groups) {
   return out;
 }
 
-/// What `path` has before "-00001-of-00003.ptd", and how many there are; none for any other name.
-std::optional<std::pair<std::string, std::uint32_t>> first_of(const std::string& path) {
-  constexpr std::string_view kMiddle = "-00001-of-";
-  constexpr std::size_t kDigits = 5;
-  const std::size_t length = kMiddle.size() + kDigits + kEnding.size();
-  if (path.size() < length) return std::nullopt;
-  const std::string_view end = std::string_view(path).substr(path.size() - length);
-  if (!end.starts_with(kMiddle) || !end.ends_with(kEnding)) return std::nullopt;
-  const std::string_view digits = end.substr(kMiddle.size(), kDigits);
-  std::uint32_t count = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return std::nullopt;
-  return std::pair(path.substr(0, path.size() - length), count);
-}
-
 }  // namespace
 
 Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most) {
@@ -113,20 +94,6 @@ Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most
 std::string shard_path(const std::string& path, std::uint32_t number, std::uint32_t count) {
   const std::string stem = path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
   return text("{}-{:05}-of-{:05}{}", stem, number, count, kEnding);
-}
-
-std::vector<std::string> with_all_shards(const std::vector<std::string>& paths) {
-  std::set<std::string_view> given(paths.begin(), paths.end());
-  std::vector<std::string> out;
-  for (const std::string& path : paths) {
-    out.push_back(path);
-    const auto first = first_of(path);
-    for (std::uint32_t i = 2; first && i <= first->second; ++i) {
-      std::string other = shard_path(first->first, i, first->second);
-      if (!given.contains(other)) out.push_back(std::move(other));
-    }
-  }
-  return out;
 }
 
 }  // namespace etstream

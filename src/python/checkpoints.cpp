@@ -36,10 +36,27 @@ using NamedTensors = Annotated<
     "collections.abc.Mapping[str, etstream._types.TensorLike] | "
     "collections.abc.Iterable[tuple[str, etstream._types.TensorLike]]">;
 
-CheckpointByName checkpoint_at(const PathLike& path) {
-  const auto open_file = [](const std::string& file) { return open_interruptible_file(file); };
+CheckpointByName checkpoint_at(const PathLike& path, bool partial) {
   return CheckpointByName(
-      without_gil([&, path = path_of(path)] { return open_checkpoint(path, open_file); }));
+      without_gil([&, path = path_of(path)] { return open_checkpoint(path, checkpoint_options(partial)); }));
+}
+
+std::vector<std::string> paths_of(const std::vector<nb::object>& given) {
+  std::vector<std::string> out;
+  for (const nb::object& path : given) out.push_back(path_of(path));
+  return out;
+}
+
+std::vector<CheckpointByName> checkpoints_at(const std::vector<nb::object>& given, bool partial) {
+  std::vector<Checkpoint> opened = without_gil(
+      [&, paths = paths_of(given)] { return open_checkpoints(paths, checkpoint_options(partial)); });
+  std::vector<CheckpointByName> out;
+  for (Checkpoint& one : opened) out.emplace_back(std::move(one));
+  return out;
+}
+
+std::vector<std::string> whole_sets_of(const std::vector<nb::object>& given, bool partial) {
+  return without_gil([&, paths = paths_of(given)] { return whole_sets(paths, checkpoint_options(partial)); });
 }
 
 CheckpointByName checkpoint_of(const NamedTensors& tensors) {
@@ -175,6 +192,13 @@ auto of_layout(F&& member) {
 
 }  // namespace
 
+CheckpointOptions checkpoint_options(bool partial) {
+  CheckpointOptions out;
+  out.open_file = [](const std::string& file) { return open_interruptible_file(file); };
+  out.partial = partial;
+  return out;
+}
+
 Result<std::vector<FilePlan>> plan_files(const TensorData& data, std::optional<std::uint64_t> most) {
   std::vector<TensorData> shards;
   if (most) {
@@ -222,12 +246,17 @@ void bind_checkpoints(nb::module_& module) {
   nb::class_<CheckpointByName>(
       module, "Checkpoint", nb::sig("class Checkpoint(collections.abc.Mapping[str, CheckpointTensor])"),
       "The tensors of a model by name, a mapping, in files of any kind that people keep weights in.")
-      .def("__init__", constructor(&checkpoint_at), nb::arg("path"),
+      .def("__init__", constructor(&checkpoint_at), nb::arg("path"), nb::arg("partial") = false,
            "The file at path, told by its content: safetensors; the index of a sharded one "
            "(model.safetensors.index.json), whose shards lie beside it; GGUF, with the files that follow; a "
            "program (.pte), whose constants and named data are the tensors; tensor data (.ptd); a package "
-           "(.ptn). Reads no tensor but a program's constants that have no name, which go by their SHA-256. "
-           "Raises NotFoundError, UnsupportedError for another kind of file, CorruptError, TooLargeError.")
+           "(.ptn); or the weights in a folder, those that transformers loads or the only ones. Reads no "
+           "tensor but a program's constants that have no name, which go by their SHA-256. A file of a set "
+           "without the others is refused; partial=True takes it by itself, and of an index the files that "
+           "are "
+           "there. Raises NotFoundError, UnsupportedError for another kind of file, CorruptError, "
+           "InvalidArgumentError for a part of a set and for a folder with several checkpoints, "
+           "TooLargeError.")
       .def_static(
           "of", &checkpoint_of, nb::arg("tensors"),
           "Of tensors that lie elsewhere: a mapping of names to tensors, torch's on the CPU, NumPy's or "
@@ -246,6 +275,10 @@ void bind_checkpoints(nb::module_& module) {
       .def_ro("unmatched_rules", &RenameReport::unmatched_rules,
               "The patterns of rules that no tensor matched.")
       .def_ro("left_over_keys", &RenameReport::left_over_keys, "Of tensors without a rule.");
+  module.def("open_checkpoints", &checkpoints_at, nb::arg("paths"), nb::arg("partial"),
+             "Those at paths, which may be all files of a set.");
+  module.def("whole_sets", &whole_sets_of, nb::arg("paths"), nb::arg("partial"),
+             "The paths of the files that paths stand for.");
   module.def("changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(),
              nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"));
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),

@@ -40,6 +40,9 @@ class CheckpointByName : public Checkpoint {
   std::vector<std::size_t> order_;  // of the tensors, by name
 };
 
+/// Opens files so that reading them can be interrupted.
+[[nodiscard]] CheckpointOptions checkpoint_options(bool partial);
+
 /// The plans of tensor data: of one file or, with `most`, of shards with data of at most so many bytes each.
 [[nodiscard]] Result<std::vector<FilePlan>> plan_files(const TensorData& data,
                                                        std::optional<std::uint64_t> most);

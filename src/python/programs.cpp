@@ -231,7 +231,6 @@ void bind_programs(nb::module_& module) {
   module.def("plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
              nb::arg("into_container"), nb::arg("split_max_size"));
   module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
-  module.def("with_all_shards", &with_all_shards, nb::arg("paths"));
 }
 
 }  // namespace etstream::python

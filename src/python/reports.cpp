@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/verify.h"
 #include "python/bindings.h"
+#include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
 #include "python/strings.h"
@@ -20,6 +22,15 @@
 
 namespace etstream::python {
 namespace {
+
+Findings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial) {
+  std::vector<std::string> paths;
+  for (const nb::object& path : weights) paths.push_back(path_of(path));
+  return without_gil([&, file = path_of(file)]() -> Result<Findings> {
+    ETSTREAM_ASSIGN(FileFindings findings, verify(file, paths, checkpoint_options(partial)));
+    return Findings(std::move(findings));
+  });
+}
 
 Findings verify_files(const SourceLike& file, const SourcesLike& weights) {
   const ByteSource source = source_of(file);
@@ -69,12 +80,23 @@ FindingList list_of(const std::vector<Finding>& findings) {
 }
 
 std::string inspected(const SourceLike& file, bool duplicates) {
+  if (is_path(file)) {
+    const std::string path = path_of(file);
+    const OpenFile open_file = checkpoint_options(false).open_file;
+    const FileInspection found =
+        without_gil([&] { return inspect(path, {.duplicates = duplicates}, open_file); });
+    return json_text(inspection_to_json(path, found, duplicates));
+  }
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
   return json_text(inspection_to_json(source.name(), found, duplicates));
 }
 
 FilePlan inspect_page(const SourceLike& file) {
+  if (is_path(file)) {
+    return without_gil(
+        [path = path_of(file)] { return plan_inspect_page(path, checkpoint_options(false).open_file); });
+  }
   const ByteSource source = source_of(file);
   return without_gil([&] { return plan_inspect_page(source, source.name()); });
 }
@@ -94,6 +116,14 @@ std::string graph_as_json(const SourceLike& file, const std::string& method) {
 
 std::string graph_as_dot(const SourceLike& file, const std::string& method) {
   return graph_to_dot(read_graph(file, method));
+}
+
+std::string differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial) {
+  const std::string in_a = path_of(a);
+  const std::string in_b = path_of(b);
+  FileDiff found = without_gil([&] { return diff(in_a, in_b, checkpoint_options(partial)); });
+  if (ignore_layout) etstream::ignore_layout(found);
+  return json_text(differences_to_json(in_a, in_b, found));
 }
 
 std::string differences(const SourceLike& a, const SourceLike& b, bool ignore_layout) {
@@ -126,11 +156,14 @@ void bind_reports(nb::module_& module) {
       .def("__str__", &told)
       .def("__repr__", &shown);
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"));
+  module.def("verify_paths", &verify_paths, nb::arg("file"), nb::arg("weights"), nb::arg("partial"));
   module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"));
   module.def("inspect_page", &inspect_page, nb::arg("file"));
   module.def("graph", &graph_as_json, nb::arg("file"), nb::arg("method"));
   module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"));
+  module.def("diff_paths", &differences_of_paths, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
+             nb::arg("partial"));
 }
 
 }  // namespace etstream::python

@@ -5,6 +5,9 @@
 #include <type_traits>
 
 #include "report/diff_list.h"
+#include "report/weight_paths.h"
+#include "weights/model_config.h"
+#include "weights/weight_sets.h"
 
 namespace etstream {
 namespace {
@@ -147,6 +150,84 @@ Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& 
     ETSTREAM_TRY(list.compare_bytes(subject, "", one, other, kind));
   }
   return {};
+}
+
+namespace {
+
+/// Whether a path stands for weights in several files.
+Result<bool> is_of_several(const ReportedPath& path, const CheckpointOptions& options) {
+  if (path.has_several || options.partial) return path.has_several;
+  ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
+  return place.has_value();
+}
+
+/// The tensors of all files, and where each is.
+std::vector<NamedPiece> pieces_of(const OpenedWeights& opened) {
+  std::vector<NamedPiece> out;
+  for (const GivenWeights& given : opened.given) {
+    for (const WeightFile& file : given.files) {
+      const std::string name = printable(file.path.substr(folder_of(file.path).size()));
+      for (const CheckpointTensor& tensor : file.tensors) {
+        const auto offset = tensor.data.offset_in(file.file);
+        out.push_back({quote(tensor.name), type_text(tensor), tensor.data,
+                       offset ? text("in {} at {}", name, *offset) : text("in {}", name)});
+      }
+    }
+  }
+  return out;
+}
+
+std::string format_of(const OpenedWeights& opened) {
+  std::size_t files = 0;
+  for (const GivenWeights& given : opened.given) files += given.files.size();
+  const bool is_empty = files == 0;
+  const FileKind kind = is_empty ? FileKind::kSafetensors : opened.given.front().files.front().kind;
+  return text("{} in {}", describe(kind), counted(files, "file"));
+}
+
+/// Whether both are the same files, one after the other.
+Result<bool> are_same_files(const OpenedWeights& a, const OpenedWeights& b) {
+  const auto& one = a.given.front();
+  const auto& other = b.given.front();
+  if (one.index.empty() != other.index.empty() || one.files.size() != other.files.size()) return false;
+  for (std::size_t i = 0; i < one.files.size(); ++i) {
+    ETSTREAM_ASSIGN(const bool same, same_bytes(one.files[i].file, other.files[i].file));
+    if (!same) return false;
+  }
+  return true;
+}
+
+Result<OpenedWeights> open_whole(const std::string& path, const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(OpenedWeights opened, open_weights({path}, options));
+  if (!opened.problems.empty()) return std::move(opened.problems.front());
+  return opened;
+}
+
+Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(const OpenedWeights one, open_whole(a, options));
+  ETSTREAM_ASSIGN(const OpenedWeights other, open_whole(b, options));
+  FileDiff out;
+  ETSTREAM_ASSIGN(out.same_bytes, are_same_files(one, other));
+  out.same_content = out.same_bytes;
+  if (out.same_bytes) return out;
+  DiffList list(out.differences);
+  list.compare_layout("format", format_of(one), format_of(other));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(one), pieces_of(other)));
+  out.same_content = !list.has_content();
+  return out;
+}
+
+}  // namespace
+
+Result<FileDiff> diff(const std::string& a, const std::string& b, const CheckpointOptions& options) {
+  return without_exceptions([&]() -> Result<FileDiff> {
+    ETSTREAM_ASSIGN(const ReportedPath one, reported_path(a, options.open_file));
+    ETSTREAM_ASSIGN(const ReportedPath other, reported_path(b, options.open_file));
+    ETSTREAM_ASSIGN(const bool one_has_several, is_of_several(one, options));
+    ETSTREAM_ASSIGN(const bool other_has_several, is_of_several(other, options));
+    if (one_has_several || other_has_several) return diff_weights(a, b, options);
+    return diff(one.file, other.file);
+  });
 }
 
 Result<FileDiff> diff(const ByteSource& a, const ByteSource& b) {

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/program_metadata.h"
 #include "pte/data_requests.h"
 #include "report/any_file.h"
+#include "report/weight_paths.h"
 #include "tensor/dimensions.h"
+#include "weights/weight_sets.h"
 
 namespace etstream {
 namespace {
@@ -203,6 +208,61 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     }
     ETSTREAM_TRY(source.check_unchanged());
     return inspection;
+  });
+}
+
+namespace {
+
+/// Adds the parts of another file of a set.
+void add_inspection(FileInspection& whole, FileInspection file, std::string path, std::size_t tensors) {
+  const auto number = static_cast<std::uint32_t>(whole.files.size());
+  if (number == 0) {
+    whole.format = file.format;
+    whole.version = file.version;
+  }
+  whole.files.push_back({std::move(path), file.size, tensors});
+  whole.size += file.size;
+  whole.metadata_size += file.metadata_size;
+  whole.bytes_read += file.bytes_read;
+  for (FilePart& part : file.parts) {
+    part.file = number;
+    whole.parts.push_back(std::move(part));
+  }
+  std::ranges::move(file.named_data, std::back_inserter(whole.named_data));
+}
+
+Result<FileInspection> inspect_several(const std::string& path, const InspectOptions& options,
+                                       const OpenFile& open_file) {
+  if (options.duplicates || options.contents) {
+    return error_in(
+        ErrorCode::kInvalidArgument, path,
+        "stands for several files, and what is in a file twice is found in one; give one of them");
+  }
+  ETSTREAM_ASSIGN(OpenedWeights opened, open_weights({path}, {.open_file = open_file}));
+  FileInspection out;
+  for (const GivenWeights& given : opened.given) {
+    for (const WeightFile& file : given.files) {
+      ETSTREAM_ASSIGN(FileInspection found, inspect(file.file));
+      add_inspection(out, std::move(found), file.path, file.tensors.size());
+    }
+  }
+  for (const auto* const errors : {&opened.problems, &opened.flaws, &opened.warnings}) {
+    for (const Error& error : *errors) out.notes.push_back(error.message);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<FileInspection> inspect(const std::string& path, const InspectOptions& options,
+                               const OpenFile& open_file) {
+  return without_exceptions([&]() -> Result<FileInspection> {
+    ETSTREAM_ASSIGN(const ReportedPath reported, reported_path(path, open_file));
+    if (reported.has_several) return inspect_several(path, options, open_file);
+    ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, options));
+    ETSTREAM_ASSIGN(const auto place, place_in_set(reported, open_file));
+    if (place) out.notes.push_back(text("It is {}. The others are not listed here.", describe(*place)));
+    return out;
   });
 }
 

@@ -7,10 +7,12 @@
 #include <span>
 #include <utility>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "etstream/coded_size.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
+#include "report/weight_paths.h"
 
 namespace etstream {
 
@@ -18,6 +20,10 @@ namespace etstream {
 // namespace of their own.
 static void to_json(Json& out, const FilePart& part) {
   out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}};
+}
+
+static void to_json(Json& out, const InspectedFile& file) {
+  out = {{"file", file.path}, {"size", file.size}, {"tensors", file.tensors}};
 }
 
 static void to_json(Json& out, const MethodInfo& method) {
@@ -128,6 +134,11 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
               {"parts", found.parts},
               {"methods", found.methods},
               {"suites", found.suites}};
+  if (!found.files.empty()) {
+    out["files"] = found.files;
+    for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
+  }
+  if (!found.notes.empty()) out["notes"] = found.notes;
   if (!found.named_data_users.empty()) out["named_data_users"] = found.named_data_users;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = *found.program;
@@ -176,6 +187,13 @@ Json methods_to_json(const FileInspection& found) {
 }
 
 }  // namespace
+
+Result<FilePlan> plan_inspect_page(const std::string& path, const OpenFile& open_file) {
+  ETSTREAM_ASSIGN(const ReportedPath reported, reported_path(path, open_file));
+  if (!reported.has_several) return plan_inspect_page(reported.file, reported.path);
+  return error_in(ErrorCode::kInvalidArgument, path,
+                  "stands for several files, and a page shows one; give one of them");
+}
 
 Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name) {
   ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = true, .contents = true}));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
 #include "etstream/diff.h"
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
@@ -62,6 +63,9 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 /// format that etstream knows. Reads the metadata, payloads of which several have one size, samples of the
 /// others, and what verify() reads. Errors: those of inspect(), verify() and estimate_coded_sizes().
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name);
+/// The same of the file that a path stands for. Error: kInvalidArgument where these are several.
+[[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path,
+                                                 const OpenFile& open_file = &ByteSource::file);
 
 // profile_report.cpp
 

@@ -11,6 +11,8 @@
 #include "container/findings.h"
 #include "pte/load_verify.h"
 #include "report/any_file.h"
+#include "report/weight_paths.h"
+#include "weights/weight_sets.h"
 
 namespace etstream {
 namespace {
@@ -149,6 +151,66 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
       append(findings, std::move(more));
     }
     if (requests) findings.external_keys = external_keys(*requests);
+    return findings;
+  });
+}
+
+namespace {
+
+/// Adds what is wrong with each of the files, but that at `but`, which has been checked, and with the set.
+Result<void> verify_set(const OpenedWeights& opened, const std::string& but, FileFindings& findings) {
+  for (const GivenWeights& given : opened.given) {
+    if (!given.index.empty()) findings.files.push_back(given.index);
+    for (const WeightFile& file : given.files) {
+      findings.files.push_back(file.path);
+      if (file.path == but) continue;
+      Findings of_file;
+      ETSTREAM_TRY(open_and_verify(file.file, of_file));
+      append(findings, std::move(of_file));
+    }
+  }
+  for (const auto* const errors : {&opened.problems, &opened.flaws}) {
+    for (const Error& error : *errors) add_error(findings, error);
+  }
+  for (const Error& warning : opened.warnings) add_warning(findings, warning);
+  if (findings.files.size() < 2) findings.files.clear();
+  return {};
+}
+
+Result<FileFindings> verify_path(const std::string& given, const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(const ReportedPath path, reported_path(given, options.open_file));
+  FileFindings findings;
+  if (!path.has_several) {
+    ETSTREAM_ASSIGN(findings, verify(path.file, std::vector<ByteSource>()));
+    if (!findings.ok() || options.partial) return findings;
+    ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
+    if (!place) return findings;
+  }
+  const auto opened = open_weights({path.has_several ? given : path.path}, options);
+  if (!opened) {
+    if (opened.error().code != ErrorCode::kCorrupt) return opened.error();
+    add_error(findings, opened.error());
+    return findings;
+  }
+  ETSTREAM_TRY(verify_set(*opened, path.has_several ? "" : path.path, findings));
+  return findings;
+}
+
+}  // namespace
+
+Result<FileFindings> verify(const std::string& path, const std::vector<std::string>& weights,
+                            const CheckpointOptions& options) {
+  return without_exceptions([&]() -> Result<FileFindings> {
+    if (weights.empty()) return verify_path(path, options);
+    ETSTREAM_ASSIGN(WeightPaths found, find_weights(weights, options));
+    ETSTREAM_ASSIGN(const ByteSource file, options.open_file(path));
+    std::vector<ByteSource> sources;
+    for (const std::string& weight : found.files) {
+      ETSTREAM_ASSIGN(sources.emplace_back(), options.open_file(weight));
+    }
+    ETSTREAM_ASSIGN(FileFindings findings, verify(file, sources));
+    for (const Error& problem : found.problems) add_error(findings, problem);
+    findings.weights = std::move(found.files);
     return findings;
   });
 }

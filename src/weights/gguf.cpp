@@ -66,6 +66,7 @@ constexpr auto kGgmlTypes = std::to_array<GgmlType>({
 
 /// Types of values in the metadata.
 constexpr std::array<std::uint32_t, 4> kUnsignedTypes = {0, 2, 4, 10};  // of 8, 16, 32 and 64 bits
+constexpr std::array<std::uint32_t, 4> kSignedTypes = {1, 3, 5, 11};
 constexpr std::uint32_t kMetadataString = 8;
 constexpr std::uint32_t kMetadataArray = 9;
 /// The size in bytes of a value of each type; 0 for values that begin with their length.
@@ -95,6 +96,7 @@ class GgufParser {
       if (is_power_of_two(i + 1)) ETSTREAM_TRY(check_keys());
     }
     ETSTREAM_TRY(check_keys());
+    ETSTREAM_TRY(settle_split());
     ETSTREAM_ASSIGN(file_.metadata, reader_.source().slice(begin, at_ - begin));
     for (std::uint64_t i = 0; i < tensors; ++i) {
       ETSTREAM_TRY(read_tensor());
@@ -179,29 +181,67 @@ class GgufParser {
     const std::uint64_t type_at = at_;
     ETSTREAM_ASSIGN(const auto type, read<std::uint32_t>());
     const bool is_alignment = key == "general.alignment";
-    if (!is_alignment && key != "split.count") return pass_value(type, type_at, 0);
-    if (std::exchange(is_alignment ? seen_alignment_ : seen_split_count_, true)) {
+    SplitField* const field = is_alignment ? nullptr : split_field(key);
+    if (!is_alignment && field == nullptr) return pass_value(type, type_at, 0);
+    if (is_alignment ? std::exchange(seen_alignment_, true) : field->value.has_value()) {
       return corrupt(start, "{} comes twice", key);
     }
-    ETSTREAM_ASSIGN(const std::uint64_t value, read_unsigned(type, key));
-    if (is_alignment) {
-      file_.alignment = value;
-      if (is_power_of_two(value)) return {};
-      return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, value);
+    if (field != nullptr) {
+      ETSTREAM_ASSIGN(field->value, read_unsigned(type, key, field->may_be_signed));
+      field->offset = type_at + 4;
+      return {};
     }
-    if (value > 65535) return corrupt(type_at + 4, "expected at most 65535 as {}, found {}", key, value);
-    // llama.cpp writes 0 when it makes one file of several.
-    file_.split_count = std::max(1U, static_cast<std::uint32_t>(value));
+    ETSTREAM_ASSIGN(const std::uint64_t value, read_unsigned(type, key));
+    file_.alignment = value;
+    if (is_power_of_two(value)) return {};
+    return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, value);
+  }
+
+  /// What the metadata says of the files that the model goes over.
+  struct SplitField {
+    std::string_view key;
+    bool may_be_signed = false;  // as llama.cpp and gguf-py write it
+    std::optional<std::uint64_t> value;
+    std::uint64_t offset = 0;  // of the value
+  };
+
+  SplitField* split_field(std::string_view key) {
+    auto* const found = std::ranges::find(split_, key, &SplitField::key);
+    return found == split_.end() ? nullptr : found;
+  }
+
+  /// Sets file_.split. llama.cpp writes a count of 0 when it makes one file of several.
+  Result<void> settle_split() {
+    constexpr std::uint64_t kMostFiles = 65535;
+    const auto& [number, count, tensors] = split_;
+    const std::uint64_t files = count.value.value_or(1);
+    if (files > kMostFiles) {
+      return corrupt(count.offset, "expected at most {} as {}, found {}", kMostFiles, count.key, files);
+    }
+    if (files < 2) return {};
+    if (!number.value)
+      return corrupt(count.offset, "{} is {}: expected {} too", count.key, files, number.key);
+    if (*number.value >= files) {
+      return corrupt(number.offset, "expected {} below {}, which is {}, found {}", number.key, count.key,
+                     files, *number.value);
+    }
+    file_.split = GgufSplit{static_cast<std::uint32_t>(*number.value), static_cast<std::uint32_t>(files),
+                            tensors.value};
     return {};
   }
 
-  Result<std::uint64_t> read_unsigned(std::uint32_t type, std::string_view key) {
-    if (std::ranges::find(kUnsignedTypes, type) == kUnsignedTypes.end()) {
+  /// Reads an integer; with `or_signed`, also one of a signed type that is not negative.
+  Result<std::uint64_t> read_unsigned(std::uint32_t type, std::string_view key, bool or_signed = false) {
+    const bool is_signed = std::ranges::find(kSignedTypes, type) != kSignedTypes.end();
+    if (std::ranges::find(kUnsignedTypes, type) == kUnsignedTypes.end() && !(or_signed && is_signed)) {
       return corrupt(at_ - sizeof(type), "expected {} as an unsigned integer, found type {}", key, type);
     }
     std::uint64_t value = 0;
     const std::uint64_t size = kMetadataSizes[type];
     ETSTREAM_TRY(reader_.read(at_, std::as_writable_bytes(std::span(&value, 1)).first(size)));
+    if (is_signed && (value >> (8 * size - 1)) != 0) {
+      return corrupt(at_, "expected {} to be 0 or more, found a negative number", key);
+    }
     at_ += size;
     return value;
   }
@@ -338,8 +378,9 @@ class GgufParser {
   std::uint64_t at_ = 0;
   GgufFile file_;
   bool seen_alignment_ = false;
-  bool seen_split_count_ = false;
   std::vector<std::string> keys_;  // of the metadata
+  std::array<SplitField, 3> split_ = {
+      {{"split.no", false, {}, 0}, {"split.count", false, {}, 0}, {"split.tensors.count", true, {}, 0}}};
   std::vector<Range> ranges_;
 };
 

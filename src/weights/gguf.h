@@ -25,10 +25,17 @@ struct GgufTensor {
   ByteSource data;                        // contiguous
 };
 
+/// The place of a file among the files that a model goes over: split.no, split.count, split.tensors.count.
+struct GgufSplit {
+  std::uint32_t number = 0;              // from 0 on, below `count`
+  std::uint32_t count = 0;               // at least 2
+  std::optional<std::uint64_t> tensors;  // in all files
+};
+
 struct GgufFile {
   std::uint32_t version = 0;  // 2 or 3
   std::uint64_t alignment = 0;
-  std::uint32_t split_count = 1;    // over how many files the model goes
+  std::optional<GgufSplit> split;   // none where the model is in this file alone
   ByteSource metadata;              // all entries, as the file has them
   std::vector<GgufTensor> tensors;  // in the order of the file
 };

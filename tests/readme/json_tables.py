@@ -37,6 +37,7 @@ COMMANDS = {
         "pte model.pte --constants-to weights.ptd -o small.pte --json",
         "ptd named.ptd --opaque --no-dedup -o twice.ptd --json",
         "ptd named.ptd --opaque -o split.ptd --split-max-size 1G --json",
+        "ptd weights.ptd -o shards/w.ptd --split-max-size 20480 --json",
         "pte model.pte --metadata a=1 --constants-to split_weights.ptd --split-max-size 1G -o said.pte --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
@@ -49,7 +50,12 @@ COMMANDS = {
         "pte model.pte --constants-to weights.ptd -o small.pte --dry-run --json",
         "ptd weights.ptd --dry-run --json",
     ],
-    "verify": ["verify model.bpte --json", "verify small.pte weights.ptd --json", "verify model.gguf --json"],
+    "verify": [
+        "verify model.bpte --json",
+        "verify small.pte weights.ptd --json",
+        "verify model.gguf --json",
+        "verify shards --json",
+    ],
     "inspect": [
         "inspect twice.ptd --json --duplicates",
         "inspect segmented.bpte --json",
@@ -58,6 +64,8 @@ COMMANDS = {
         "inspect model.gguf --json",
         "inspect said.pte --json",
         "inspect model.ptn --json",
+        "inspect shards --json",
+        "inspect shards/w-00001-of-00003.ptd --json",
     ],
     "share": [
         "share first.pte second.pte --weights shared.ptd --fat shared.fat --least-size 1 --json",
@@ -122,6 +130,7 @@ def main() -> int:
         shutil.copytree(root / "examples", folder)
         shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
+        (folder / "shards").mkdir()
         (folder / "phase.sh").write_text(PHASE)
         for name in ("program.ptg", "constants.safetensors"):
             shutil.copy(golden / "native_package" / name, folder)

@@ -34,4 +34,20 @@ inline std::string safetensors_file(std::string_view header, std::string_view da
   return little_endian(header.size(), 8) + std::string(header) + std::string(data);
 }
 
+/// A GGUF file that is number `number`, from 0 on, of `count`, and says that these have `tensors` tensors
+/// together. It has one, of a byte: "t0" in the first.
+inline std::string split_gguf(std::uint64_t number, std::uint64_t count, std::uint64_t tensors) {
+  const auto string = [](const std::string& words) { return little_endian(words.size(), 8) + words; };
+  const auto entry = [&](const std::string& key, int type, std::uint64_t value, int bytes) {
+    return string(key) + little_endian(static_cast<std::uint64_t>(type), 4) + little_endian(value, bytes);
+  };
+  std::string out = "GGUF" + little_endian(3, 4) + little_endian(1, 8) + little_endian(3, 8);
+  out += entry("split.no", 2, number, 2) + entry("split.count", 2, count, 2);
+  out += entry("split.tensors.count", 5, tensors, 4);
+  out += string("t" + std::to_string(number)) + little_endian(1, 4) + little_endian(1, 8);
+  out += little_endian(24, 4) + little_endian(0, 8);
+  out.resize((out.size() + 31) / 32 * 32);
+  return out + static_cast<char>('0' + number);
+}
+
 }  // namespace etstream

@@ -56,6 +56,7 @@ from etstream._reports import Finding, diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, TensorLike
 from etstream._values import compare
+from etstream._warnings import RulesWarning
 from etstream._weights import load_ptd, plan_tensor_data, save_ptd, write_tensor_data, write_tensor_data_shards
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "PackageMember",
     "ProgramFile",
     "ProgramPlan",
+    "RulesWarning",
     "Segment",
     "SharedWeightsPlan",
     "Source",

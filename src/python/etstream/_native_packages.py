@@ -11,7 +11,7 @@ from etstream._arguments import integer, names
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
-from etstream._weights import OneOfWeights, checkpoint_of
+from etstream._weights import OneOfWeights, checkpoints_of
 
 
 def plan_native_package(
@@ -47,7 +47,7 @@ def plan_native_package(
         _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
     return _core.plan_native_package(
         graph,
-        checkpoint_of(constants),
+        checkpoints_of([constants])[0],
         keys,
         integer("align", align),
         None if modified is None else list(modified)[:6],

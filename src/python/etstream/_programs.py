@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from etstream import _core
 from etstream._arguments import UINT64, by_name, integer, names
@@ -43,6 +43,7 @@ def plan_program(
     constants_out: bool = False,
     keys: Mapping[str, str] | None = None,
     constants_from: Iterable[SourceLike] = (),
+    partial: bool = False,
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
     segments_from: SourceLike | None = None,
@@ -73,7 +74,8 @@ def plan_program(
         keys: under which they go there: by a constant's SHA-256, in hexadecimal, or its number, in decimal.
             The others go by their tensors' fully qualified names, or by their SHA-256.
         constants_from: sources: .ptd files that constants and named data are moved in from. The path of the first
-            of several shards stands for all.
+            of several shards stands for all, and another one without the others is refused.
+        partial: take shards of constants_from without the others.
         folder: that paths in JSON are relative to; by default that of the JSON file, or the current one.
         schema: the path of the schema of programs (.fbs), where it has more than that of ExecuTorch 1.5.1.
         segments_from: a source: the .pte file whose data the segments get that the JSON has none of.
@@ -112,7 +114,7 @@ def plan_program(
         strip_stack_traces=strip_stack_traces,
         constants_out=constants_out,
         keys=dict(by_name("keys", keys or {})),
-        constants_from=all_shards(sources_of(constants_from)),
+        constants_from=all_shards(sources_of(constants_from), partial),
         folder=folder,
         schema=schema,
         segments_from=segments_from,
@@ -142,6 +144,7 @@ def rewrite_program(
     strip_stack_traces: bool = False,
     keys: Mapping[str, str] | None = None,
     constants_from: Iterable[SourceLike] = (),
+    partial: bool = False,
     folder: str | os.PathLike[str] | None = None,
     schema: str | os.PathLike[str] | None = None,
     segments_from: SourceLike | None = None,
@@ -181,6 +184,7 @@ def rewrite_program(
             constants_out=constants_to is not None,
             keys=keys,
             constants_from=constants_from,
+            partial=partial,
             folder=folder,
             schema=schema,
             segments_from=segments_from,
@@ -202,6 +206,7 @@ def extract(
     *,
     segment: int | None = None,
     tensor: str | None = None,
+    partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -213,6 +218,7 @@ def extract(
         output: see FilePlan.write().
         segment: the index of a segment of the program.
         tensor: the name of a tensor.
+        partial: look for the tensor in one file of a set alone; see Checkpoint.
 
     Returns the plan, whose size is that of the part. Test cases are written by
     BundledProgramFile.write_test_cases().
@@ -225,14 +231,14 @@ def extract(
     if segment is not None and tensor is not None:
         raise InvalidArgumentError("a segment or a tensor is written to an output, not both")
     with _core.Inputs():
-        plan = _core.FilePlan.copy(_part_of(file, segment, tensor))
+        plan = _core.FilePlan.copy(_part_of(file, segment, tensor, partial))
         plan.write(output, sync=sync, progress=progress)
     return plan
 
 
-def _part_of(file: Any, segment: int | None, tensor: str | None) -> _core.Source:
+def _part_of(file: Any, segment: int | None, tensor: str | None, partial: bool) -> _core.Source:
     if tensor is not None:
-        return _core.Checkpoint(file)[tensor].data
+        return _core.Checkpoint(file, partial)[tensor].data
     if segment is None:
         return _core.BundledProgramFile(file).program
     program = _core.ProgramFile(file)
@@ -250,15 +256,16 @@ def sources_of(given: Any) -> list[Any]:
     return list(given)
 
 
-def all_shards(given: list[Any]) -> list[Any]:
-    """`given`, and behind the path of the first of several shards those of the others."""
-    out: list[Any] = []
-    paths = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
-    for one in given:
-        out.append(one)
-        if isinstance(one, (str, os.PathLike)):
-            out += [path for path in _core.with_all_shards([os.fspath(one)])[1:] if path not in paths]
-    return out
+def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(given, (str, os.PathLike))
+
+
+def all_shards(given: list[Any], partial: bool) -> list[Any]:
+    """`given`, with the files of whole sets in the place of their paths, unless `partial`."""
+    if partial:
+        return given
+    paths = _core.whole_sets([one for one in given if is_path(one)], False)
+    return paths + [one for one in given if not is_path(one)]
 
 
 def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike]]:

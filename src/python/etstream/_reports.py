@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
-from etstream._programs import all_shards
+from etstream._programs import all_shards, is_path
 from etstream._types import OutputLike, SourceLike
 
 
@@ -27,12 +27,14 @@ class Finding(str):
         return self
 
 
-def verify(file: SourceLike, *weights: SourceLike) -> _core.Findings:
+def verify(file: SourceLike, *weights: SourceLike, partial: bool = False) -> _core.Findings:
     """Whether a file is sound, and fits the .ptd files that it is to run with.
 
     Args:
-        file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file.
+        file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file. The path of an index, of a folder with a
+            checkpoint or of a file of a set stands for the whole set: a file that is missing is an error.
         weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all.
+        partial: check each file by itself, though it is one of a set.
 
     Returns:
         At most 100 errors and 100 warnings of each file; true where there is no error.
@@ -40,14 +42,17 @@ def verify(file: SourceLike, *weights: SourceLike) -> _core.Findings:
     Raises:
         UnsupportedError: the file is of another kind.
     """
-    return _core.verify(file, all_shards(list(weights)))
+    if is_path(file) and all(is_path(one) for one in weights):
+        return _core.verify_paths(file, list(weights), partial)
+    return _core.verify(file, all_shards(list(weights), partial))
 
 
 def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | None = None) -> dict[str, Any]:
     """What a file consists of, as `etstream inspect --json` reports it.
 
     Args:
-        file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file.
+        file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file; the path of an index, or of a folder with a
+            checkpoint, stands for its files.
         duplicates: also find what is in the file twice, which reads what has the same size.
         html: where a page with a map of the file goes too, as `etstream inspect --html` writes it: a path, a
             descriptor or an object with write().
@@ -56,7 +61,8 @@ def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | No
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
         "name", "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test
         cases. Of a file with a program "program", a summary; of one with weights "named_data"; where they
-        are asked for "duplicates". Sizes and offsets are in bytes.
+        are asked for "duplicates". Of several files "files", with their sizes, and in each part the index of its
+        "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.
@@ -94,12 +100,14 @@ def graph(
     return json.loads(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
 
 
-def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False) -> dict[str, Any]:
+def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False, partial: bool = False) -> dict[str, Any]:
     """What differs between two files of one kind, as `etstream diff --json` reports it.
 
     Args:
-        a, b: sources: two .pte, two .ptd, or two .bpte files, these of either format.
+        a, b: sources: two .pte, two .ptd, or two .bpte files, these of either format; or paths of weights, of which
+            at least one is an index, a folder or the first file of a set.
         ignore_layout: list no differences of where things are in the files.
+        partial: compare a file of a set by itself.
 
     Returns:
         "a", "b", "same_bytes", "same_content", and at most 1000 "differences", each with its "kind",
@@ -109,5 +117,9 @@ def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False) -> dict[s
         InvalidArgumentError: the files are of two kinds.
         CorruptError: one is damaged.
     """
-    differences: dict[str, Any] = json.loads(_core.diff(a, b, ignore_layout))
+    if is_path(a) and is_path(b):
+        report = _core.diff_paths(a, b, ignore_layout, partial)
+    else:
+        report = _core.diff(a, b, ignore_layout)
+    differences: dict[str, Any] = json.loads(report)
     return differences

@@ -10,7 +10,18 @@ import warnings
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def warn(message: str) -> None:
+class RulesWarning(UserWarning):
+    """Rules for names met nothing, or tensors met no rule."""
+
+    names: list[str]
+    """All of these rules, by their patterns, or of these tensors."""
+
+    def __init__(self, message: str, names: list[str]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
+def warn(message: str | Warning) -> None:
     """Has the warning be of the line, outside of this package, from which it was called."""
     level = 2
     frame = sys._getframe(1)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from etstream import _core
 from etstream._arguments import UINT64, by_name, dtype_name, integer, names
 from etstream._errors import InvalidArgumentError
-from etstream._programs import shard_outputs
+from etstream._programs import is_path, shard_outputs
 from etstream._progress import Progress
 from etstream._types import DtypeLike, OutputLike, TensorLike
-from etstream._warnings import warn
+from etstream._warnings import RulesWarning, warn
 
 if TYPE_CHECKING:
     import torch
@@ -37,19 +37,21 @@ def plan_tensor_data(
     allow_opaque: bool = False,
     segment_alignment: int | None = None,
     as_of: str | None = None,
+    partial: bool = False,
 ) -> _core.FilePlan:
     """The plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
 
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
-            (model.safetensors.index.json), a GGUF file, a program (.pte), tensor data (.ptd) or a package (.ptn); a
-            Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's, such as a
-            state_dict, in place where they are contiguous); or a list of such, whose tensors of one name must be
-            equal.
+            (model.safetensors.index.json), a GGUF file, a program (.pte), tensor data (.ptd), a package (.ptn) or a
+            folder with such; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's,
+            such as a state_dict, in place where they are contiguous); or a list of such, whose tensors of one name
+            must be equal.
         format: "ptd", or "safetensors", byte for byte as its own library writes it.
         rules: what tensors are renamed, cut and left out by: the name of ready-made rules, "llama" for one,
             from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or what is
-            in one. Warns of rules that no tensor matches, and of tensors without a rule.
+            in one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made
+            rules are refused where config.json beside the checkpoint has a model_type that they are not for.
         head_dim: how many rows of a query or key projection make up a head, where rules ask for it; told by
             config.json beside the checkpoint by default.
         only: patterns, with * and ?, of the names (new ones) of tensors to take.
@@ -61,6 +63,7 @@ def plan_tensor_data(
             without a layout, which a backend asks for by name.
         segment_alignment: of each tensor, in bytes, a power of two up to 2**30; 128 by default.
         as_of: the release of ExecuTorch whose bytes the file gets, from "1.0" on, which aligned to 16.
+        partial: take each file of a set by itself, and of an index the files that are there; see Checkpoint.
 
     Raises:
         UnsupportedError: a file of another kind; a type that the format has none of.
@@ -71,7 +74,7 @@ def plan_tensor_data(
         NoSuchNameError: a pattern that matches no tensor; no such ready-made rules.
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
-    checkpoint = _changed(inputs, rules, head_dim, only, dtype)
+    checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
     alignment = integer("segment_alignment", segment_alignment)
     (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, alignment, as_of)
     return plan
@@ -83,6 +86,7 @@ def _changed(
     head_dim: int | None,
     only: str | Iterable[str],
     dtype: DtypeLike | Mapping[str, DtypeLike] | None,
+    partial: bool,
 ) -> _core.Checkpoint:
     """All tensors of the inputs, under their new names and types."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -91,7 +95,7 @@ def _changed(
     by_glob = by_name("dtype", dtype) if isinstance(dtype, Mapping) else [("*", dtype)]
     dtypes = [(glob, dtype_name("dtype", one)) for glob, one in by_glob]
     checkpoint, report = _core.changed_checkpoint(
-        [checkpoint_of(one) for one in given],
+        checkpoints_of(given, partial),
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
         integer("head_dim", head_dim),
         names("only", [only] if isinstance(only, str) else only),
@@ -117,6 +121,7 @@ def write_tensor_data(
     segment_alignment: int | None = None,
     as_of: str | None = None,
     max_disk: int | None = None,
+    partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -140,6 +145,7 @@ def write_tensor_data(
             allow_opaque=allow_opaque,
             segment_alignment=segment_alignment,
             as_of=as_of,
+            partial=partial,
         )
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
@@ -159,6 +165,7 @@ def write_tensor_data_shards(
     segment_alignment: int | None = None,
     as_of: str | None = None,
     max_disk: int | None = None,
+    partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> list[str]:
@@ -177,7 +184,7 @@ def write_tensor_data_shards(
         InvalidArgumentError: a tensor that is larger than max_size.
     """
     with _core.Inputs():
-        checkpoint = _changed(inputs, rules, head_dim, only, dtype)
+        checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
         plans = _core.plan_checkpoint(
             checkpoint,
             "ptd",
@@ -208,15 +215,22 @@ def save_ptd(
 
 
 @overload
-def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch"] = "torch") -> dict[str, torch.Tensor]: ...
+def load_ptd(
+    path: str | os.PathLike[str], *, framework: Literal["torch"] = "torch", partial: bool = False
+) -> dict[str, torch.Tensor]: ...
 @overload
-def load_ptd(path: str | os.PathLike[str], *, framework: Literal["numpy"]) -> dict[str, Any]: ...
-def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch", "numpy"] = "torch") -> dict[str, Any]:
+def load_ptd(
+    path: str | os.PathLike[str], *, framework: Literal["numpy"], partial: bool = False
+) -> dict[str, Any]: ...
+def load_ptd(
+    path: str | os.PathLike[str], *, framework: Literal["torch", "numpy"] = "torch", partial: bool = False
+) -> dict[str, Any]:
     """The tensors of a .ptd file by name, where they lie: the file is mapped, see Tensor.torch().
 
     Args:
         path: of a .ptd file, of the first of several shards, or of any other file that Checkpoint takes.
         framework: whose tensors they are: torch's, or NumPy's.
+        partial: take a shard without the others; see Checkpoint.
 
     Raises:
         ImportError: the framework is not installed.
@@ -227,19 +241,20 @@ def load_ptd(path: str | os.PathLike[str], *, framework: Literal["torch", "numpy
     """
     if framework not in ("torch", "numpy"):
         raise InvalidArgumentError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
-    return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path).tensors}
+    return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path, partial).tensors}
 
 
-def checkpoint_of(given: OneOfWeights) -> _core.Checkpoint:
-    """The checkpoint that `given` stands for; see plan_tensor_data."""
-    if isinstance(given, _core.Checkpoint):
-        return given
-    if isinstance(given, Mapping):
-        return _core.Checkpoint.of(given)
-    return _core.Checkpoint(given)
+def checkpoints_of(given: Sequence[Any], partial: bool = False) -> list[_core.Checkpoint]:
+    """The checkpoints that `given` stands for, see plan_tensor_data; paths may be all files of a set."""
+    opened = iter(_core.open_checkpoints([one for one in given if is_path(one)], partial))
+    return [next(opened) if is_path(one) else _checkpoint_of(one) for one in given]
+
+
+def _checkpoint_of(given: Any) -> _core.Checkpoint:
+    return given if isinstance(given, _core.Checkpoint) else _core.Checkpoint.of(given)
 
 
 def _warn(noun: str, subjects: list[str], what: str) -> None:
     if subjects:
         count = f"{noun} {subjects[0]!r}" if len(subjects) == 1 else f"{len(subjects)} {noun}s, such as {subjects[0]!r}"
-        warn(f"{count}: {what}")
+        warn(RulesWarning(f"{count}: {what}", subjects))

@@ -28,10 +28,25 @@ class RulesReader {
 
  private:
   Result<void> read_member(std::string_view pattern) {
-    if (!like_ || (pattern != "like" && !out_.has(pattern))) return read_rule(pattern);
+    if (!like_) return read_rule(pattern);
+    if (pattern == "model_types") return read_model_types();
+    if (pattern != "like" && !out_.has(pattern)) return read_rule(pattern);
     const JsonTape::Value value = json_.take();
     if (pattern == "like") *like_ = value.string;
     return {};
+  }
+
+  /// Reads those of the rules that are asked for; those that they are like have others.
+  Result<void> read_model_types() {
+    if (!out_.model_types.empty()) {
+      json_.take();
+      return {};
+    }
+    return json_.elements([&]() -> Result<void> {
+      ETSTREAM_ASSIGN(const JsonTape::Value type, json_.take(Kind::kString));
+      out_.model_types.emplace_back(type.string);
+      return {};
+    });
   }
 
   Result<void> read_rule(std::string_view pattern) {

@@ -29,6 +29,8 @@ class NamePattern {
   /// The pattern with a run in place of each '*'. There are at least as many runs as '*'.
   [[nodiscard]] std::string filled(const std::vector<std::string_view>& runs) const;
 
+  friend bool operator==(const NamePattern&, const NamePattern&) = default;
+
  private:
   std::vector<std::string> pieces_;  // what is between the '*'; one more than those
 };
@@ -59,6 +61,7 @@ struct RenameRuleSet {
 
   std::vector<RenameRule> rules;
   bool is_ready_made = false;
+  std::vector<std::string> model_types;  // of the config.json of models that ready-made rules are for
 
  private:
   struct Pattern {
@@ -72,7 +75,8 @@ struct RenameRuleSet {
 /// The rules in a JSON object. Errors: see RenameRules::read.
 [[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
 /// The ready-made rules in the member `name` of an object of such objects; none without a member of that
-/// name. A member's "like" names another one, whose rules hold too but for patterns that it has itself.
+/// name. A member's "like" names another one, whose rules hold too but for patterns that it has itself; its
+/// "model_types" are those that config.json beside such a checkpoint may have.
 [[nodiscard]] Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json,
                                                                          std::string_view name);
 

@@ -3,44 +3,19 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
-#include "flatbuffer/json_reader.h"
 #include "ready_made_rules_generated.h"
+#include "weights/model_config.h"
 #include "weights/rename/rename_rule_set.h"
 #include "weights/rename/rope_rows.h"
 
 namespace etstream {
 namespace {
-
-/// How many rows of a projection make up an attention head, from Hugging Face's config.json: "head_dim", or
-/// "hidden_size" over "num_attention_heads"; none if it has neither. Errors: kCorrupt for what is not JSON,
-/// those of reading.
-Result<std::optional<std::uint32_t>> read_head_dim(const ByteSource& config) {
-  std::uint32_t head_dim = 0;
-  std::uint32_t hidden_size = 0;
-  std::uint32_t heads = 0;
-  ETSTREAM_TRY(read_json(config, ErrorCode::kCorrupt, [&](JsonReader& json) -> Result<void> {
-    if (json.next().kind != JsonReader::Kind::kObject) return {};
-    return json.members([&](std::string_view key) -> Result<void> {
-      const JsonTape::Value value = json.take();
-      if (value.kind != JsonReader::Kind::kInteger || value.integer <= 0 || value.integer > INT32_MAX) {
-        return {};
-      }
-      const auto number = static_cast<std::uint32_t>(value.integer);
-      if (key == "head_dim") head_dim = number;
-      if (key == "hidden_size") hidden_size = number;
-      if (key == "num_attention_heads") heads = number;
-      return {};
-    });
-  }));
-  if (head_dim != 0) return std::optional(head_dim);
-  if (heads == 0 || hidden_size == 0 || hidden_size % heads != 0) return std::optional<std::uint32_t>();
-  return std::optional(hidden_size / heads);
-}
 
 /// Names the tensors of a checkpoint anew, in a list beside it.
 class Renaming {
@@ -49,6 +24,7 @@ class Renaming {
       : rules_(rules), checkpoint_(checkpoint), head_dim_(options.head_dim), used_(rules.rules.size()) {}
 
   Result<RenameReport> run() {
+    ETSTREAM_TRY(check_models());
     RenameReport report;
     for (const CheckpointTensor& tensor : checkpoint_.tensors) {
       rule_ = rules_.find(tensor.name, runs_);
@@ -61,8 +37,9 @@ class Renaming {
       }
     }
     ETSTREAM_TRY(check_names());
-    for (std::size_t i = 0; i < used_.size() && !rules_.is_ready_made; ++i) {
-      if (!used_[i]) report.unmatched_rules.push_back(rules_.rules[i].pattern);
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const RenameRule& rule = rules_.rules[i];
+      if (!used_[i] && !may_meet_nothing(rule)) report.unmatched_rules.push_back(rule.pattern);
     }
     return report;
   }
@@ -209,18 +186,63 @@ class Renaming {
   }
 
   Result<void> find_head_dim(const CheckpointTensor& tensor) {
-    const std::string first = checkpoint_.files.empty() ? "" : checkpoint_.files.front();
-    const std::string path = first.substr(0, first.rfind('/') + 1) + "config.json";
-    const auto config = ByteSource::file(path);
-    if (config) {
-      ETSTREAM_ASSIGN(head_dim_, read_head_dim(*config));
-    } else if (config.error().code != ErrorCode::kNotFound) {
-      return config.error();
+    ModelConfig config;
+    if (checkpoint_.files.empty()) {
+      config.path = "config.json";
+    } else {
+      ETSTREAM_ASSIGN(config, read_model_config(folder_of(checkpoint_.files.front())));
     }
+    head_dim_ = config.head_dim;
     if (head_dim_) return {};
-    return misfit(ErrorCode::kInvalidArgument, tensor,
-                  "how many rows make up a head is not known: {}{}; give it with head_dim", path,
-                  config ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
+    return misfit(
+        ErrorCode::kInvalidArgument, tensor,
+        "how many rows make up a head is not known: {}{}; give it with head_dim", config.path,
+        config.is_there ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
+  }
+
+  /// Refuses ready-made rules for other models than config.json beside a file says it is of.
+  Result<void> check_models() const {
+    if (rules_.model_types.empty()) return {};
+    std::set<std::string> folders;
+    for (const std::string& file : checkpoint_.files) folders.insert(folder_of(file));
+    for (const std::string& folder : folders) {
+      ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(folder));
+      const auto& types = rules_.model_types;
+      if (config.model_type.empty() || std::ranges::find(types, config.model_type) != types.end()) continue;
+      std::string known;
+      for (const std::string& type : types) known += (known.empty() ? "" : " or ") + quote(type);
+      return error_in(ErrorCode::kInvalidArgument, config.path,
+                      "expected model_type {}, which the ready-made rules are for, found {}{}", known,
+                      quote(config.model_type), advice_for(config.model_type));
+    }
+    return {};
+  }
+
+  /// Names the ready-made rules for a type of model, if there are any.
+  static std::string advice_for(const std::string& model_type) {
+    std::string names;
+    for (const std::string_view name : kReadyMadeNames) {
+      const auto rules = RenameRules::ready_made(name);
+      if (!rules) continue;
+      const auto& types = rules->set()->model_types;
+      if (std::ranges::find(types, model_type) == types.end()) continue;
+      names += text("{}{}", names.empty() ? "" : " or ", name);
+    }
+    return names.empty() ? "; give a file of rules for it" : text("; give the rules {}", names);
+  }
+
+  /// Whether a rule is for what a checkpoint may well lack: what is left out, and a tensor whose name another
+  /// rule has given, or would give if it was not there.
+  bool may_meet_nothing(const RenameRule& rule) const {
+    if (!rules_.is_ready_made) return false;
+    const auto is_given = [&](const RenameTarget& target) {
+      for (std::size_t i = 0; i < used_.size(); ++i) {
+        const auto& given = rules_.rules[i].targets;
+        if (used_[i] && std::ranges::find(given, target.key, &RenameTarget::key) != given.end()) return true;
+      }
+      return false;
+    };
+    return std::ranges::all_of(rule.targets, is_given);
   }
 
   const RenameRuleSet& rules_;

@@ -7,15 +7,16 @@ checkpoint() { # FILE HEADER DATA
 checkpoint one.safetensors '{"a.weight":{"dtype":"U8","shape":[2,2],"data_offsets":[0,4]},"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}' abcdabcd
 checkpoint two.safetensors '{"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F16","shape":[1],"data_offsets":[4,6]}}' abcdxy
 checkpoint three.safetensors '{"a.bias":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"f":{"dtype":"F4","shape":[2],"data_offsets":[4,5]}}' abcez
-cat >model.safetensors.index.json <<'JSON'
-{"metadata": {"total_size": 10}, "weight_map": {"a.weight": "one.safetensors", "b": "two.safetensors"}}
-JSON
 try etstream inspect one.safetensors
 try etstream ptd one.safetensors two.safetensors -o weights.ptd --dry-run
 try etstream ptd one.safetensors two.safetensors -o weights.ptd
 try etstream verify weights.ptd
 try etstream ptd one.safetensors two.safetensors --no-dedup -o larger.ptd --json
+cat >model.safetensors.index.json <<'JSON'
+{"metadata": {"total_size": 10}, "weight_map": {"a.weight": "one.safetensors", "b": "two.safetensors"}}
+JSON
 try etstream ptd model.safetensors.index.json -o weights.ptd
+mv model.safetensors.index.json index
 try etstream ptd model.pte -o constants.ptd
 try etstream pte model.pte --constants-to moved.ptd -o without.pte
 try cmp constants.ptd moved.ptd
@@ -31,6 +32,7 @@ try etstream ptd one.safetensors --only 'a*' --only 'c*' -o never
 try etstream ptd cases.json -o never
 try etstream ptd image_0.npy -o never
 try etstream ptd one.safetensors -o one.safetensors
+mv index model.safetensors.index.json
 sed -i s/two/gone/ model.safetensors.index.json
 try etstream ptd model.safetensors.index.json -o never
 sed -i s/gone.safe/..\\/two.safe/ model.safetensors.index.json

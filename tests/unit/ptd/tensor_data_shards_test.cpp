@@ -78,17 +78,5 @@ TEST_CASE("shards have a number and how many there are in their names") {
   CHECK(shard_path("w", 12, 123456) == "w-00012-of-123456.ptd");
 }
 
-TEST_CASE("the first shard stands for all") {
-  using Paths = std::vector<std::string>;
-  CHECK(with_all_shards({"a.ptd", "b/w-00001-of-00003.ptd"}) ==
-        Paths{"a.ptd", "b/w-00001-of-00003.ptd", "b/w-00002-of-00003.ptd", "b/w-00003-of-00003.ptd"});
-  CHECK(with_all_shards({"w-00002-of-00002.ptd", "w-00001-of-00002.ptd"}) ==
-        Paths{"w-00002-of-00002.ptd", "w-00001-of-00002.ptd"});
-  for (const char* other : {"w-00001-of-00001.ptd", "w-00002-of-00003.ptd", "w-00001-of-0000x.ptd",
-                            "w-00001-of-00003.gguf", "-00001-of-", ""}) {
-    CHECK(with_all_shards({other}) == Paths{other});
-  }
-}
-
 }  // namespace
 }  // namespace etstream::tensor_data_shards_test

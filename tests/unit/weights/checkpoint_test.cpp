@@ -166,7 +166,7 @@ class Shards {
   [[nodiscard]] Result<Checkpoint> open(const std::string& index,
                                         const OpenFile& open_file = &ByteSource::file) const {
     write("index.json", index);
-    return open_checkpoint(folder_ / "index.json", open_file);
+    return open_checkpoint(folder_ / "index.json", {.open_file = open_file});
   }
 
  private:
@@ -203,21 +203,18 @@ TEST_CASE("all files of a checkpoint are opened as the caller says") {
 }
 
 TEST_CASE("the further files of a split GGUF checkpoint are opened as the caller says") {
-  const std::string key = "split.count";
-  std::string split = "GGUF" + little_endian(3, 4) + little_endian(0, 8) + little_endian(1, 8) +
-                      little_endian(key.size(), 8) + key + little_endian(2, 4) + little_endian(2, 2);
-  split.resize(64);
   const TemporaryFolder folder;
   std::vector<std::string> files;
-  for (const char* const name : {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"}) {
-    files.push_back(folder / name);
-    put_file(files.back(), split);
+  for (const std::uint64_t i : {0U, 1U}) {
+    files.push_back(folder / ("m-0000" + std::to_string(i + 1) + "-of-00002.gguf"));
+    put_file(files.back(), split_gguf(i, 2, 2));
   }
   std::vector<std::string> opened;
-  const auto found = open_checkpoint(files[0], [&](const std::string& path) {
+  const auto open_file = [&](const std::string& path) {
     opened.push_back(path);
     return ByteSource::file(path);
-  });
+  };
+  const auto found = open_checkpoint(files[0], {.open_file = open_file});
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(opened == files);
   CHECK(found->files == files);

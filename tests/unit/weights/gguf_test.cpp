@@ -25,6 +25,7 @@ std::string string(std::string_view words) { return u64(words.size()) + std::str
 constexpr std::uint32_t kUInt8 = 0;
 constexpr std::uint32_t kUInt16 = 2;
 constexpr std::uint32_t kUInt32 = 4;
+constexpr std::uint32_t kInt32 = 5;
 constexpr std::uint32_t kString = 8;
 constexpr std::uint32_t kArray = 9;
 constexpr std::uint32_t kUInt64 = 10;
@@ -70,7 +71,7 @@ TEST_CASE("what gguf-py wrote is read") {
   REQUIRE_MESSAGE(file, file.error().message);
   CHECK(file->version == 3);
   CHECK(file->alignment == 64);
-  CHECK(file->split_count == 1);
+  CHECK_FALSE(file->split.has_value());
   struct Row {
     std::string name;
     std::string type;
@@ -163,7 +164,7 @@ TEST_CASE("tensors may be none, of no dimensions, of no elements, in another ord
   CHECK(file.tensors[2].shape == Shape{0, 3});
 }
 
-TEST_CASE("of the metadata the alignment and the split count are read, and the rest is passed over") {
+TEST_CASE("of the metadata the alignment and the split fields are read, and the rest is passed over") {
   std::string nested = array(kUInt8, 3, "abc");
   for (int depth = 2; depth <= 8; ++depth) nested = array(kArray, 1, nested);
   const std::vector<std::string> metadata = {
@@ -173,6 +174,8 @@ TEST_CASE("of the metadata the alignment and the split count are read, and the r
       entry("nested", kArray, nested),
       entry("empty", kArray, array(kArray, 0, "")),
       entry("split.count", kUInt16, little_endian(3, 2)),
+      entry("split.tensors.count", kInt32, u32(5)),
+      entry("split.no", kUInt16, little_endian(2, 2)),
       entry("f64", 12, u64(0)),
       entry("two", kArray, array(kArray, 2, array(kUInt64, 1, u64(1)) + array(kString, 1, string("x")))),
       entry("general.alignment.", kUInt32, u32(7)),
@@ -180,11 +183,15 @@ TEST_CASE("of the metadata the alignment and the split count are read, and the r
   const std::string data = "a" + std::string(7, '\0') + "b";
   const GgufFile file = opened(gguf_file(metadata, {info("a", {1}, 24, 0), info("b", {1}, 24, 8)}, data, 8));
   CHECK(file.alignment == 8);
-  CHECK(file.split_count == 3);
+  REQUIRE(file.split.has_value());
+  CHECK(file.split->number == 2);
+  CHECK(file.split->count == 3);
+  CHECK(file.split->tensors == 5);
   CHECK(text_of(file.tensors[0].data) == "a");
   CHECK(text_of(file.tensors[1].data) == "b");
   // As llama-gguf-split --merge leaves it.
-  CHECK(opened(gguf_file({entry("split.count", kUInt16, little_endian(0, 2))}, {}, "")).split_count == 1);
+  CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(0, 2))}, {}, "")).split);
+  CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(1, 2))}, {}, "")).split);
   CHECK(opened(gguf_file({entry("general.alignment", kUInt64, u64(64))}, {}, "")).alignment == 64);
 }
 
@@ -301,6 +308,12 @@ TEST_CASE("a file with metadata that makes no sense is refused") {
        "as an unsigned integer, found type 5"},
       {"two alignments", gguf_file({alignment, alignment}, {}, ""), at + "57: general.alignment comes twice"},
       {"two split counts", gguf_file({split, split}, {}, ""), "split.count comes twice"},
+      {"split without a number", with(split), at + "47: split.count is 2: expected split.no too"},
+      {"a number that is no file's",
+       gguf_file({split, entry("split.no", kUInt16, little_endian(2, 2))}, {}, ""),
+       "expected split.no below split.count, which is 2, found 2"},
+      {"a negative number of tensors", with(entry("split.tensors.count", kInt32, u32(UINT32_MAX))),
+       "expected split.tensors.count to be 0 or more, found a negative number"},
       {"split into too many", with(entry("split.count", kUInt32, u32(65536))),
        at + "47: expected at most 65535 as split.count, found 65536"},
       {"cut in a value", "GGUF" + u32(3) + u64(0) + u64(1) + entry("general.alignment", kUInt32, "ab"),

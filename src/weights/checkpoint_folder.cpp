@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "weights/checkpoint_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "weights/checkpoint_index.h"
+#include "weights/gguf.h"
+#include "weights/model_config.h"
+#include "weights/shard_name.h"
+#include "weights/weight_file.h"
+
+namespace etstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the order in which transformers looks for them.
+constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "model.safetensors.index.json",
+                                                        "pytorch_model.bin", "pytorch_model.bin.index.json"};
+/// Of other names, those that weights have. An index stands for the files that it names.
+constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
+constexpr std::array<std::string_view, 4> kEndings = {".safetensors", ".gguf", ".ptd", ".pth"};
+
+/// Whether `name` is that of a file beside others: no path.
+bool is_name(std::string_view name) {
+  return !name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..";
+}
+
+/// What may be meant by a folder: the files of one checkpoint.
+using Candidates = std::map<std::string, std::vector<std::string>>;
+
+/// What the files of one set have in common, of which a GGUF file itself says how many there are.
+Result<std::string> set_of(const std::string& path, const OpenFile& open_file) {
+  if (path.ends_with(".gguf")) {
+    const auto file = open_file(path);
+    const auto opened = file ? open_gguf(*file) : Result<GgufFile>(file.error());
+    if (!opened && !is_about_file(opened.error())) return opened.error();
+    if (!opened || !opened->split) return path;
+    const auto name = shard_name(path);
+    if (name && name->count == opened->split->count) return name->set();
+    return text("{} files of {} tensors", opened->split->count, opened->split->tensors.value_or(0));
+  }
+  const auto name = shard_name(path);
+  return name ? name->set() : path;
+}
+
+Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open_file) {
+  Candidates out;
+  std::set<std::string> indexed;
+  for (const std::string_view ending : kIndexEndings) {
+    ETSTREAM_ASSIGN(const auto indexes, files_in(folder, ending));
+    for (const std::string& path : indexes) {
+      ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
+      ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(file));
+      if (!index) continue;
+      for (const auto& [name, tensors] : index->files) indexed.insert(folder + name);
+      out[path] = {path};
+    }
+  }
+  for (const std::string_view ending : kEndings) {
+    ETSTREAM_ASSIGN(const auto paths, files_in(folder, ending));
+    for (const std::string& path : paths) {
+      if (indexed.contains(path)) continue;
+      ETSTREAM_ASSIGN(const std::string set, set_of(path, open_file));
+      out[set].push_back(path);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, failed);
+  for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
+    const std::string name = entries->path().filename().string();
+    if (name.ends_with(ending) && is_file(folder + name)) out.push_back(folder + name);
+  }
+  if (failed) return error_in(ErrorCode::kIo, folder, "cannot list the folder: {}", failed.message());
+  std::ranges::sort(out);
+  return out;
+}
+
+Result<std::vector<std::string>> files_of_folder(const std::string& folder, const OpenFile& open_file) {
+  using Paths = std::vector<std::string>;
+  const std::string base = folder.ends_with('/') ? folder : folder + "/";
+  ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(base));
+  if (is_name(config.weights)) return Paths{base + config.weights};
+  for (const std::string_view name : kPreferred) {
+    std::string path = base + std::string(name);
+    if (is_file(path)) return Paths{std::move(path)};
+  }
+  ETSTREAM_ASSIGN(Candidates found, candidates_in(base, open_file));
+  if (found.size() == 1) return std::move(found.begin()->second);
+  if (found.empty()) {
+    return error_in(
+        ErrorCode::kInvalidArgument, folder,
+        "is a folder without weights: expected model.safetensors, model.safetensors.index.json, or "
+        "another safetensors, GGUF or .ptd file; give the file itself");
+  }
+  std::string names;
+  for (const auto& [set, paths] : found) {
+    names += (names.empty() ? "" : ", ") + printable(paths.front().substr(base.size()));
+    if (paths.size() > 1) names += text(" (the first of {})", paths.size());
+  }
+  return error_in(ErrorCode::kInvalidArgument, folder,
+                  "is a folder with weights of several kinds or models: {}; give one of them", names);
+}
+
+}  // namespace etstream
