@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <system_error>
 
 #include "base/print.h"
@@ -18,6 +17,7 @@
 #include "cli/terminal.h"
 #include "etstream/disk_limit.h"
 #include "etstream/input_record.h"
+#include "etstream/output_places.h"
 #include "etstream/sink.h"
 
 namespace etstream::cli {
@@ -81,12 +81,9 @@ bool is_standard_output(std::string_view path) {
 }
 
 Result<void> check_apart(const std::vector<std::string>& paths) {
-  std::set<std::filesystem::path> places;
+  OutputPlaces places;
   for (const std::string& path : paths) {
-    std::error_code ignored;
-    if (places.insert(std::filesystem::weakly_canonical(path, ignored)).second) continue;
-    return make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}; give each a name of its own",
-                      quote(path));
+    ETSTREAM_TRY(places.add(is_standard_output(path) ? "/dev/stdout" : path));
   }
   return {};
 }

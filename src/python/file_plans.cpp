@@ -3,11 +3,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -19,6 +19,7 @@
 #include "etstream/disk_limit.h"
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
+#include "etstream/output_places.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
 #include "python/bindings.h"
@@ -34,15 +35,20 @@ using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
 
 /// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
 void require_apart(const PlansAndOutputs& files) {
-  std::vector<FileIdentity> seen;
+  OutputPlaces places;
+  std::set<const PyObject*> objects;
   for (const auto& [own, output] : files) {
-    const auto file = changed_in_place(output);
-    if (!file) continue;
-    if (std::find(seen.begin(), seen.end(), *file) != seen.end()) {
-      raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be one file; give each its own"));
+    if (is_path(output)) {
+      value_or_raise(places.add(path_of(output)));
+      continue;
     }
-    seen.push_back(*file);
-    for (const auto& [plan, other] : files) value_or_raise(check_apart(*plan, *file));
+    const std::string name = text("a {}", class_name(output));
+    if (const auto file = changed_in_place(output)) {
+      value_or_raise(places.add(*file, name));
+      for (const auto& [plan, other] : files) value_or_raise(check_apart(*plan, *file));
+    } else if (!objects.insert(output.ptr()).second) {
+      raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}; give each its own", name));
+    }
   }
 }
 

@@ -166,8 +166,6 @@ def rewrite_program(
 
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
-    if constants_to is not None:
-        require_apart([constants_to, output])
     with _core.Inputs(program):
         plan = plan_program(
             program,
@@ -287,15 +285,3 @@ def _encoded(value: MetadataValue) -> bytes:
         return struct.pack("<q", value) if isinstance(value, int) else struct.pack(f"<{len(value)}q", *value)
     except (struct.error, TypeError) as error:
         raise TypeError(f"metadata: {value!r}: {error}") from error
-
-
-def require_apart(outputs: Iterable[Any]) -> None:
-    """Raises InvalidArgumentError where two of the outputs are one file."""
-    seen = set()
-    for output in outputs:
-        is_path = isinstance(output, (str, os.PathLike))
-        place = os.path.realpath(output) if is_path else id(output)
-        if place in seen:
-            name = os.fspath(output) if is_path else output
-            raise InvalidArgumentError(f"two outputs are to be {name!r}; give each a name of its own")
-        seen.add(place)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from etstream import _core
 from etstream._arguments import UINT64, by_name, integer, several
 from etstream._errors import InvalidArgumentError
-from etstream._programs import require_apart, shard_outputs
+from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
@@ -113,7 +113,6 @@ def share_weights(
             files += [(each, os.path.join(folder, f"{name}.pte")) for name, each in plan.programs.items()]
         if plan.container is not None and fat is not None:
             files.append((plan.container, fat))
-        require_apart(output for _, output in files)
         with _new_folder(folder):
             _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return plan
