@@ -28,8 +28,8 @@ struct Tensor {
   std::vector<std::int32_t> sizes;      // none is negative
   std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first: 0, 1, 2... where contiguous
   ByteSource data;
-  /// Nobody has said that a tensor that is contiguous is to be so: a plan of a bundle lays its elements out in
-  /// the order that the method has.
+  /// Nobody has said that a tensor that is contiguous is to be so: a plan of a bundle lays its elements out
+  /// in the order that the method has.
   bool any_order = false;
 };
 

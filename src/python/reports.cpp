@@ -146,9 +146,10 @@ void bind_reports(nb::module_& module) {
       .def_prop_ro(
           "warnings", [](const Findings& self) { return list_of(self.warnings); },
           "It works, but not as one would think.")
-      .def_ro("unknown_operators", &Findings::unknown_operator_names,
-              "The names of operators that a program calls and etstream does not know, at most 100: the runtime "
-              "needs a kernel registered for each.")
+      .def_ro(
+          "unknown_operators", &Findings::unknown_operator_names,
+          "The names of operators that a program calls and etstream does not know, at most 100: the runtime "
+          "needs a kernel registered for each.")
       .def("raise_if_errors", &raise_if_errors,
            "Raises a CorruptError with all of them if there is an error. Its filename and offset are the "
            "first's.")

@@ -150,7 +150,8 @@ TEST_CASE("what safetensors can't hold is refused, and the error names the tenso
   CHECK(refused({"i", "qint8", TensorLayout{ScalarType::kQInt8, {1}, {0}}, source_of("1")}) ==
         containing("tensor 'i' is of type qint8, which safetensors has no name for"));
   CHECK(refused(bytes_tensor("\xff", "1")) == containing("is not UTF-8"));
-  CHECK(refused(bytes_tensor("__metadata__", "1")) == containing("tensor '__metadata__' has a name that safetensors reserves"));
+  CHECK(refused(bytes_tensor("__metadata__", "1")) ==
+        containing("tensor '__metadata__' has a name that safetensors reserves"));
 }
 
 /// An index and the shards that it names, in a folder.
