@@ -19,9 +19,9 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kWindow = std::uint64_t{2} << 20;  // of elements that are gathered at once
-constexpr std::uint64_t kBlock = std::uint64_t{1} << 20;   // read from the source at once
-constexpr std::uint64_t kReadCost = 4096;                  // a read takes as long as that many bytes of it
+constexpr std::uint64_t kWindow = std::uint64_t{2} << 20;     // of elements that are gathered at once
+constexpr std::uint64_t kReadBlock = std::uint64_t{1} << 20;  // read from the source at once
+constexpr std::uint64_t kReadCost = 4096;                     // a read takes as long as that many bytes of it
 constexpr std::uint64_t kDropped = std::uint64_t{256} << 10;
 constexpr std::size_t kMostSizes = 64;
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
@@ -89,18 +89,18 @@ void copy_elements(const std::byte* from, std::byte* to, std::span<const Axis> a
 }
 
 /// A part of a window whose elements are near each other in the source: that much of it is read at once.
-struct Block {
+struct ReadBlock {
   std::vector<Axis> axes;   // innermost in the source first
   std::uint64_t span = 0;   // in bytes, from its first element in the source to the end of its last one
   std::uint64_t items = 1;  // how many elements it has
 };
 
 /// The block of the cheapest shape at the beginning of `axes`, which are innermost in the source first.
-Block cheapest_block(std::span<const Axis> axes, std::uint64_t item) {
-  Block block{{}, item, 1};
+ReadBlock cheapest_block(std::span<const Axis> axes, std::uint64_t item) {
+  ReadBlock block{{}, item, 1};
   for (const Axis& axis : axes) {
     const std::uint64_t step = magnitude(axis.from);
-    const std::uint64_t room = kBlock > block.span ? kBlock - block.span : 0;
+    const std::uint64_t room = kReadBlock > block.span ? kReadBlock - block.span : 0;
     const std::uint64_t count = step == 0 ? axis.size : std::min(axis.size, room / step + 1);
     const std::uint64_t span = block.span + (count - 1) * step;
     if ((kReadCost + span) / count > kReadCost + block.span) break;
@@ -113,7 +113,7 @@ Block cheapest_block(std::span<const Axis> axes, std::uint64_t item) {
 }
 
 /// Has the block have `count` elements along its last axis.
-void resize_last(Block& block, std::uint64_t count) noexcept {
+void resize_last(ReadBlock& block, std::uint64_t count) noexcept {
   Axis& axis = block.axes.back();
   block.span -= reach(axis);
   block.items = block.items / axis.size * count;
@@ -230,7 +230,7 @@ class GatheredElements final : public ByteStorage {
     static_cast<void>(without_exceptions([&]() -> Result<void> {
       for (Window window = window_at(offset); window.begin + window.size <= end;
            window = window_at(window.begin + window.size)) {
-        ETSTREAM_TRY(visit_blocks(window, [&](const Block& block, std::uint64_t at, std::uint64_t) {
+        ETSTREAM_TRY(visit_blocks(window, [&](const ReadBlock& block, std::uint64_t at, std::uint64_t) {
           const bool whole = block.span / 2 <= block.items * elements_.item_size;
           if (whole && block.span >= kDropped) source_.drop_pages(at, block.span);
           return Result<void>();
@@ -286,7 +286,7 @@ class GatheredElements final : public ByteStorage {
       axis.to = -axis.to;
     }
     std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.from < b.from; });
-    Block block = cheapest_block(axes, elements_.item_size);
+    ReadBlock block = cheapest_block(axes, elements_.item_size);
     const std::size_t shared = block.axes.size();
     const std::uint64_t step = shared == 0 ? 1 : block.axes.back().size;
     // The first axis that blocks do not have all of; the last one that they have may be such, too.
@@ -314,15 +314,15 @@ class GatheredElements final : public ByteStorage {
   /// Gathers the elements of a window.
   Result<void> fill(const Window& window, std::span<std::byte> out) const {
     std::vector<std::byte> bytes;
-    return visit_blocks(window,
-                        [&](const Block& block, std::uint64_t source, std::uint64_t place) -> Result<void> {
-                          if (bytes.size() < block.span) bytes.resize(static_cast<std::size_t>(block.span));
-                          const auto read = std::span(bytes).first(static_cast<std::size_t>(block.span));
-                          ETSTREAM_TRY(source_.read_at(source, read));
-                          copy_elements(read.data(), out.data() + place, block.axes,
-                                        static_cast<std::size_t>(elements_.item_size));
-                          return {};
-                        });
+    return visit_blocks(
+        window, [&](const ReadBlock& block, std::uint64_t source, std::uint64_t place) -> Result<void> {
+          if (bytes.size() < block.span) bytes.resize(static_cast<std::size_t>(block.span));
+          const auto read = std::span(bytes).first(static_cast<std::size_t>(block.span));
+          ETSTREAM_TRY(source_.read_at(source, read));
+          copy_elements(read.data(), out.data() + place, block.axes,
+                        static_cast<std::size_t>(elements_.item_size));
+          return {};
+        });
   }
 
   static std::uint64_t next_id() {
