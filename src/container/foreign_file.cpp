@@ -18,7 +18,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::size_t kMostRead = 1024;
+constexpr std::size_t kMostRecognized = 1024;
 constexpr std::string_view kWhiteSpace = " \t\r\n";
 constexpr std::string_view kAgain = "; download it again, and look at the address and at who may read it";
 
@@ -180,7 +180,7 @@ Result<void> refuse_foreign(const ByteSource& file) {
     ETSTREAM_ASSIGN(std::string begin, read(kKindBytes));
     const auto kind = known_kind(begin);
     if (kind && *kind != FileKind::kNativePackage) return {};
-    ETSTREAM_ASSIGN(begin, read(kMostRead));
+    ETSTREAM_ASSIGN(begin, read(kMostRecognized));
     const auto found = kind ? describe_zip(begin) : describe_foreign(begin, begin.size() == file.size());
     if (!found) return {};
     return error_in(ErrorCode::kUnsupported, file.name(), "{}", *found);
