@@ -12,11 +12,12 @@ namespace etstream {
 namespace {
 
 Error one_file(const std::string& name, const std::string& earlier) {
-  return name == earlier ? make_error(ErrorCode::kInvalidArgument,
-                                      "two outputs are to be {}; give each a name of its own", quote(name))
-                         : make_error(ErrorCode::kInvalidArgument,
-                                      "the outputs {} and {} are one file; give each a name of its own",
-                                      quote(earlier), quote(name));
+  return name == earlier
+             ? make_error(ErrorCode::kInvalidArgument,
+                          "two outputs are to be {}; give each a name of its own", quote(name))
+             : make_error(ErrorCode::kInvalidArgument,
+                          "two outputs are to be one file, {} and {}; give each a name of its own",
+                          quote(earlier), quote(name));
 }
 
 /// The nearest folder above `path` that exists, and the rest of the path from there on.

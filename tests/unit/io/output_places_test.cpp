@@ -54,7 +54,8 @@ TEST_CASE("two spellings of a new file are one output") {
   OutputPlaces places;
   REQUIRE(places.add("x"));
   CHECK(error_of(places.add("./x")) ==
-        exactly("kInvalidArgument: the outputs 'x' and './x' are one file; give each a name of its own"));
+        exactly(
+            "kInvalidArgument: two outputs are to be one file, 'x' and './x'; give each a name of its own"));
   CHECK(error_of(places.add("x")) ==
         exactly("kInvalidArgument: two outputs are to be 'x'; give each a name of its own"));
 }
