@@ -31,6 +31,11 @@ enum class FileKind {
 /// can't be mistaken for an identifier. Error: kUnsupported, naming what was found, as "an HTML page".
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
+/// Returns whether a file begins as an object in JSON does, and is of no binary format: the length or the
+/// offset that those begin with may spell white space and a brace too. Errors: kUnsupported for a download
+/// that went wrong, as of file_kind(); those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<bool> begins_json_object(const ByteSource& file);
+
 /// For software: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
 /// "fat_container", "native_package".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;

@@ -70,4 +70,14 @@ Result<FileKind> file_kind(const ByteSource& file) {
       quote(begin.substr(kOffset, 4)));
 }
 
+Result<bool> begins_json_object(const ByteSource& file) {
+  ETSTREAM_TRY(refuse_foreign(file));
+  std::array<char, 64> begin{};
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
+  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
+  const std::string_view bytes(begin.data(), n);
+  const auto first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && bytes[first] == '{' && !file_kind(file).has_value();
+}
+
 }  // namespace etstream

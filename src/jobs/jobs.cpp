@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/json_object.h"
 #include "etstream/fat_container.h"
+#include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "etstream/program_description.h"
 

@@ -9,10 +9,10 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/checkpoint.h"
 #include "etstream/coded_size.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
-#include "report/weight_paths.h"
 
 namespace etstream {
 
@@ -189,8 +189,11 @@ Json methods_to_json(const FileInspection& found) {
 }  // namespace
 
 Result<FilePlan> plan_inspect_page(const std::string& path, const OpenFile& open_file) {
-  ETSTREAM_ASSIGN(const ReportedPath reported, reported_path(path, open_file));
-  if (!reported.has_several) return plan_inspect_page(reported.file, reported.path);
+  ETSTREAM_ASSIGN(const WeightPaths found, find_weights({path}, {.open_file = open_file, .partial = true}));
+  if (found.files.size() == 1) {
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(found.files.front()));
+    return plan_inspect_page(file, found.files.front());
+  }
   return error_in(ErrorCode::kInvalidArgument, path,
                   "stands for several files, and a page shows one; give one of them");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/weight_paths.h"
+#include "etstream/file_kind.h"
 
 #include "base/try.h"
-#include "container/json_object.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/checkpoint_index.h"
 #include "weights/gguf.h"

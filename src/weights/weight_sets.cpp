@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "weights/weight_sets.h"
+#include "etstream/file_kind.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +11,6 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "container/json_object.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/model_config.h"
 

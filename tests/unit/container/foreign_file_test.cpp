@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "container/json_object.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/fat_container_file.h"
 #include "etstream/file_kind.h"
