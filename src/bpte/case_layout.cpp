@@ -2,8 +2,6 @@
 #include "bpte/case_layout.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -53,6 +51,19 @@ std::optional<std::vector<std::uint8_t>> order_in_method(const std::vector<Value
   return info->dim_order;
 }
 
+ProgramMethods::ProgramMethods(const Result<ProgramFile>& program) {
+  if (!program) return;
+  auto methods = program->methods();
+  if (!methods) return;
+  methods_ = *std::move(methods);
+  for (const MethodInfo& method : methods_) by_name_.try_emplace(method.name, &method);
+}
+
+const MethodInfo* ProgramMethods::find(std::string_view name) const {
+  const auto method = by_name_.find(name);
+  return method == by_name_.end() ? nullptr : method->second;
+}
+
 void lay_out(const MethodInfo& method, MethodTestCase& test_case, WhichTensors which) {
   lay_out(method.inputs, test_case.inputs, which);
   lay_out(method.outputs, test_case.expected_outputs, which);
@@ -61,17 +72,12 @@ void lay_out(const MethodInfo& method, MethodTestCase& test_case, WhichTensors w
 std::vector<MethodTestSuite> laid_out(const BundledProgram& bundle) {
   std::vector<MethodTestSuite> suites = bundle.method_test_suites;
   if (!has_any_order(suites)) return suites;
-  const auto program = ProgramFile::open(bundle.program);
-  if (!program) return suites;
-  const auto methods = program->methods();
-  if (!methods) return suites;
-  std::map<std::string_view, const MethodInfo*> by_name;  // of several the first, as ExecuTorch takes it
-  for (const MethodInfo& method : *methods) by_name.try_emplace(method.name, &method);
+  const ProgramMethods methods(ProgramFile::open(bundle.program));
   for (MethodTestSuite& suite : suites) {
-    const auto method = by_name.find(suite.method_name);
-    if (method == by_name.end()) continue;
+    const MethodInfo* const method = methods.find(suite.method_name);
+    if (method == nullptr) continue;
     for (MethodTestCase& test_case : suite.test_cases) {
-      lay_out(*method->second, test_case, WhichTensors::kInAnyOrder);
+      lay_out(*method, test_case, WhichTensors::kInAnyOrder);
     }
   }
   return suites;

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "etstream/bundled_program.h"
 #include "etstream/program.h"
+#include "etstream/result.h"
 
 namespace etstream {
 
@@ -16,6 +19,22 @@ namespace etstream {
 [[nodiscard]] std::optional<std::vector<std::uint8_t>> order_in_method(const std::vector<ValueInfo>& infos,
                                                                        std::size_t index,
                                                                        const Tensor& tensor);
+
+/// The methods of a bundle's program by name, which decide the order of tensors that are given none. It has
+/// none where the program can't be read.
+class ProgramMethods {
+ public:
+  explicit ProgramMethods(const Result<ProgramFile>& program);
+  ProgramMethods(const ProgramMethods&) = delete;
+  ProgramMethods& operator=(const ProgramMethods&) = delete;
+
+  /// Returns the first method of that name, which ExecuTorch takes; null where there is none.
+  [[nodiscard]] const MethodInfo* find(std::string_view name) const;
+
+ private:
+  std::vector<MethodInfo> methods_;
+  std::map<std::string_view, const MethodInfo*> by_name_;
+};
 
 enum class WhichTensors { kInAnyOrder, kAll };
 

@@ -39,10 +39,9 @@ std::string json_double(double value) {
 class TestCasesWriter {
  public:
   TestCasesWriter(const BundledProgramFile& bundle, const AtomicFolder& folder, Progress progress)
-      : bundle_(bundle), folder_(folder), progress_(std::move(progress)) {}
+      : bundle_(bundle), folder_(folder), progress_(std::move(progress)), methods_(bundle.open_program()) {}
 
   Result<void> run() {
-    ETSTREAM_TRY(read_methods());
     ETSTREAM_ASSIGN(const auto json, open_file_sink(folder_.path_of("cases.json"), {.sync = false}));
     const auto& suites = bundle_.suites();
     // An object of methods is read as sorted; another order, or a method twice, needs a list.
@@ -68,29 +67,19 @@ class TestCasesWriter {
   }
 
  private:
-  /// The methods of the program, which decide the order of tensors that the JSON gives none; none where the
-  /// program can't be read, as then the plan of a bundle can't ask them either.
-  Result<void> read_methods() {
-    const auto program = bundle_.open_program();
-    if (!program) return {};
-    auto methods = program->methods();
-    if (methods) methods_ = *std::move(methods);
-    return {};
-  }
-
   Result<void> write_suite(const Suite& suite, std::size_t index, Sink& json) {
     const std::string label = label_of(suite, index);
-    const auto method = std::ranges::find(methods_, suite.method_name, &MethodInfo::name);
-    const bool is_known = method != methods_.end();
+    const MethodInfo* const method = methods_.find(suite.method_name);
     const std::vector<ValueInfo> none;
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
       ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle_.test_case(suite, i));
       const std::string prefix = text("{}_{}", label, i);
-      ETSTREAM_ASSIGN(const std::string inputs,
-                      values(test_case.inputs, is_known ? method->inputs : none, prefix + "_input_"));
       ETSTREAM_ASSIGN(
-          const std::string outputs,
-          values(test_case.expected_outputs, is_known ? method->outputs : none, prefix + "_output_"));
+          const std::string inputs,
+          values(test_case.inputs, method != nullptr ? method->inputs : none, prefix + "_input_"));
+      ETSTREAM_ASSIGN(const std::string outputs,
+                      values(test_case.expected_outputs, method != nullptr ? method->outputs : none,
+                             prefix + "_output_"));
       ETSTREAM_TRY(json.append(owned(text("{}  {{\"inputs\": {},\n   \"expected_outputs\": {}}}",
                                           i == 0 ? "\n" : ",\n", inputs, outputs))));
     }
@@ -169,7 +158,7 @@ class TestCasesWriter {
   const AtomicFolder& folder_;
   const Progress progress_;
   std::set<std::string> labels_;
-  std::vector<MethodInfo> methods_;
+  const ProgramMethods methods_;
 };
 
 /// Checks how much of the disk the tensors take, which cases may share in the bundle.
