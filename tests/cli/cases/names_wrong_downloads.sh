@@ -4,7 +4,7 @@ printf '<!DOCTYPE html><html><body>Access denied</body></html>' >page.pte
 printf '{"error":"Repository not found"}' >error.ptd
 printf '<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>' >denied.bpte
 printf 'Entry not found' >text.gguf
-gzip -c model.pte >model.pte.gz
+printf '\037\213\010\000%040d' 0 >model.pte.gz
 : >empty.pte
 for file in pointer.safetensors page.pte error.ptd denied.bpte text.gguf model.pte.gz empty.pte; do
   try etstream verify $file
