@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mounts that lack calls, as object stores, FUSE and network file systems do: what can be done without is, with a
-warning, and where that would not be safe an error tells another way. Each call has each error by which mounts say so."""
+warning, and where that would not be safe an error tells another way. Each call has each error that says so."""
 
 import errno
 import os
@@ -109,7 +109,9 @@ class Mounts(CommandTestCase):
             run = self.run_without("rename", error, FOLDER)
             self.assertEqual(run.code, 1)
             self.assertIn("etstream extract: cannot replace 'out/result/", run.stderr)
-            self.assertIn(f"': {os.strerror(error)}: complete files can't be put there at once; {ELSEWHERE}", run.stderr)
+            self.assertIn(
+                f"': {os.strerror(error)}: complete files can't be put there at once; {ELSEWHERE}", run.stderr
+            )
             self.assert_result(None)
 
     def test_the_other_way_works_without_any_of_these_calls(self) -> None:
