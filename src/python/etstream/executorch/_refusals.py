@@ -20,17 +20,32 @@ _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")
 _SHOWN = 3
 """How many names a message has at most."""
 _RUNTIME = "executorch.extension.pybindings.portable_lib"
-_KERNEL_LIBRARIES = (
-    ("executorch.kernels.quantized", "executorch.kernels.quantized", "quantized.yaml", "func: {}("),
-    (
-        "executorch.extension.llm.custom_ops.custom_ops",
-        "executorch.extension.llm.custom_ops",
-        "*custom_ops_aot_lib.*",
-        "{}\0",
-    ),
+
+
+@dataclass(frozen=True)
+class KernelModule:
+    """A module of ExecuTorch that registers kernels when it is imported."""
+
+    name: str
+    package: str
+    file: str
+    """A pattern for the file in the package that has the operators' names."""
+    words: str
+    """The text that has an operator there, {} for its name."""
+
+    def has(self, operator: str) -> bool:
+        spec = importlib.util.find_spec(self.package)
+        folders = (spec.submodule_search_locations or []) if spec is not None else []
+        wanted = self.words.format(operator).encode()
+        return any(_contains(path, wanted) for folder in folders for path in Path(folder).glob(self.file))
+
+
+_LLM = "executorch.extension.llm.custom_ops"
+_QUANTIZED = "executorch.kernels.quantized"
+_KERNEL_MODULES = (
+    KernelModule(_QUANTIZED, _QUANTIZED, "quantized.yaml", "func: {}("),
+    KernelModule(f"{_LLM}.custom_ops", _LLM, "*custom_ops_aot_lib.*", "{}\0"),
 )
-"""Modules of ExecuTorch that register kernels when they are imported; the package and the file in it that has the names
-of these, and as what."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ class Attempt:
 
 
 def refusal(error: RuntimeError, attempt: Attempt) -> str:
-    """What ExecuTorch says, and why it says so."""
+    """Returns what ExecuTorch says, and the cause."""
     said = f"ExecuTorch says: {error}"
     number = _NUMBER.search(str(error))
     causes, words = _CAUSES.get(int(number[1], 16), ((), "")) if number else ((), "")
@@ -67,8 +82,8 @@ def _operators(attempt: Attempt) -> str | None:
         )
     if not missing:
         return None
-    modules = [module for module, *where in _KERNEL_LIBRARIES if any(_has_kernel(*where, name) for name in missing)]
-    registers = " and ".join(f"`import {module}`" for module in modules)
+    modules = [module for module in _KERNEL_MODULES if any(map(module.has, missing))]
+    registers = " and ".join(f"`import {module.name}`" for module in modules)
     registers = registers or f"import what registers {'it' if len(missing) == 1 else 'them'}"
     return f"{_subject('operator', missing)} no kernel here; {registers} first"
 
@@ -97,13 +112,13 @@ def _keys(attempt: Attempt) -> str | None:
 
 
 def _unsound(attempt: Attempt) -> str | None:
-    """The first of what verify() finds."""
+    """Returns the first error that verify() finds."""
     errors = verify(attempt.program, *attempt.weights).errors
     return errors[0] if errors else None
 
 
 def _inputs(attempt: Attempt) -> str | None:
-    """What etstream says of the inputs as those of a test case."""
+    """Returns what does not fit in the inputs, as if they were those of a test case."""
     if attempt.inputs is None:
         return None
     try:
@@ -135,17 +150,9 @@ def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:
 
 
 def _registered(name: str) -> list[str]:
-    """The names that a function of the runtime gives; none where this release has no such function."""
+    """Returns the names that a function of the runtime gives; none where this release has no such function."""
     function = Lookup("").find(f"{_RUNTIME}:{name}")
     return list(function()) if function is not None else []
-
-
-def _has_kernel(package: str, glob: str, words: str, operator: str) -> bool:
-    """Whether a file of the package has the operator's name."""
-    spec = importlib.util.find_spec(package)
-    folders = (spec.submodule_search_locations or []) if spec is not None else []
-    wanted = words.format(operator).encode()
-    return any(_contains(path, wanted) for folder in folders for path in Path(folder).glob(glob))
 
 
 def _contains(path: Path, wanted: bytes) -> bool:
