@@ -71,6 +71,10 @@ struct FileSinkOptions {
   /// writing uses to a few MiB. Without it the file is complete, but a power failure may undo it, as after
   /// `cp`.
   bool sync = true;
+  /// Is told, in a sentence that names the file, what its file system can't do and is done without: syncing,
+  /// or keeping the permissions of the file that is replaced. Called by the sink's thread, from its opening
+  /// until the end of commit().
+  std::function<void(const std::string&)> warn = {};
 };
 
 /// A file at `path`, replaced atomically by commit(): it is written under a temporary name
@@ -79,8 +83,13 @@ struct FileSinkOptions {
 /// existing file's permissions are kept, and its owner and group where that is allowed; a new file's
 /// permissions follow the umask. Large sources in files of the same file system share their blocks with this
 /// file, if the file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a
-/// regular file (a FIFO, /dev/stdout) is written directly. Errors: kNotFound (the folder is missing), kIo,
-/// kInvalidArgument (a folder).
+/// regular file (a FIFO, /dev/stdout) is written directly.
+///
+/// A file system that can't change permissions is written all the same where nobody but the owner may do more
+/// with the new file than with the old one, and so is one that can't sync: `options.warn` is told. One that
+/// can't rename is an error of commit(), and has the destination as it was.
+///
+/// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
     const std::string& path, const FileSinkOptions& options = {});
 

@@ -250,6 +250,11 @@ Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
     ETSTREAM_TRY(impl->fill());
     return BundledProgramFile(std::move(impl));
   });
+  if (const auto kind = file_kind(whole); !opened && kind && *kind == FileKind::kProgram) {
+    return error_in(ErrorCode::kUnsupported, whole.name(),
+                    "is a {}, expected a bundle (BP08, BPS1); bundle it with test cases first",
+                    describe(*kind));
+  }
   return unless_foreign(whole, std::move(opened));
 }
 

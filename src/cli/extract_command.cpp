@@ -96,7 +96,7 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   }
   ETSTREAM_TRY(extract_to(arguments, parts));
   if (!arguments.cases.empty()) {
-    ETSTREAM_TRY(write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync},
+    ETSTREAM_TRY(write_test_cases(bundle, arguments.cases, file_options(!arguments.no_sync),
                                   interruptible_progress(), arguments.max_disk));
     say("{}: test cases of {}, in {}/cases.json\n", arguments.cases,
         counted(bundle.suites().size(), "method"), arguments.cases);

@@ -30,7 +30,9 @@ constexpr Wording kWordings[] = {
     {"program_alignment", "--program-alignment"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},
+    {"sync = false", "--no-sync"},
     {"take the program out of a bundle first", "extract --program takes the program out of a bundle"},
+    {"write to an open descriptor", "write to standard output (-o - >FILE)"},
 };
 
 }  // namespace

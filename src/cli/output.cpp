@@ -101,7 +101,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bo
     }
     return open_descriptor_sink(kStandardOutput, "standard output");
   }
-  return open_file_sink(path, {.sync = sync});
+  return open_file_sink(path, file_options(sync));
 }
 
 Progress interruptible_progress() {
@@ -186,6 +186,12 @@ void print(const Findings& findings) {
   const Findings worded = with_option_names(findings);
   for (const Finding& error : worded.errors) complain("error: {}\n", one_line(error.message));
   for (const Finding& warning : worded.warnings) complain("warning: {}\n", one_line(warning.message));
+}
+
+FileSinkOptions file_options(bool sync) {
+  return {.sync = sync, .warn = [](const std::string& message) {
+            complain("warning: {}\n", one_line(with_option_names(message)));
+          }};
 }
 
 }  // namespace etstream::cli

@@ -62,4 +62,7 @@ struct Output {
 /// Each finding on a line of standard error.
 void print(const Findings& findings);
 
+/// How files are written, with warnings on standard error of what their file system can't do.
+[[nodiscard]] FileSinkOptions file_options(bool sync);
+
 }  // namespace etstream::cli

@@ -4,6 +4,7 @@
 // locked for as long as the writer lives.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,12 +51,24 @@ class Temporary {
 /// destination.
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
 
+/// Is told what the file system can't do; see FileSinkOptions. May be empty.
+using Warn = std::function<void(const std::string&)>;
+
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
-/// process that may not change owners stays the owner.
-[[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination);
+/// process that may not change owners stays the owner. Where permissions can't be changed, those that it has
+/// stay if they allow others nothing more.
+[[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination,
+                                                      const Warn& warn);
 
 /// Syncs the folder that `destination` is in, after a rename.
-[[nodiscard]] Result<void> sync_folder_of(const std::string& destination);
+[[nodiscard]] Result<void> sync_folder_of(const std::string& destination, const Warn& warn);
+
+/// Warns of errno's value `error`, by which a file system says that it can't sync.
+void warn_of_no_sync(const std::string& destination, int error, const Warn& warn);
+
+/// The error of what can't be put in the place of `destination`: errno's value `error`. Says what to do where
+/// that is for good.
+[[nodiscard]] Error replacing_error(int error, const std::string& destination);
 
 /// A folder that appears whole or not at all: a temporary one beside its destination. It is removed with all
 /// in it unless publish() succeeds.
@@ -70,7 +83,7 @@ class AtomicFolder {
   /// `error` about a file in it, with the name that the file would have had.
   [[nodiscard]] Error in_terms_of_destination(Error error) const;
   /// Renames the folder to its destination; with `sync`, all in it is on the disk before.
-  [[nodiscard]] Result<void> publish(bool sync);
+  [[nodiscard]] Result<void> publish(bool sync, const Warn& warn);
 
  private:
   AtomicFolder(std::string destination, Temporary temporary)

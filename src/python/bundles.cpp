@@ -203,8 +203,11 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
 
 void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync, nb::handle max_disk) {
   const auto most = disk_limit(max_disk);
-  without_gil(
-      [&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}, {}, most); });
+  FileWarnings warnings;
+  without_gil([&, path = path_of(folder)] {
+    return write_test_cases(bundle, path, warnings.options(sync), {}, most);
+  });
+  warnings.show();
 }
 
 const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std::size_t suite,

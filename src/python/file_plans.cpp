@@ -64,9 +64,10 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, n
   std::uint64_t total = 0;
   for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
+  FileWarnings warnings;
   std::vector<std::unique_ptr<Sink>> uncommitted;
   for (const auto& [plan, output] : files) {
-    auto sink = open_output(output, sync);
+    auto sink = open_output(output, sync, warnings);
     without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
       const Progress shown = progress_to(callback, before, total);
       if (!waits) return write(*plan, *sink, shown);
@@ -77,6 +78,7 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, n
     before += plan->size;
   }
   without_gil([&] { return commit_together(uncommitted); });
+  warnings.show();
 }
 
 void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,

@@ -66,7 +66,17 @@ class ObjectOutput {
 
 }  // namespace
 
-std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
+FileSinkOptions FileWarnings::options(bool sync) {
+  return {.sync = sync, .warn = [this](const std::string& message) { messages_.push_back(message); }};
+}
+
+void FileWarnings::show() const {
+  for (const std::string& message : messages_) {
+    nb::module_::import_("etstream._warnings").attr("warn")(message);
+  }
+}
+
+std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings) {
   if (const InputRecord* const inputs = InputRecord::current()) {
     const auto file = changed_in_place(output);
     if (file) value_or_raise(inputs->check_output_in_place(*file, text("a {}", class_name(output))));
@@ -98,9 +108,9 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
                       : "")
             .c_str());
   }
-  return without_gil([path = path_of(output), sync]() -> Result<std::unique_ptr<Sink>> {
+  return without_gil([&, path = path_of(output)]() -> Result<std::unique_ptr<Sink>> {
     if (is_fifo(path)) return open_fifo(path);
-    return open_file_sink(path, {.sync = sync});
+    return open_file_sink(path, warnings.options(sync));
   });
 }
 

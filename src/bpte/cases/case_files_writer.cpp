@@ -191,7 +191,7 @@ Result<void> write_test_cases(const BundledProgramFile& bundle, const std::strin
       return created.in_terms_of_destination(written.error());
     }
     ETSTREAM_TRY(bundle.file().check_unchanged());
-    return created.publish(options.sync);
+    return created.publish(options.sync, options.warn);
   });
 }
 
