@@ -126,8 +126,8 @@ void add_extract_command(CLI::App& app, Run& run) {
       ->required();
   auto* program = add_option(command, "--program", "OUT.pte", arguments.program,
                              "Write the program, or a package's graph; - is standard output");
-  auto* segment = add_option(command, "--segment", kNumber, arguments.segment,
-                             "Write this segment of the program to --output");
+  auto* segment =
+      add_number(command, "--segment", arguments.segment, "Write this segment of the program to --output");
   auto* tensor =
       add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
   auto* output = add_option(command, "-o,--output", "OUT", arguments.output,

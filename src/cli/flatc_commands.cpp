@@ -218,8 +218,8 @@ void add_decompile_command(CLI::App& app, Run& run) {
   command.add_flag("--size-prefixed", arguments.size_prefixed, "Files begin with their size, as ETDumps do");
   auto* exact = command.add_flag("--exact", arguments.exact,
                                  "Lose nothing: numbers come back as they are, and bytes are base64");
-  add_option(command, "--leave-out", kNumber, arguments.leave_out_over,
-             "Say of vectors of more than N bytes where they lie in the file, instead of what they hold")
+  add_size(command, "--leave-out", arguments.leave_out_over,
+           "Say of vectors of more than so many bytes where they lie in the file, instead of what they hold")
       ->needs(exact);
 }
 

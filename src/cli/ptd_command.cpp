@@ -146,7 +146,7 @@ void add_rename_options(CLI::App& command, PtdArguments& arguments) {
                          "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones "
                          "from Hugging Face's names to those of ExecuTorch's Transformer for " +
                              CLI::detail::join(RenameRules::ready_made_names(), ", "));
-  add_option(command, "--head-dim", kNumber, arguments.head_dim,
+  add_number(command, "--head-dim", arguments.head_dim,
              "How many rows of a query or key projection make up a head, where rules ask for it; told by "
              "config.json beside the checkpoint by default")
       ->needs(map);
@@ -176,8 +176,8 @@ void add_ptd_command(CLI::App& app, Run& run) {
                    "without a layout");
   command.add_flag("--no-dedup", arguments.no_dedup,
                    "Store tensors of equal bytes each, which reads them once only");
-  add_option(command, "--segment-alignment", kNumber, arguments.options.segment_alignment,
-             "Have tensors begin at multiples of N bytes, a power of two; 128 by default");
+  add_alignment(command, "--segment-alignment", arguments.options.segment_alignment,
+                "Have tensors begin at multiples of so many bytes, a power of two; 128 by default");
   add_split_option(command, arguments.split_max_size);
   add_partial_option(command, arguments.partial);
   add_as_of(command, arguments.as_of);

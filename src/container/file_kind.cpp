@@ -66,8 +66,8 @@ Result<FileKind> file_kind(const ByteSource& file) {
   }
   return unexpected(
       ErrorCode::kUnsupported, {file.name(), kOffset},
-      "the identifier of a program (ET12), of a bundle (BP08, BPS1) or of tensor data (FT01), found {}",
-      quote(begin.substr(kOffset, 4)));
+      "the identifier of a program (ET12), of a bundle (BP08, BPS1) or of tensor data (FT01), found {}{}",
+      quote(begin.substr(kOffset, 4)), if_json(file));
 }
 
 Result<bool> begins_json_object(const ByteSource& file) {

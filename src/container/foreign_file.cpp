@@ -167,6 +167,16 @@ std::optional<std::string> describe_zip(std::string_view begin) {
 
 }  // namespace
 
+std::string_view if_json(const ByteSource& file) {
+  std::array<char, 64> bytes{};
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), file.size()));
+  if (!file.read_at(0, std::as_writable_bytes(std::span(bytes)).first(size))) return "";
+  const std::string_view begin = trimmed({bytes.data(), size});
+  if (known_kind({bytes.data(), size}) || !begin.starts_with('{')) return "";
+  const std::string_view member = trimmed(begin.substr(1));
+  return member.starts_with('"') || member.starts_with('}') ? "; it is JSON" : "";
+}
+
 Result<void> refuse_foreign(const ByteSource& file) {
   // A part of a file is no download.
   const SourcePlace place = file.place();

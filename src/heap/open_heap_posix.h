@@ -33,7 +33,8 @@ namespace etstream::heap {
   const SpillError failed = the_heap.open({folder, limit});
   if (failed) {
     say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
-        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code),
+        failed.limit.name == nullptr ? "" : ": see ", failed.limit.name == nullptr ? "" : failed.limit.name);
     return kNever;
   }
   if (limit != 0 && !can_keep_limit()) {

@@ -144,14 +144,15 @@ void bind_file_plans(nb::module_& module) {
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(), nb::arg("max_disk") = nb::none(),
            nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
-                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | None "
-                   "= None) -> None"),
+                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | str | "
+                   "None = None) -> None"),
            "Writes it front to back to a path, replaced atomically once all is written (with sync also "
            "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
            "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
            "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
            "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
-           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take; without it a file "
+           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take, an int or a str "
+           "such as '4G'; without it a file "
            "that has data for each of the names that share it elsewhere may take 4 times the size. Raises "
            "TooLargeError, with the size, for more, and InvalidArgumentError for a file that is written in "
            "place and that it has bytes from, be it by a mapping.")

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -123,9 +122,7 @@ std::optional<FileIdentity> changed_in_place(nb::handle output) {
 }
 
 std::optional<std::uint64_t> disk_limit(nb::handle max_disk) {
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  const nb::object checked =
-      nb::module_::import_("etstream._arguments").attr("integer")("max_disk", max_disk, kMost);
+  const nb::object checked = nb::module_::import_("etstream._arguments").attr("size")("max_disk", max_disk);
   if (checked.is_none()) return std::nullopt;
   return nb::cast<std::uint64_t>(checked);
 }

@@ -39,7 +39,8 @@ class FileWarnings {
 /// for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
-/// The argument `max_disk` of Python's functions, in bytes. Raises TypeError, InvalidArgumentError.
+/// Returns the argument `max_disk` of Python's functions in bytes, given as an int or a str. Raises
+/// TypeError, InvalidArgumentError.
 [[nodiscard]] std::optional<std::uint64_t> disk_limit(nb::handle max_disk);
 
 /// The function to call for the argument `progress` of Python's functions; None where nothing is shown.
