@@ -27,13 +27,27 @@
 
 namespace etstream {
 
-class ETSTREAM_EXPORT Sink {
+/// Something new, a file or a folder, that nobody sees before commit(). Destroying it without that abandons
+/// it.
+class ETSTREAM_EXPORT PendingOutput {
  public:
-  Sink() = default;
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-  virtual ~Sink() = default;
+  PendingOutput() = default;
+  PendingOutput(const PendingOutput&) = delete;
+  PendingOutput& operator=(const PendingOutput&) = delete;
+  virtual ~PendingOutput() = default;
 
+  /// Does everything in commit() that is likely to fail: all bytes reach their destination or the disk, and
+  /// little memory is held. Only commit() may follow, or another prepare(), which does nothing.
+  [[nodiscard]] virtual Result<void> prepare() { return {}; }
+  /// Durably makes what was written the destination's content. Must be called once, last.
+  [[nodiscard]] virtual Result<void> commit() = 0;
+  /// After commit(): restores the destination as it was before, if it was replaced. What went to a pipe or a
+  /// device, or was written in place, stays.
+  [[nodiscard]] virtual Result<void> take_back() { return {}; }
+};
+
+class ETSTREAM_EXPORT Sink : public PendingOutput {
+ public:
   /// Makes the file system share bytes of `source` at `offset` without copying them, if it can. To be called
   /// before reserve() and everything else. Returns how many bytes it shared, from the start of `source` on;
   /// skip() these, and append the rest.
@@ -52,19 +66,12 @@ class ETSTREAM_EXPORT Sink {
   /// The regular file that append() changes in place, in which no source may be. None for a sink that leaves
   /// its destination unchanged until commit(), or that does not write to a file.
   [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
-  /// Does everything in commit() that is likely to fail: all bytes reach their destination or the disk, and
-  /// little memory is held. Only commit() may follow, or another prepare(), which does nothing.
-  [[nodiscard]] virtual Result<void> prepare() { return {}; }
-  /// Durably makes what was appended the destination's content. Must be called once, last.
-  [[nodiscard]] virtual Result<void> commit() = 0;
-  /// After commit(): restores the destination as it was before, if it was replaced. What went to a pipe or a
-  /// device, or was written in place, stays.
-  [[nodiscard]] virtual Result<void> take_back() { return {}; }
 };
 
-/// Commits all sinks in this order, or none: all are prepared before the first is committed, and if one can't
-/// be committed, those before it are taken back. Error: that of the first that failed.
-[[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks);
+/// Commits all outputs in this order, or none: all are prepared before the first is committed, and if one
+/// can't be committed, those before it are taken back. Error: that of the first that failed.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(
+    std::span<const std::unique_ptr<PendingOutput>> outputs);
 
 struct FileSinkOptions {
   /// Writes the file and its folder to the disk before commit() returns, and limits the page cache that

@@ -43,7 +43,8 @@ bool is_stream(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   return is_standard_output(path) ||
-         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+          !std::filesystem::is_directory(status));
 }
 
 /// A folder that is made unless it is there, and goes again if nobody keeps it.
@@ -72,6 +73,19 @@ Progress plain_progress() {
     bar->show(done, total);
     return true;
   };
+}
+
+/// Adds to `out` what `output` becomes, written up to its commit.
+Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
+                           std::vector<std::unique_ptr<PendingOutput>>& out) {
+  if (output.write) {
+    ETSTREAM_ASSIGN(out.emplace_back(), output.write(progress));
+    return {};
+  }
+  ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, output.is_text));
+  Sink& opened = *sink;
+  out.push_back(std::move(sink));
+  return write_uncommitted(*output.plan, opened, progress);
 }
 
 }  // namespace
@@ -123,6 +137,7 @@ Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions
   std::vector<const FilePlan*> plans;
   std::vector<const FilePlan*> on_disk;
   for (const Output& output : outputs) {
+    if (output.plan == nullptr) continue;
     plans.push_back(output.plan);
     if (!is_stream(output.path)) on_disk.push_back(output.plan);
   }
@@ -153,18 +168,17 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
       files.push_back(&output);
       continue;
     }
-    ETSTREAM_ASSIGN(const auto sink, open_output(output.path, sync, output.is_text));
-    ETSTREAM_TRY(write(*output.plan, *sink, plain_progress()));
+    std::vector<std::unique_ptr<PendingOutput>> stream;
+    ETSTREAM_TRY(write_pending(output, sync, plain_progress(), stream));
+    ETSTREAM_TRY(commit_together(stream));
   }
   if (files.empty()) return {};
   // The progress outlives the sinks, which on an interrupt have temporary files to remove.
   const Progress progress = interruptible_progress();
   NewFolder made(folder);
-  std::vector<std::unique_ptr<Sink>> written;
+  std::vector<std::unique_ptr<PendingOutput>> written;
   for (const Output* const output : files) {
-    ETSTREAM_ASSIGN(auto sink, open_output(output->path, sync, output->is_text));
-    written.push_back(std::move(sink));
-    ETSTREAM_TRY(write_uncommitted(*output->plan, *written.back(), progress));
+    ETSTREAM_TRY(write_pending(*output, sync, progress, written));
     if (files.size() > 1) ETSTREAM_TRY(written.back()->prepare());
   }
   ETSTREAM_TRY(commit_together(written));

@@ -3,6 +3,7 @@
 // Where a command's output goes: a file that appears whole, or standard output.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,12 +29,14 @@ namespace etstream::cli {
 
 /// What goes where.
 struct Output {
-  const FilePlan* plan = nullptr;
+  const FilePlan* plan = nullptr;  // null where `write` is there
   std::string path;
   bool is_text = false;  // which may go to a terminal
+  /// Writes what is no file of a plan that is made already, such as a folder, up to its commit.
+  std::function<Result<std::unique_ptr<PendingOutput>>(const Progress&)> write = {};
 };
 
-/// The same for several files: all are there in the end, or none is. They come in this order, behind what
+/// The same for several outputs: all are there in the end, or none is. They come in this order, behind what
 /// goes to streams. `folder`, if it is not there, is made for them, and removed where they do not appear.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});

@@ -2,6 +2,7 @@
 //
 // Sinks to files and descriptors.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -45,6 +46,15 @@ int flush_by_closing(int fd) {
     const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return copy < 0 ? copy : ::close(copy);
   });
+}
+
+/// From which descriptor on a file that waits to be committed is closed: of thousands of outputs that are
+/// committed together, a process may not have all open. What is closed is not locked, so that another process
+/// that writes to the same destination meanwhile takes it for a leftover, and this one then says so.
+int most_kept_open() noexcept {
+  ::rlimit most{};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return std::numeric_limits<int>::max();
+  return static_cast<int>(std::min<::rlim_t>(most.rlim_cur / 2, std::numeric_limits<int>::max()));
 }
 
 /// A file that appears whole or not at all: a temporary one beside its destination, removed unless it is
@@ -168,6 +178,12 @@ class FileSink final : public BufferedSink {
     return flush_by_closing(fd) == 0 ? Result<void>() : failed("cannot write");
   }
 
+  void release() noexcept override {
+    if (file_.descriptor() < most_kept_open()) return;
+    if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
+    file_.close();
+  }
+
   Result<void> finish() override {
     // Where several sinks are committed together, what is replaced is kept for take_back().
     if (is_one_of_several() && file_.exchange_with(destination_)) {
@@ -180,7 +196,9 @@ class FileSink final : public BufferedSink {
     }
     if (options_.sync && can_sync_) ETSTREAM_TRY(sync_folder_of(destination_, options_.warn));
     // A small file stays in the cache, where who reads it next finds it.
-    if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
+    if (options_.sync && written_ > kMostCached && file_.descriptor() >= 0) {
+      drop_cached(file_.descriptor(), 0, written_);
+    }
     return {};
   }
 

@@ -19,6 +19,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file_calls_posix.h"
@@ -263,12 +264,18 @@ Result<Temporary> create_temporary_file(const std::string& destination) {
 }
 
 Temporary::~Temporary() {
-  if (!path_.empty()) remove_with_content(path_);
+  if (is_there_) remove_with_content(path_);
 }
 
 bool Temporary::rename_to(const std::string& destination) noexcept {
   if (retried([&] { return ::rename(path_.c_str(), destination.c_str()); }) != 0) return false;
-  path_.clear();
+  is_there_ = false;
+  return true;
+}
+
+bool Temporary::rename_back_from(const std::string& destination) noexcept {
+  if (retried([&] { return ::rename(destination.c_str(), path_.c_str()); }) != 0) return false;
+  is_there_ = true;
   return true;
 }
 
@@ -280,7 +287,7 @@ bool Temporary::exchange_with(const std::string& destination) noexcept {
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && S_ISREG(found.st_mode)) return true;
   // A folder has come there meanwhile, which must not be removed with this.
-  if (!exchange()) path_.clear();
+  if (!exchange()) is_there_ = false;
   errno = EISDIR;
   return false;
 }
@@ -334,7 +341,8 @@ Result<void> sync_folder_of(const std::string& destination, const Warn& warn) {
   return {};
 }
 
-Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
+Result<std::unique_ptr<AtomicFolder>> AtomicFolder::create(const std::string& destination,
+                                                           const FileSinkOptions& options) {
   std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
   std::error_code error;
   const auto status = std::filesystem::status(name, error);
@@ -345,7 +353,11 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
     if (!empty) return in_use(destination);
   }
   ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, kFolder));
-  return AtomicFolder(std::move(name), std::move(temporary));
+  return std::unique_ptr<AtomicFolder>(new AtomicFolder(std::move(name), std::move(temporary), options));
+}
+
+Result<std::string> AtomicFolder::path_of(const std::string& name) const {
+  return path_in_folder(temporary_.path(), name);
 }
 
 Error AtomicFolder::in_terms_of_destination(Error error) const {
@@ -361,19 +373,38 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
   return error;
 }
 
-Result<void> AtomicFolder::publish(bool sync, const Warn& warn) {
-  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_, warn));
+Result<void> AtomicFolder::prepare() {
+  if (std::exchange(is_prepared_, true)) return {};
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_, warn_));
   // One call for all the files in it, which may be thousands. Each was closed, which tells what failed.
-  if (sync && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
+  if (sync_ && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
     if (!mount_lacks(MountCall::kSync, errno)) return system_error(errno, "cannot sync", destination_);
-    warn_of_no_sync(destination_, errno, warn);
-    sync = false;
+    warn_of_no_sync(destination_, errno, warn_);
+    sync_ = false;
   }
+  return {};
+}
+
+Result<void> AtomicFolder::commit() {
+  ETSTREAM_TRY(prepare());
+  struct stat before {};
+  if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
   if (!temporary_.rename_to(destination_)) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
     return replacing_error(errno, destination_, kFolder);
   }
-  return sync ? sync_folder_of(destination_, warn) : Result<void>();
+  is_committed_ = true;
+  return sync_ ? sync_folder_of(destination_, warn_) : Result<void>();
+}
+
+Result<void> AtomicFolder::take_back() {
+  if (!std::exchange(is_committed_, false)) return {};
+  const auto make_again = [&] {
+    return retried([&] { return ::mkdir(destination_.c_str(), 0777); }) == 0 &&
+           retried([&] { return ::chmod(destination_.c_str(), static_cast<mode_t>(*replaced_mode_)); }) == 0;
+  };
+  if (temporary_.rename_back_from(destination_) && (!replaced_mode_ || make_again())) return {};
+  return system_error(errno, "cannot put back what was at", destination_);
 }
 
 }  // namespace etstream

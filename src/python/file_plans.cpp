@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/disk_limit.h"
@@ -65,7 +66,7 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, n
   for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
   FileWarnings warnings;
-  std::vector<std::unique_ptr<Sink>> uncommitted;
+  std::vector<std::unique_ptr<PendingOutput>> uncommitted;
   for (const auto& [plan, output] : files) {
     auto sink = open_output(output, sync, warnings);
     without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
@@ -164,6 +165,15 @@ void bind_file_plans(nb::module_& module) {
       nb::arg("progress").none(), nb::arg("max_disk") = nb::none(),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
+  module.def(
+      "path_in_folder",
+      [](nb::handle folder, const std::string& name) {
+        return value_or_raise(path_in_folder(path_of(folder), name));
+      },
+      nb::arg("folder"), nb::arg("name"),
+      nb::sig("def path_in_folder(folder: str | os.PathLike[str], name: str) -> str"),
+      "The path of the file name in folder. Raises InvalidArgumentError for a name that is a path, such as "
+      "one with a slash in it.");
   nb::class_<Inputs>(module, "Inputs",
                      "With it, the files that this thread opens as inputs are noted, and none is an output: "
                      "neither by its path nor by a descriptor.")

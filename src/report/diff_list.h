@@ -67,15 +67,20 @@ template <class T>
 [[nodiscard]] std::map<std::string, std::pair<const T*, const T*>> by_key(
     const std::vector<T>& a, const std::vector<T>& b, const std::function<std::string(const T&)>& key) {
   std::map<std::string, std::pair<const T*, const T*>> out;
-  // A key that comes again is numbered.
-  const auto place = [&](const T& entry, auto member) {
-    std::string name = key(entry);
-    for (int i = 2; out[name].*member != nullptr; ++i) name = text("{} ({})", key(entry), i);
+  // A key that comes again is numbered, from where the one before it ended.
+  const auto place = [&](const T& entry, auto member, std::map<std::string, int>& next) {
+    const std::string first = key(entry);
+    std::string name = first;
+    for (int& i = next.try_emplace(first, 2).first->second; out[name].*member != nullptr; ++i) {
+      name = text("{} ({})", first, i);
+    }
     out[name].*member = &entry;
   };
+  std::map<std::string, int> next_in_a;
+  std::map<std::string, int> next_in_b;
   using Pair = std::pair<const T*, const T*>;
-  for (const T& entry : a) place(entry, &Pair::first);
-  for (const T& entry : b) place(entry, &Pair::second);
+  for (const T& entry : a) place(entry, &Pair::first, next_in_a);
+  for (const T& entry : b) place(entry, &Pair::second, next_in_b);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "weights/checkpoint_index.h"
@@ -29,11 +30,6 @@ constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "mo
 /// Endings of other names that weights have. An index stands for the files that it names.
 constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
 constexpr std::array<std::string_view, 4> kEndings = {".safetensors", ".gguf", ".ptd", ".pth"};
-
-/// Whether `name` is that of a file beside others: no path.
-bool is_name(std::string_view name) {
-  return !name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..";
-}
 
 /// The files that a folder may stand for, by checkpoint.
 using Candidates = std::map<std::string, std::vector<std::string>>;
@@ -106,7 +102,7 @@ Result<std::vector<std::string>> files_of_folder(const std::string& folder, cons
   using Paths = std::vector<std::string>;
   const std::string base = folder.ends_with('/') ? folder : folder + "/";
   ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(base));
-  if (is_name(config.weights)) return Paths{base + config.weights};
+  if (is_file_name(config.weights)) return Paths{base + config.weights};
   for (const std::string_view name : kPreferred) {
     std::string path = base + std::string(name);
     if (is_file(path)) return Paths{std::move(path)};

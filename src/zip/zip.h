@@ -26,6 +26,7 @@ inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;  // behind the
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 inline constexpr std::uint32_t kEnd64Signature = 0x06064b50;
 inline constexpr std::uint32_t kLocator64Signature = 0x07064b50;
+inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;
 
 inline constexpr std::uint64_t kLocalSize = 30;
 inline constexpr std::uint64_t kCentralSize = 46;
@@ -40,6 +41,8 @@ inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
 
 /// The extra field with the 64 bits of numbers that are all ones in a header.
 inline constexpr std::uint16_t kZip64Field = 1;
+/// A name in Unicode, which some readers take in the place of the other.
+inline constexpr std::uint16_t kUnicodeNameField = 0x7075;
 /// That of Android's zipalign: the alignment in 2 bytes, then zeros.
 inline constexpr std::uint16_t kAlignmentField = 0xd935;
 
@@ -67,10 +70,13 @@ struct ZipArchive {
   std::uint64_t directory = 0;     // where it begins; the archive's data lies before it
 };
 
-/// Reads the directory and each member's local header. Memory: the directory, at most 16 MiB. Errors:
-/// kCorrupt, naming file, offset, expected and found, also for headers that contradict the directory, names
-/// that come twice and members that overlap; kUnsupported for a member that is compressed or encrypted, and
-/// for an archive of several disks; kTooLarge over 65,536 members; kIo.
+/// Reads the directory and each member's local header, in the one way that there is: an archive in which
+/// other readers could find other members, or other bytes of one, is refused. Memory: the directory, at most
+/// 16 MiB. Time: linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found,
+/// also for a second end record, headers that contradict the directory, names that come twice or hold a zero
+/// byte, members that overlap, and bytes that are of no record and no member; kUnsupported for a member that
+/// is compressed or encrypted or has a second name, and for an archive of several disks; kTooLarge over
+/// 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
 /// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.

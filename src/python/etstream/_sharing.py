@@ -91,14 +91,14 @@ def share_weights(
         programs: sources by name, or paths, whose files' names without the ending are the names.
         weights: where the .ptd file goes, an output as of FilePlan.write(). With split_max_size it is the path that
             shards are named after: NAME-00001-of-00003.ptd.
-        folder: where the programs go, as NAME.pte; made if it is not there.
+        folder: where the programs go, as NAME.pte; made if it is not there. Names that are paths are refused.
         fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
 
     All files appear together, or none does, and none of them may be an input. Returns the plan.
 
     Raises:
         InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths of
-            one name; and what plan_shared_weights() raises.
+            one name; with folder, a name that is a path; and what plan_shared_weights() raises.
     """
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
@@ -118,7 +118,7 @@ def share_weights(
         else:
             raise InvalidArgumentError("the programs have no weights in common that could be shared")
         if folder is not None:
-            files += [(each, os.path.join(folder, f"{name}.pte")) for name, each in plan.programs.items()]
+            files += [(each, _core.path_in_folder(folder, f"{name}.pte")) for name, each in plan.programs.items()]
         if plan.container is not None and fat is not None:
             files.append((plan.container, fat))
         with _new_folder(folder):

@@ -165,11 +165,12 @@ def save_tensor_data(
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. Each is replaced atomically; bytes and names are those of
-    manager.write_tensor_data_to_file(). Raises TypeError as save_program().
+    manager.write_tensor_data_to_file(). Raises TypeError as save_program(), and InvalidArgumentError for a tag that
+    is a path.
     """
     paths = []
     for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
-        path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
+        path = _core.path_in_folder(folder, name if name.endswith(".ptd") else f"{name}.ptd")
         _core.FilePlan.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
         paths.append(path)
     return paths
