@@ -110,7 +110,7 @@ class SetOpener {
     ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(source));
     if (!index) {
       return error_in(ErrorCode::kCorrupt, source.name(),
-                      "expected the index of a safetensors checkpoint, an object with weight_map");
+                      "expected the index of a checkpoint, an object with weight_map");
     }
     given.index = path;
     const std::size_t problems = out_.problems.size();
@@ -430,7 +430,8 @@ class SetOpener {
 }  // namespace
 
 bool has_sets(FileKind kind) noexcept {
-  return kind == FileKind::kSafetensors || kind == FileKind::kGguf || kind == FileKind::kTensorData;
+  return kind == FileKind::kSafetensors || kind == FileKind::kGguf || kind == FileKind::kTensorData ||
+         kind == FileKind::kTorch;
 }
 
 std::string describe(const SetPlace& place) {
@@ -471,7 +472,7 @@ Result<std::optional<SetPlace>> SetFinder::place_of(const std::string& path, Fil
 Result<std::optional<SetPlace>> SetFinder::place_by_name(const std::string& path, FileKind kind) {
   SetPlace out;
   const FoundIndex* index = nullptr;
-  if (kind == FileKind::kSafetensors) {
+  if (kind == FileKind::kSafetensors || kind == FileKind::kTorch) {
     ETSTREAM_ASSIGN(index, index_of(path));
   }
   if (index) out.index = index->path;
