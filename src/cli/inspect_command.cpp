@@ -126,10 +126,11 @@ void print_totals(const ProgramSummary& summary) {
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
-  const std::string version =
-      found.format == FileKind::kSafetensors || found.format == FileKind::kNativePackage
-          ? ""
-          : text("version {}, ", found.version);
+  const std::string version = found.format == FileKind::kSafetensors ||
+                                      found.format == FileKind::kNativePackage ||
+                                      found.format == FileKind::kTorch
+                                  ? ""
+                                  : text("version {}, ", found.version);
   const std::string files = found.files.empty() ? "" : text(" in {}", counted(found.files.size(), "file"));
   say("{}: {}{}, {}{} ({} bytes)\n", file, describe(found.format), files, version, readable_size(found.size),
       found.size);

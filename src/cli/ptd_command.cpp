@@ -187,7 +187,8 @@ void add_ptd_command(CLI::App& app, Run& run) {
       check_ptd);
   command
       .add_option("FILE", arguments.files,
-                  "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
+                  "Weights: safetensors, or the index of several (.index.json), GGUF, a file of "
+                  "torch.save (.pth, .bin, .pt) or an exported program (.pt2), a program (.pte), "
                   "tensor data (.ptd), a package (.ptn), or a folder with such")
       ->required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");

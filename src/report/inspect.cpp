@@ -139,7 +139,10 @@ Result<void> add_file(const TensorDataFile& file, FileInspection& inspection) {
 Result<void> add_file(const CheckpointFile& checkpoint, FileInspection& inspection) {
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    add_part(inspection, text("{}: {}", quote(tensor.name), type_text(tensor)), tensor.data, checkpoint.file);
+    // Elements with others between them, as torch's files have them, are no part of the file by themselves.
+    const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : ", strided";
+    add_part(inspection, text("{}: {}{}", quote(tensor.name), type_text(tensor), how), tensor.data,
+             checkpoint.file);
   }
   return {};
 }

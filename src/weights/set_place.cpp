@@ -12,7 +12,8 @@
 namespace etstream {
 
 bool has_sets(FileKind kind) noexcept {
-  return kind == FileKind::kSafetensors || kind == FileKind::kGguf || kind == FileKind::kTensorData;
+  return kind == FileKind::kSafetensors || kind == FileKind::kGguf || kind == FileKind::kTensorData ||
+         kind == FileKind::kTorch;
 }
 
 std::string describe(const SetPlace& place) {
@@ -49,7 +50,7 @@ Result<std::optional<SetPlace>> SetFinder::place_of(const std::string& path, Fil
 Result<std::optional<SetPlace>> SetFinder::place_by_name(const std::string& path, FileKind kind) {
   SetPlace out;
   const FoundIndex* index = nullptr;
-  if (kind == FileKind::kSafetensors) {
+  if (kind == FileKind::kSafetensors || kind == FileKind::kTorch) {
     ETSTREAM_ASSIGN(index, index_of(path));
   }
   if (index) out.index = index->path;

@@ -102,7 +102,7 @@ class SetOpener {
     ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(source));
     if (!index) {
       return error_in(ErrorCode::kCorrupt, source.name(),
-                      "expected the index of a safetensors checkpoint, an object with weight_map");
+                      "expected the index of a checkpoint, an object with weight_map");
     }
     given.index = path;
     const std::size_t problems = out_.problems.size();

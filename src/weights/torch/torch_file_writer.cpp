@@ -15,7 +15,6 @@
 #include "base/try.h"
 #include "etstream/torch_file.h"
 #include "tensor/dimensions.h"
-#include "weights/safetensors.h"
 #include "weights/torch/pickle_writer.h"
 #include "weights/torch/torch_types.h"
 #include "zip/zip.h"
