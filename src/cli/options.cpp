@@ -47,6 +47,22 @@ std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options)
                "the input where names share data")};
 }
 
+void add_names_option(CLI::App& command, std::vector<std::string>& files) {
+  add_list(command, "--names", "NAMES.json", files,
+           "What the keys of named data stand for: a JSON object; by default MODEL.names.json beside "
+           "MODEL.pte");
+}
+
+Result<KeyNames> read_names(const std::vector<std::string>& files) {
+  KeyNames out;
+  for (const std::string& path : files) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(KeyNames names, read_key_names(file));
+    out.merge(names);
+  }
+  return out;
+}
+
 void add_partial_option(CLI::App& command, bool& partial) {
   command.add_flag("--partial", partial,
                    "Take each file of weights by itself, though it is one of several; of an index, the files "
