@@ -78,6 +78,22 @@ CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment) 
       "as a page's 16K, so that they can be mapped and cloned; 1 by default");
 }
 
+void add_names_option(CLI::App& command, std::vector<std::string>& files) {
+  add_list(command, "--names", "NAMES.json", files,
+           "What the keys of named data stand for: a JSON object; by default MODEL.names.json beside "
+           "MODEL.pte");
+}
+
+Result<KeyNames> read_names(const std::vector<std::string>& files) {
+  KeyNames out;
+  for (const std::string& path : files) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(KeyNames names, read_key_names(file));
+    out.merge(names);
+  }
+  return out;
+}
+
 void add_partial_option(CLI::App& command, bool& partial) {
   command.add_flag("--partial", partial,
                    "Take each file of weights by itself, though it is one of several; of an index, the files "

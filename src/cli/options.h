@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/key_names.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
 #include "jobs/size_text.h"
@@ -84,6 +85,10 @@ struct OutputOptions : WriteOptions {
 /// --align of a fat container.
 CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment);
 void add_partial_option(CLI::App& command, bool& partial);
+/// --names, which may be given several times.
+void add_names_option(CLI::App& command, std::vector<std::string>& files);
+/// The names in all of these files. Errors: those of opening and reading them.
+[[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
 void add_write_options(CLI::App& command, WriteOptions& options);
 /// Only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);

@@ -24,6 +24,7 @@ from etstream._arguments import size
 from etstream._warnings import warn
 
 from ._cords import LazyData, cord_patches
+from ._key_names import recording
 from ._patches import Patch, PatchSet, instead, module_with
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
@@ -110,7 +111,11 @@ _emitted: ContextVar[torch.UntypedStorage | None] = ContextVar("etstream_emitted
 
 @contextlib.contextmanager
 def low_memory_export(
-    spill: str | os.PathLike[str] | None = None, *, limit: int | str | None = None, freeze: bool = True
+    spill: str | os.PathLike[str] | None = None,
+    *,
+    limit: int | str | None = None,
+    freeze: bool = True,
+    names: bool = False,
 ) -> Iterator[LowMemoryReport]:
     """Within it, large blocks of memory lie in a file, and an export refers to its constants.
 
@@ -131,7 +136,8 @@ def low_memory_export(
     tensors' memory, not copies. They must not change before the program is saved; where they are
     mapped from a checkpoint, neither may that file. With `freeze` Python's collector leaves what is
     there at the beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs
-    soon; without it, the heap of a process with many objects holds several of them.
+    soon; without it, the heap of a process with many objects holds several of them. With `names` it is noted
+    which parameter becomes which key of named data, for save_program(..., names=True).
 
     It may be nested, and entered by several threads at once. For blocks it acts on the whole
     process, all its threads, while any thread is within; the folder and the limit of the one that
@@ -164,7 +170,9 @@ def low_memory_export(
     report = LowMemoryReport(_seconds=lambda: time.monotonic() - begin)
     collected = _garbage_found_soon() if freeze else contextlib.nullcontext()
     try:
-        with _in_place, _told_to(report), _large_blocks_in("" if spill is None else spill, kept, report), collected:
+        noted = recording if names else contextlib.nullcontext()
+        heap = _large_blocks_in("" if spill is None else spill, kept, report)
+        with noted, _in_place, _told_to(report), heap, collected:
             entered = time.monotonic()
             try:
                 yield report
