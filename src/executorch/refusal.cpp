@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
@@ -176,8 +177,9 @@ Error with_cause(const Meaning& meaning, std::string said, const LoadAttempt& at
 Error refusal(runtime::Error error, std::string_view what, const LoadAttempt& attempt) {
   Error out;
   const auto told = without_exceptions([&]() -> Result<void> {
-    out = with_cause(meaning_of(error), text("{}: ExecuTorch says {}", what, runtime::to_string(error)),
-                     attempt);
+    const std::string said = text("{}: ExecuTorch says {} (0x{:x})", what, runtime::to_string(error),
+                                  static_cast<std::uint32_t>(error));
+    out = with_cause(meaning_of(error), said, attempt);
     return {};
   });
   return told ? out : told.error();

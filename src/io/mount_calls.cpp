@@ -6,18 +6,20 @@
 namespace etstream {
 
 bool mount_lacks(MountCall call, int error) noexcept {
-  // On Linux ENOTSUP is EOPNOTSUPP.
-  if (error == ENOSYS || error == EOPNOTSUPP || error == ENOTSUP) return true;
+  if (error == ENOSYS || error == EOPNOTSUPP) return true;
+#if ENOTSUP != EOPNOTSUPP
+  if (error == ENOTSUP) return true;
+#endif
   switch (call) {
     case MountCall::kReserve:
       return false;
     case MountCall::kPushOut:
       return error == EINVAL;
+    // For owners EPERM is also for who may not give files away, EINVAL for one whom a container does not
+    // know.
     case MountCall::kCreate:
     case MountCall::kChangeMode:
-      return error == EPERM || error == EINVAL;
     case MountCall::kChangeOwner:
-      // EPERM is also for who may not give files away, EINVAL for an owner whom a container does not know.
       return error == EPERM || error == EINVAL;
     case MountCall::kSync:
     case MountCall::kSyncFolder:

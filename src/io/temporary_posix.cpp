@@ -164,15 +164,15 @@ mode_t mode_beside(const std::string& destination) {
 }
 
 /// A file or a folder, in which they differ.
-struct Kind {
+struct OutputKind {
   Descriptor (*make)(const std::string& path, mode_t mode);
   std::string_view other_way;  // of writing one where it can't be made beside its destination and renamed
 };
 
-constexpr Kind kFile{make_file, "write to an open descriptor, or elsewhere and copy it"};
-constexpr Kind kFolder{make_folder, "write it elsewhere and copy it"};
+constexpr OutputKind kOutputFile{make_file, "write to an open descriptor, or elsewhere and copy it"};
+constexpr OutputKind kOutputFolder{make_folder, "write it elsewhere and copy it"};
 
-Error creating_error(int error, const std::string& destination, const Kind& kind) {
+Error creating_error(int error, const std::string& destination, const OutputKind& kind) {
   if (error == ENOENT) {
     Error missing = refusal(ErrorCode::kNotFound, "cannot write", destination,
                             text("there is no folder {}", quote(split_path(destination).folder)));
@@ -184,7 +184,7 @@ Error creating_error(int error, const std::string& destination, const Kind& kind
   return out;
 }
 
-Error replacing_error(int error, const std::string& destination, const Kind& kind) {
+Error replacing_error(int error, const std::string& destination, const OutputKind& kind) {
   Error out = system_error(error, "cannot replace", destination);
   if (mount_lacks(MountCall::kRename, error)) {
     out.message += text(": complete files can't be put there at once; {}", kind.other_way);
@@ -192,7 +192,7 @@ Error replacing_error(int error, const std::string& destination, const Kind& kin
   return out;
 }
 
-Result<Temporary> create_beside(const std::string& destination, const Kind& kind) {
+Result<Temporary> create_beside(const std::string& destination, const OutputKind& kind) {
   const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const std::string prefix = temporary_prefix(name);
@@ -260,7 +260,7 @@ std::optional<int> descriptor_named(std::string path) {
 }
 
 Result<Temporary> create_temporary_file(const std::string& destination) {
-  return create_beside(destination, kFile);
+  return create_beside(destination, kOutputFile);
 }
 
 Temporary::~Temporary() {
@@ -311,7 +311,7 @@ Result<void> keep_owner_and_permissions(int fd, const std::string& destination, 
   const std::string figures = text("it has {:04o} instead of {:04o}", has, mode);
   if ((has & ~mode & kOfOthers) != 0) {
     error.message += text(": {}, which is more; {}", figures,
-                          S_ISDIR(before.st_mode) ? kFolder.other_way : kFile.other_way);
+                          S_ISDIR(before.st_mode) ? kOutputFolder.other_way : kOutputFile.other_way);
     return error;
   }
   if (warn) warn(text("{}: {}", error.message, figures));
@@ -325,7 +325,7 @@ void warn_of_no_sync(const std::string& destination, int error, const Warn& warn
 }
 
 Error replacing_error(int error, const std::string& destination) {
-  return replacing_error(error, destination, kFile);
+  return replacing_error(error, destination, kOutputFile);
 }
 
 Result<void> sync_folder_of(const std::string& destination, const Warn& warn) {
@@ -352,7 +352,7 @@ Result<std::unique_ptr<AtomicFolder>> AtomicFolder::create(const std::string& de
     ETSTREAM_ASSIGN(const bool empty, is_empty(name));
     if (!empty) return in_use(destination);
   }
-  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, kFolder));
+  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, kOutputFolder));
   return std::unique_ptr<AtomicFolder>(new AtomicFolder(std::move(name), std::move(temporary), options));
 }
 
@@ -367,8 +367,9 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
   };
   rename_in(error.message);
   // It is written whole: no file of it can go to a descriptor.
-  const std::size_t way = error.message.rfind(kFile.other_way);
-  if (way != std::string::npos) error.message.replace(way, kFile.other_way.size(), kFolder.other_way);
+  const std::size_t way = error.message.rfind(kOutputFile.other_way);
+  if (way != std::string::npos)
+    error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);
   if (error.file) rename_in(*error.file);
   return error;
 }
@@ -391,7 +392,7 @@ Result<void> AtomicFolder::commit() {
   if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
   if (!temporary_.rename_to(destination_)) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
-    return replacing_error(errno, destination_, kFolder);
+    return replacing_error(errno, destination_, kOutputFolder);
   }
   is_committed_ = true;
   return sync_ ? sync_folder_of(destination_, warn_) : Result<void>();

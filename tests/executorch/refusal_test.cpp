@@ -75,16 +75,16 @@ std::string thin_program() {
 
 TEST_CASE("an operator without a kernel is named") {
   const std::string program = changed(example_program(), "aten::relu", "aten::rexu");
-  CHECK(
-      error_of_loading(program) ==
-      exactly("kUnsupported: method 'forward': could not be loaded: ExecuTorch says Error::OperatorMissing: "
-              "operator 'aten::rexu.out' has no kernel here; link what registers it"));
+  CHECK(error_of_loading(program) ==
+        exactly("kUnsupported: method 'forward': could not be loaded: ExecuTorch says Error::OperatorMissing "
+                "(0x14): "
+                "operator 'aten::rexu.out' has no kernel here; link what registers it"));
   CHECK(error_of_loading(changed(program, "aten::addmm", "aten::adxmm")) ==
         containing("2 operators have ('aten::"));
   // The number alone, where the file is not known.
-  CHECK(
-      error_of_loading(program, nullptr, false) ==
-      exactly("kUnsupported: method 'forward': could not be loaded: ExecuTorch says Error::OperatorMissing"));
+  CHECK(error_of_loading(program, nullptr, false) ==
+        exactly("kUnsupported: method 'forward': could not be loaded: ExecuTorch says Error::OperatorMissing "
+                "(0x14)"));
 }
 
 TEST_CASE("a backend that is not registered is named") {
@@ -103,7 +103,8 @@ TEST_CASE("keys that are nowhere are counted and named") {
   const Keys three({keys[0], keys[1], keys[3]});
   CHECK(error_of(
             Result<void>(refusal(runtime::Error::NotFound, "x", {source_of(program), "forward", &three}))) ==
-        exactly("kUnsupported: x: ExecuTorch says Error::NotFound: 1 of the 4 keys that the program asks for "
+        exactly("kUnsupported: x: ExecuTorch says Error::NotFound (0x20): 1 of the 4 keys that the program "
+                "asks for "
                 "is not "
                 "in named_data: '" +
                 keys[2] + "'"));
@@ -119,8 +120,8 @@ TEST_CASE("a number has words where the file has no cause, and none where they w
   CHECK(said(runtime::Error::OperatorMissing) ==
         containing("none for the dtypes or the orders of dimensions"));
   CHECK(said(runtime::Error::MemoryAllocationFailed) ==
-        exactly("kOutOfMemory: x: ExecuTorch says Error::MemoryAllocationFailed"));
-  CHECK(said(runtime::Error::Internal) == exactly("kCorrupt: x: ExecuTorch says Error::Internal"));
+        exactly("kOutOfMemory: x: ExecuTorch says Error::MemoryAllocationFailed (0x21)"));
+  CHECK(said(runtime::Error::Internal) == exactly("kCorrupt: x: ExecuTorch says Error::Internal (0x1)"));
 }
 
 TEST_CASE("what is wrong with the file itself is the cause") {
@@ -130,7 +131,7 @@ TEST_CASE("what is wrong with the file itself is the cause") {
   damaged[at - 4] = '\x7f';
   CHECK(
       error_of(Result<void>(refusal(runtime::Error::InvalidProgram, "x", {source_of(damaged), "forward"}))) ==
-      containing("Error::InvalidProgram: "));
+      containing("Error::InvalidProgram (0x23): "));
 }
 
 }  // namespace

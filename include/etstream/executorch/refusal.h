@@ -28,10 +28,10 @@ struct LoadAttempt {
   const executorch::runtime::NamedDataMap* named_data = nullptr;  // that it was given
 };
 
-/// Returns "`what`: ExecuTorch says OperatorMissing (0x14): operator 'aten::sin.out' has no kernel here; link
-/// what registers it". The cause is that of the file: operators without kernels, backends that are not
-/// registered or not available, keys that are neither in the program nor in `named_data`, or the first error
-/// that verify() finds in the program. Where it finds none, the words are those of the number alone.
+/// Returns "`what`: ExecuTorch says Error::OperatorMissing (0x14): operator 'aten::sin.out' has no kernel
+/// here; link what registers it". The cause is that of the file: operators without kernels, backends that are
+/// not registered or not available, keys that are neither in the program nor in `named_data`, or the first
+/// error that verify() finds in the program. Where it finds none, the words are those of the number alone.
 ///
 /// The code is kUnsupported for what is not linked or not given, kOutOfMemory, kInvalidArgument, kIo, and
 /// kCorrupt for all else. Reads the program's metadata. May be called from several threads at once.
