@@ -162,7 +162,7 @@ std::string describe_within(const CLI::App& command, const CLI::ParseError& erro
   const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
   if (runs_another && (is_extra || is_missing) && (run.command.empty() || command.count(kOtherCommand) > 0)) {
-    const std::string words = misplaced_command(command, arguments);
+    std::string words = misplaced_command(command, arguments);
     if (!words.empty()) return words;
   }
   // A slip in an option's or a subcommand's name makes another one be missing.
