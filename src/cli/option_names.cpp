@@ -28,7 +28,7 @@ constexpr Wording kWordings[] = {
     {"alone with partial", "alone with --partial"},
     {"there with partial", "there with --partial"},
     {"program_alignment", "--program-alignment"},
-    {"raise the limit", "raise the limit, or give --optional"},
+    {"raise the limit", "raise the limit, or give --optional to run without"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},
     {"sync = false", "--no-sync"},

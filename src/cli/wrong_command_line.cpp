@@ -15,10 +15,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string joined(const Words& words, std::string_view between) {
-  return CLI::detail::join(words, std::string(between));
-}
-
 /// Returns the words that choose `app`: "bundle", "fat pack"; "" for the whole command.
 std::string path_of(const CLI::App& app) {
   if (app.get_parent() == nullptr) return "";
@@ -30,6 +26,13 @@ std::string path_of(const CLI::App& app) {
 const CLI::App& chosen(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : chosen(*parsed.front());
+}
+
+/// Returns what the arguments chose, or the one before it that has something left over.
+const CLI::App& with_extras(const CLI::App& command) {
+  const CLI::App* out = &command;
+  while (out->remaining().empty() && out->get_parent() != nullptr) out = out->get_parent();
+  return out->remaining().empty() ? command : *out;
 }
 
 Words subcommand_names(const CLI::App& app) {
@@ -102,13 +105,17 @@ std::string as_typed(const Words& words) {
 
 /// Returns what is said of a command to run that does not come after "--"; "" where an option before it is
 /// what is wrong.
-std::string misplaced_command(const CLI::App& command, const Words& arguments) {
+std::string misplaced_command(const CLI::App& command, const Words& arguments, const Run& run) {
   const CLI::Option* const place = command.get_option_no_throw(kOtherCommand);
   constexpr std::string_view kWhere = "the command to run comes after --";
   if (place->count() == 0) {
     return command.remaining().empty()
                ? text("{}: etstream {} -- python3 export.py", kWhere, command.get_name())
                : "";
+  }
+  if (!run.command.empty()) {
+    if (!command.remaining().empty()) return "";
+    return text("{} comes before --; the command to run comes after it", quote(place->results().front()));
   }
   const auto begin = std::ranges::find(arguments, place->results().front());
   const auto left = command.remaining();
@@ -132,6 +139,7 @@ std::string describe_count(const CLI::App& command, const std::string& words) {
 /// Returns what is said of what is left over.
 std::string describe_extra(const CLI::App& command) {
   const Words words = command.remaining();
+  if (words.empty()) return "";
   const auto option = std::ranges::find_if(words, is_option);
   if (option != words.end()) {
     const std::string name = option->substr(0, option->find('='));
@@ -150,7 +158,7 @@ std::string describe_extra(const CLI::App& command) {
 std::string describe_missing(const CLI::App& command, const std::string& words) {
   constexpr std::string_view kEnd = " is required";
   const Words names = subcommand_names(command);
-  if (!names.empty()) return text("expected a subcommand: {}", joined(names, ", "));
+  if (!names.empty()) return text("expected a subcommand: {}", CLI::detail::join(names, ", "));
   if (!words.ends_with(kEnd)) return words;
   const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.size() - kEnd.size()));
   return option == nullptr || !takes_value(*option) ? words : words + misplaced_value(command, *option);
@@ -162,14 +170,17 @@ std::string describe_within(const CLI::App& command, const CLI::ParseError& erro
   const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
   if (runs_another && (is_extra || is_missing) && (run.command.empty() || command.count(kOtherCommand) > 0)) {
-    const std::string words = misplaced_command(command, arguments);
+    std::string words = misplaced_command(command, arguments, run);
     if (!words.empty()) return words;
   }
   // A slip in an option's or a subcommand's name makes another one be missing.
   const Words left = command.remaining();
   const bool is_slip =
       std::ranges::any_of(left, is_option) || (!left.empty() && !subcommand_names(command).empty());
-  if (is_extra || (is_missing && is_slip)) return describe_extra(command);
+  if (is_extra || (is_missing && is_slip)) {
+    std::string words = describe_extra(command);
+    return words.empty() ? error.what() : words;
+  }
   if (is_missing) return describe_missing(command, error.what());
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return describe_count(command, error.what());
@@ -186,13 +197,12 @@ std::string no_subcommand(const CLI::App& app, const std::string& word) {
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, const Words& arguments,
                      const Run& run) {
-  const CLI::App& command = chosen(app);
-  const auto parsed = app.get_subcommands();
-  const std::string start = parsed.empty() ? "etstream" : "etstream " + parsed.front()->get_name();
+  const CLI::App& command = with_extras(chosen(app));
   const std::string words = describe_within(command, error, arguments, run);
   const bool says_what_to_do =
       words.find("; ") != std::string::npos || words.find(" -- ") != std::string::npos;
   const std::string path = path_of(command);
+  const std::string start = (path.empty() ? "etstream" : "etstream ") + path.substr(0, path.find(' '));
   return text("{}: {}{}", start, words,
               says_what_to_do                  ? ""
               : path.empty() || path == "help" ? "; see etstream help"

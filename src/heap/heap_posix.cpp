@@ -82,7 +82,7 @@ SpillError reserve(Reservation& out) {
     if (out.records != nullptr) return {};
     out.give_back();
     const LowLimit data = limit_of(RLIMIT_DATA, "ulimit -d", out.records_size);
-    if (data.name != nullptr) return {ENOMEM, "there may be too little data", data};
+    if (data.name != nullptr) return {ENOMEM, "there is too little room for data", data};
   }
   return {ENOMEM, "there is too little address space",
           limit_of(RLIMIT_AS, "ulimit -v", out.addresses_size() + out.records_size)};

@@ -220,7 +220,7 @@ print(second[-1], third[-1])
                 self.assertRegex(
                     done.stderr,
                     f"^etstream run: large blocks can't lie in '{self.spill}': .*: {name} is {size_words}, and the heap needs "
-                    f"{need} besides what the program does; raise the limit, or give --optional\n$",
+                    f"{need} besides what the program does; raise the limit, or give --optional to run without\n$",
                 )
                 done = self.limited(kind, size * MIB, "--optional", *options)
                 self.assertEqual(done.returncode, 0, done.stderr)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from etstream import _core
+from etstream._arguments import size
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 

@@ -11,6 +11,8 @@ try etstream help fat pakc
 try etstream bundle model.pte --cases cases.json -o out.bpte --fast
 try etstream bundle model.pte --case cases.json -o out.bpte
 try etstream inspect model.pte --jsn
+try etstream --verbose verify model.pte
+try etstream --verbose bundle model.pte
 # What is missing, or has no place.
 try etstream bundle
 try etstream bundle model.pte -o out.bpte
@@ -40,6 +42,8 @@ try etstream run --limit 4G python3 -c 'print("it")'
 try etstream run --lmit 4G python3 export.py
 try etstream run --limt 4G -- true
 try etstream profile python3 export.py
+try etstream run --limit 4 G -- python3 export.py
+try etstream run --limit '4 G' python3 -- export.py
 # Files that are swapped, or given for another's.
 try etstream bundle cases.json --cases model.pte -o out.bpte
 try etstream bundle cases.json --cases cases.json -o out.bpte
