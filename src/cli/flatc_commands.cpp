@@ -131,7 +131,7 @@ Result<void> compile_exactly(const CompileArguments& arguments) {
     ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(to.input));
     ETSTREAM_ASSIGN(const FilePlan plan,
                     schema.compile(json, fs::path(to.input).parent_path().string(), order));
-    ETSTREAM_TRY(check_limits({{&plan, to.path}}, arguments));
+    ETSTREAM_TRY(check_outputs({{&plan, to.path}}, arguments));
     return write_uncommitted(plan, to.sink, to.progress);
   });
 }

@@ -75,6 +75,13 @@ Progress plain_progress() {
   };
 }
 
+/// Refuses an output that the command has read.
+Result<void> check_no_input(const std::string& path) {
+  const InputRecord* const inputs = InputRecord::current();
+  const auto file = identity_of(is_standard_output(path) ? "/dev/stdout" : path);
+  return inputs != nullptr && file ? inputs->check_output_in_place(*file, path) : Result<void>();
+}
+
 /// Adds to `out` what `output` becomes, written up to its commit.
 Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
                            std::vector<std::unique_ptr<PendingOutput>>& out) {
@@ -104,10 +111,7 @@ Result<void> check_apart(const std::vector<std::string>& paths) {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text) {
   const bool to_standard_output = is_standard_output(path);
-  if (const InputRecord* const inputs = InputRecord::current()) {
-    const auto file = identity_of(to_standard_output ? "/dev/stdout" : path);
-    if (file) ETSTREAM_TRY(inputs->check_output_in_place(*file, path));
-  }
+  ETSTREAM_TRY(check_no_input(path));
   if (to_standard_output) {
     if (!is_text && standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
@@ -133,7 +137,7 @@ std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
   return kOwnMemory + memory_to_write(plans);
 }
 
-Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options) {
+Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options) {
   std::vector<const FilePlan*> plans;
   std::vector<const FilePlan*> on_disk;
   for (const Output& output : outputs) {
@@ -149,17 +153,20 @@ Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions
         "writing takes {} ({} bytes) of memory, over --max-memory {}; --max-memory {} would fit",
         readable_size(memory), memory, readable_size(*options.max_memory), limit_for(memory));
   }
-  return check_disk(options.max_disk ? on_disk : plans, options.max_disk);
+  ETSTREAM_TRY(check_disk(options.max_disk ? on_disk : plans, options.max_disk));
+  std::vector<std::string> paths;
+  for (const Output& output : outputs) {
+    if (output.path.empty()) continue;
+    ETSTREAM_TRY(check_no_input(output.path));
+    paths.push_back(output.path);
+  }
+  return check_apart(paths);
 }
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                            const std::string& folder) {
-  ETSTREAM_TRY(check_limits(outputs, options));
+  ETSTREAM_TRY(check_outputs(outputs, options));
   const bool sync = !options.no_sync;
-  std::vector<std::string> paths;
-  paths.reserve(outputs.size());
-  for (const Output& output : outputs) paths.push_back(output.path);
-  ETSTREAM_TRY(check_apart(paths));
   std::vector<const Output*> files;
   // Streams come first: what has gone there can't be taken back, and an interrupt, which ends the process at
   // once while it waits for a reader, finds no temporary file.

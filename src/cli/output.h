@@ -45,9 +45,10 @@ struct Output {
 /// itself and its readers included.
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
 
-/// What writing does before all else, for plans that are only shown. Error: kTooLarge where the plans'
-/// figures are over the limits, or, without one for the disk, what check_disk() allows.
-[[nodiscard]] Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options);
+/// What writing does before all else, also for plans that are only shown, whose outputs may have no path.
+/// Errors: kTooLarge where the plans' figures are over the limits, or, without one for the disk, what
+/// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input.
+[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options);
 
 /// Error: kInvalidArgument where two of `paths` are one file.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);

@@ -135,7 +135,7 @@ Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) 
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
   ETSTREAM_ASSIGN(const TensorDataOutput shards,
                   plan_tensor_data_output(data, arguments.output, arguments.split_max_size));
-  ETSTREAM_TRY(arguments.dry_run ? check_limits(shards.outputs(), arguments)
+  ETSTREAM_TRY(arguments.dry_run ? check_outputs(shards.outputs(), arguments)
                                  : write_outputs(shards.outputs(), arguments));
   if (arguments.json) {
     print_json({{"output", arguments.output},

@@ -110,7 +110,7 @@ Result<void> share_command(const ShareArguments& arguments) {
       plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
   if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
   print_report(planned, weights, inputs, arguments.json);
-  return arguments.dry_run ? check_limits(outputs_of(planned, weights, arguments), arguments)
+  return arguments.dry_run ? check_outputs(outputs_of(planned, weights, arguments), arguments)
                            : Result<void>();
 }
 

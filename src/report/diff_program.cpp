@@ -199,11 +199,17 @@ Result<ByteSource> laid_out(const ProgramFile& program, ComparedParts parts) {
   return whole.slice(0, opened.flatbuffer_size());
 }
 
-/// Whether both programs are the same, or all of them but what lies in segments.
+/// Returns whether both programs are the same, or all of them but what lies in segments. A program with fields
+/// that the schema lacks can't be laid out again, and is taken for another.
 Result<bool> same_content(const ProgramFile& a, const ProgramFile& b, ComparedParts parts) {
-  ETSTREAM_ASSIGN(const ByteSource one, laid_out(a, parts));
-  ETSTREAM_ASSIGN(const ByteSource other, laid_out(b, parts));
-  return same_bytes(one, other);
+  std::vector<ByteSource> both;
+  for (const ProgramFile* const program : {&a, &b}) {
+    auto again = laid_out(*program, parts);
+    if (!again && again.error().code == ErrorCode::kUnsupported) return false;
+    if (!again) return std::move(again).error();
+    both.push_back(std::move(again).value());
+  }
+  return same_bytes(both[0], both[1]);
 }
 
 Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffList& list) {

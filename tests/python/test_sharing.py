@@ -91,6 +91,17 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path],
     assert names_in(tmp_path) == before
 
 
+@pytest.mark.parametrize("name", ["../x", "/x", "a/b"])
+def test_names_of_a_container_lead_nowhere_else(name: str, programs: list[Path], tmp_path: Path) -> None:
+    container = tmp_path / "in.fat"
+    etstream.write_fat_container({name: programs[0], "b": programs[1]}, container)
+    before = names_in(tmp_path)
+    payloads = etstream.FatContainerFile(container)
+    with pytest.raises(etstream.InvalidArgumentError, match="expected the name of a file in .* and no path"):
+        etstream.share_weights(payloads, tmp_path / "w.ptd", folder=tmp_path / ("n" * 3), least_size=1)
+    assert names_in(tmp_path) == before
+
+
 def test_what_is_shared_may_be_in_shards(programs: list[Path], command: Command, tmp_path: Path) -> None:
     options = ["--weights", tmp_path / "w.ptd", "--out-dir", tmp_path / "out", "--split-max-size", "20480", "--least-size", "1"]
     ran = command("share", *programs, *options)

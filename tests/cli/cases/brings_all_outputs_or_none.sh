@@ -28,3 +28,9 @@ try etstream decompile a.fbs --raw-binary -o made -- three.bin four.bin
 ls -A made
 try etstream decompile a.fbs --raw-binary -o made -- three.bin made/two.bin
 cat made/three.json made/two.json
+echo '--- a dry run refuses what the run itself would'
+cp model.pte other.pte
+try etstream share model.pte other.pte --weights new.ptd --fat ./new.ptd --dry-run | tail -1
+try etstream share model.pte other.pte --weights new.ptd --out-dir . --dry-run | tail -1
+try etstream pte model.pte -o model.pte --dry-run | tail -1
+try etstream pte model.pte --constants-to new.pte -o ./new.pte --dry-run | tail -1
