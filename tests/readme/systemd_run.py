@@ -28,8 +28,8 @@ def size_of(text: str) -> int:
 
 
 def folders() -> Iterator[tuple[Path, str]]:
-    """The groups of memory that this process is in, or may see of those, and the name of the file with a group's limit."""
-    own = {}
+    """Yields the groups below which one may be made, and the name of the file that has a group's limit."""
+    own: dict[str, str] = {}
     for line in OWN.read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         own[controllers] = path.lstrip("/")
@@ -46,7 +46,7 @@ def folders() -> Iterator[tuple[Path, str]]:
 
 
 def make_group(limit: int) -> Path:
-    """Raises an OSError where none can be made."""
+    """Makes a group with that limit in bytes. Raises an OSError where none can be made."""
     reasons = ["no memory cgroup is mounted"]
     for parent, limit_file in folders():
         group = parent / f"etstream-recipes-{os.getpid()}"
@@ -56,7 +56,7 @@ def make_group(limit: int) -> Path:
             reasons.append(str(error))
             continue
         try:
-            # Writing to a file that is not there would be an error of permissions.
+            # There is none where the group above does not hand the controller down.
             os.stat(group / limit_file)
             (group / limit_file).write_text(str(limit), encoding="utf-8")
             for swap, value in (("memory.memsw.limit_in_bytes", str(limit)), ("memory.swap.max", "0")):
@@ -70,7 +70,7 @@ def make_group(limit: int) -> Path:
 
 
 def run_in(group: Path, command: list[str]) -> int:
-    """The command's status, as waitpid() gives it."""
+    """Returns the command's status, as waitpid() gives it."""
     child = os.fork()
     if child == 0:
         try:
@@ -83,7 +83,7 @@ def run_in(group: Path, command: list[str]) -> int:
 
 
 def remove(group: Path) -> None:
-    """Ends what the command left behind in it."""
+    """Removes the group, with the processes that the command left behind in it."""
     for _ in range(100):
         try:
             group.rmdir()
@@ -115,7 +115,6 @@ def main() -> int:
     finally:
         remove(group)
     if os.WIFSIGNALED(status):
-        signal.signal(os.WTERMSIG(status), signal.SIG_DFL) if os.WTERMSIG(status) != signal.SIGKILL else None
         os.kill(os.getpid(), os.WTERMSIG(status))
     return os.waitstatus_to_exitcode(status)
 
