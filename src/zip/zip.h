@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "zip/passing_checksum.h"
 
 namespace etstream {
 
@@ -19,6 +22,7 @@ namespace zip {
 
 inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
 inline constexpr std::uint32_t kCentralSignature = 0x02014b50;
+inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;  // behind the data of a member
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 inline constexpr std::uint32_t kEnd64Signature = 0x06064b50;
 inline constexpr std::uint32_t kLocator64Signature = 0x07064b50;
@@ -38,6 +42,9 @@ inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
 inline constexpr std::uint16_t kZip64Field = 1;
 /// That of Android's zipalign: the alignment in 2 bytes, then zeros.
 inline constexpr std::uint16_t kAlignmentField = 0xd935;
+
+/// More are refused.
+inline constexpr std::uint64_t kMostMembers = 65536;
 
 /// 1980-01-01, the first day that a header can tell.
 inline constexpr std::uint16_t kFirstDay = 1 << 5 | 1;
@@ -66,7 +73,7 @@ struct ZipArchive {
 /// for an archive of several disks; kTooLarge over 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
-/// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file.
+/// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.
 ///
 ///   ZipWriter writer(plan, 1);
 ///   ETSTREAM_TRY(writer.begin({.name = "a", .size = data.size(), .crc32 = crc}, true));
@@ -81,6 +88,8 @@ class ZipWriter {
   /// Appends the header of a member, whose data the caller appends next. Its places are set here. `whole`
   /// says that zipfile would be given the data in one piece, which decides the header of one of about 2 GiB.
   [[nodiscard]] Result<void> begin(ZipMember member, bool whole);
+  /// Appends a member whose checksum is computed as its data is written, and stands behind it.
+  [[nodiscard]] Result<void> append_streamed(std::string name, ByteSource data, std::string_view label);
   /// Appends the directory.
   [[nodiscard]] Result<void> finish();
   /// The bytes of headers and directory so far.
@@ -89,10 +98,13 @@ class ZipWriter {
  private:
   struct Written {
     ZipMember member;
-    std::uint16_t version = 0;  // that a reader needs
+    std::uint16_t version = 0;                        // that a reader needs
+    std::shared_ptr<const PassingChecksum> checksum;  // in the place of the member's; null for none
   };
 
-  Result<void> append_record(std::vector<std::byte> bytes, const char* label);
+  Result<void> append_record(ByteSource bytes, const char* label);
+  Result<void> append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
+                             std::vector<std::byte> extra);
 
   FilePlan& plan_;
   const std::uint32_t alignment_;

@@ -15,7 +15,6 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kMostMembers = 65536;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
 constexpr std::uint32_t kIn64Bits32 = 0xffffffff;
 
@@ -106,9 +105,9 @@ class ZipReader {
     CentralDirectory out{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), end.at<std::uint16_t>(10),
                          end.position};
     ETSTREAM_TRY(read_end64(end.position, out.offset == kIn64Bits32 || out.size == kIn64Bits32, out));
-    if (out.members > kMostMembers || out.size > kLargestDirectory) {
+    if (out.members > zip::kMostMembers || out.size > kLargestDirectory) {
       return unexpected(ErrorCode::kTooLarge, {file_.name(), end.position},
-                        "at most {} members in a directory of {} bytes, found {} in {}", kMostMembers,
+                        "at most {} members in a directory of {} bytes, found {} in {}", zip::kMostMembers,
                         kLargestDirectory, out.members, out.size);
     }
     if (!range_fits(out.offset, out.size, out.end) || out.offset + out.size != out.end ||
