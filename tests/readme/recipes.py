@@ -16,10 +16,12 @@ system kills, are left out.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,6 +40,7 @@ KILLED = "137\n"
 
 
 def limit_holds() -> bool:
+    """Returns whether LIMIT runs what takes little, and nothing that takes more."""
     try:
         limited = subprocess.run([*LIMIT, "true"], capture_output=True, check=False).returncode == 0
         return limited and subprocess.run([*LIMIT, *TOO_MUCH], capture_output=True, check=False).returncode != 0
@@ -45,12 +48,12 @@ def limit_holds() -> bool:
         return False
 
 
-def provide_limit() -> bool:
-    """Whether a command is killed by `systemd-run` where it takes more than it may."""
+def provide_limit(folder: Path) -> bool:
+    """Returns whether a command is killed by `systemd-run` where it takes more than it may. Puts a command of that name into
+    the folder, and the folder on the path, where there is none that does."""
     if limit_holds():
         return True
-    command = HERE / "bin" / "systemd-run"
-    command.parent.mkdir()
+    command = folder / "systemd-run"
     command.symlink_to(STAND_IN)
     os.environ["PATH"] = f"{command.parent}:{os.environ['PATH']}"
     if limit_holds():
@@ -62,6 +65,7 @@ def provide_limit() -> bool:
 
 
 def check_block(block: Block, folder: Path, renew: bool, limited: bool) -> Iterator[str]:
+    """Yields what went otherwise than the page says."""
     if block.file:
         print(f"{block.language} {block.file}", flush=True)
         yield from check_file(block, folder)
@@ -80,9 +84,10 @@ def check_block(block: Block, folder: Path, renew: bool, limited: bool) -> Itera
 
 
 def check_recipe(heading: str, renew: bool, limited: bool) -> str:
-    """The first problem, or all of them where they are put into the page; none where all is well."""
-    folder = HERE / heading.replace(" ", "-").replace("/", "-")
-    folder.mkdir()
+    """Returns the first problem, or all of them where they are put into the page; an empty text where all is well."""
+    folder = HERE / re.sub(r"\W+", "-", heading)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     problems = []
     for block in recipes()[heading]:
         for problem in check_block(block, folder, renew, limited):
@@ -93,21 +98,25 @@ def check_recipe(heading: str, renew: bool, limited: bool) -> str:
     return "\n".join(problems)
 
 
+def check_recipes(headings: list[str], renew: bool, limited: bool) -> bool:
+    """Returns whether all is well."""
+    found = [one for one in recipes() if not headings or one.startswith(tuple(headings))]
+    well = bool(found)
+    for heading in found:
+        print(f"\n=== {heading}", flush=True)
+        begin = time.monotonic()
+        problem = check_recipe(heading, renew, limited)
+        print(problem or f"{heading}: {time.monotonic() - begin:.0f} s", flush=True)
+        well = well and not problem
+    return well
+
+
 def main() -> int:
     headings = [one for one in sys.argv[1:] if one != "--renew"]
     os.environ["LC_ALL"] = "C.UTF-8"
-    shutil.rmtree(HERE, ignore_errors=True)
-    HERE.mkdir(parents=True)
-    limited = provide_limit()
-    failed = False
-    for heading in recipes():
-        if headings and not heading.startswith(tuple(headings)):
-            continue
-        print(f"\n=== {heading}", flush=True)
-        begin = time.monotonic()
-        problem = check_recipe(heading, "--renew" in sys.argv, limited)
-        print(problem or f"{heading}: {time.monotonic() - begin:.0f} s", flush=True)
-        failed = failed or bool(problem)
+    with tempfile.TemporaryDirectory() as folder:
+        limited = provide_limit(Path(folder))
+        well = check_recipes(headings, "--renew" in sys.argv, limited)
     if not limited:
         print(
             "***********************************************************************\n"
@@ -117,7 +126,7 @@ def main() -> int:
             "***********************************************************************",
             file=sys.stderr,
         )
-    return 1 if failed else 0
+    return 0 if well else 1
 
 
 if __name__ == "__main__":
