@@ -69,12 +69,15 @@ def check_file(block: Block, folder: Path) -> Iterator[str]:
         yield f"{block}: {block.file} has no such lines"
 
 
-def check_console(block: Block, folder: Path, renew: bool) -> Iterator[str]:
+def check_console(block: Block, folder: Path, renew: bool, must_succeed: bool = False) -> Iterator[str]:
     for step in STEP.finditer(block.text):
         done = subprocess.run(
             ["bash", "-c", step[1]], cwd=folder, text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
+        if must_succeed and done.returncode != 0:
+            yield f"{block.page.relative_to(ROOT)}: $ {step[1]}ends with {done.returncode}; printed:\n{done.stdout}"
+            continue
         if is_as_expected(done.stdout, step[2]):
             continue
         yield f"{block.page.relative_to(ROOT)}: $ {step[1]}expected:\n{step[2]}printed:\n{done.stdout}"

@@ -5,8 +5,9 @@ the package and ExecuTorch.
     python recipes.py [--renew] [HEADING]...
 
 Each recipe is a section, and runs in a folder of its own in build/recipes; HEADING takes only those whose heading begins
-so. A block with a name behind its language is that file, one of `console` has to print what it shows, and one of `sh` has
-to succeed. A recipe ends at the first that does not. --renew puts what is printed into the page.
+so. A block with a name behind its language is that file; commands of one of `console` have to succeed and to print what it
+shows, those of one of `sh` to succeed. A recipe ends at the first that does not, and leaves its folder. --renew puts what
+is printed into the page.
 
 The page limits memory by systemd-run. Where that does not work, systemd_run.py takes its place; where no memory cgroup can
 be made at all, nothing is limited, and the steps that end with 137, which is what the page shows of a command that the
@@ -73,7 +74,7 @@ def check_block(block: Block, folder: Path, renew: bool, limited: bool) -> Itera
         for step in STEP.finditer(block.text):
             print(f"$ {step[1]}", end="", flush=True)
             if limited or not step[2].endswith(KILLED):
-                yield from check_console(replace(block, text=step[0]), folder, renew)
+                yield from check_console(replace(block, text=step[0]), folder, renew, must_succeed=True)
     elif block.language == "sh":
         print(block.text, end="", flush=True)
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], cwd=folder, check=False)
@@ -94,7 +95,8 @@ def check_recipe(heading: str, renew: bool, limited: bool) -> str:
             if not renew:
                 return problem
             problems.append(problem)
-    shutil.rmtree(folder)
+    if not problems:
+        shutil.rmtree(folder)
     return "\n".join(problems)
 
 
