@@ -34,13 +34,14 @@ struct ElementDifference {
 };
 
 struct DiffEntry {
-  /// Whether the content differs, only its place in the file, or elements by no more than the tolerance.
+  /// Tells whether the content differs, only its place in the file, or elements by no more than the
+  /// tolerance.
   enum class Kind { kContent, kLayout, kTolerated };
   Kind kind = Kind::kContent;
   std::string subject;  // "method 'forward': operator aten::add.out", "segment 2"
   std::string in_a;     // what each file has: "3 calls"; "" for nothing
   std::string in_b;
-  /// Of data that both files have, of one type and shape, whose elements are known.
+  /// The numbers of data that both files have, in one type and shape, whose elements are known.
   std::optional<ElementDifference> elements = std::nullopt;
 };
 
@@ -49,7 +50,7 @@ struct DiffOptions {
   /// quantized weights are, if they are no further apart than `absolute`. Without it any difference is one of
   /// content.
   std::optional<Tolerance> tolerance = std::nullopt;
-  /// What the keys of named data stand for in each file.
+  /// The names that the keys of named data stand for, in each file.
   KeyNames names_a = {};
   KeyNames names_b = {};
 };
@@ -59,7 +60,8 @@ struct FileDiff {
   /// Whether laying out one again gives the other (etstream/program_plan.h, for programs), so that all
   /// differences are in layout. The order of named data, which is asked for by key, is layout.
   bool same_content = false;
-  /// Whether the content is the same but for elements within the tolerance, and keys that follow from them.
+  /// Returns whether the content is the same but for elements within the tolerance, and keys that follow from
+  /// them.
   bool same_within_tolerance = false;
   std::vector<DiffEntry> differences;
 };

@@ -52,7 +52,7 @@ std::string elements_text(const ElementDifference& found, bool is_tolerated) {
               is_tolerated ? "; within the tolerance" : "");
 }
 
-/// Whether nothing but elements within the tolerance differs, and what is not looked at.
+/// Says whether nothing but elements within the tolerance differs, and what is not looked at.
 bool counts_as_same(const FileDiff& found, bool ignore_layout) {
   if (found.same_bytes || (ignore_layout && found.same_within_tolerance)) return true;
   return found.same_within_tolerance && !found.same_content &&

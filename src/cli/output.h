@@ -45,7 +45,7 @@ struct Output {
 /// itself and its readers included.
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
 
-/// What writing does before all else, also for plans that are only shown, whose outputs may have no path.
+/// Does what comes before all writing, also for plans that are only shown, whose outputs may have no path.
 /// Errors: kTooLarge where the plans' figures are over the limits, or, without one for the disk, what
 /// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input.
 [[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options);

@@ -25,7 +25,7 @@ namespace runtime = ::executorch::runtime;
 
 /// A cause; none where the question finds nothing.
 using Cause = std::optional<std::string>;
-/// What is asked of an attempt. Errors: those of reading the program.
+/// The questions about an attempt that failed. Errors: those of reading the program.
 using Question = Result<Cause> (*)(const LoadAttempt&);
 
 std::string listed(const std::vector<std::string>& names) {
@@ -123,7 +123,7 @@ struct Meaning {
   std::string_view words;           // where none finds a cause
 };
 
-/// What each of ExecuTorch's numbers (runtime/core/error.h) means.
+/// The meaning of each of ExecuTorch's numbers (runtime/core/error.h).
 const Meaning& meaning_of(runtime::Error number) {
   using Number = runtime::Error;
   static const std::vector<Meaning> kMeanings = {
@@ -163,7 +163,7 @@ const Meaning& meaning_of(runtime::Error number) {
 Error with_cause(const Meaning& meaning, std::string said, const LoadAttempt& attempt) {
   if (attempt.program.size() > 0) {
     for (const Question question : meaning.questions) {
-      // What can't be read does not tell.
+      // A file that can't be read tells nothing.
       const auto cause = question(attempt);
       if (cause && *cause) return Error{meaning.code, text("{}: {}", said, **cause)};
     }

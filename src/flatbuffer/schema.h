@@ -69,8 +69,8 @@ struct FieldType : InlineType {
   std::size_t type = 0;
 };
 
-/// What a string of `field` has to be that `value` is not, in words that follow "expected"; empty for one
-/// that may be there. This alone decides what names may hold.
+/// Returns what a string of `field` has to be that `value` is not, in words that follow "expected"; empty for
+/// one that may be there. This alone decides what names may hold.
 [[nodiscard]] std::string_view unmet_rule(const FieldType& field, std::string_view value);
 
 [[nodiscard]] inline bool is_type_of_unions(const FieldType& field) {

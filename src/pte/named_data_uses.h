@@ -24,7 +24,7 @@ struct NamedDataUse {
   bool is_of_nibbles = false;  // two elements a byte
 };
 
-/// What a delegate asks for, in its order.
+/// The keys that a delegate asks for, in its order.
 struct DelegateUses {
   std::uint32_t method = 0;    // its number
   std::uint32_t delegate = 0;  // an index in the method's delegates

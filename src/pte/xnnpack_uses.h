@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What XNNPACK's graphs do with the named data that they ask for.
+// The uses that XNNPACK's graphs make of the named data that they ask for.
 #pragma once
 
 #include <cstdint>

@@ -64,13 +64,13 @@ class DiffList {
   DiffList(std::vector<DiffEntry>& out, const DiffOptions& options)
       : DiffList(out, {}, std::make_shared<Shared>(options)) {}
 
-  /// Whether the content differs, by more than the tolerance, in any of what was added since this list was
-  /// made.
+  /// Returns whether the content differs, by more than the tolerance, in any of what was added since this
+  /// list was made.
   [[nodiscard]] bool has_content() const { return shared_->content > content_before_; }
-  /// Whether neither content nor elements within the tolerance differ in what was added since.
+  /// Returns whether neither content nor elements within the tolerance differ in what was added since.
   [[nodiscard]] bool is_same() const { return !has_content() && !has_tolerated(); }
   [[nodiscard]] bool has_tolerated() const { return shared_->tolerated > tolerated_before_; }
-  /// What the keys of named data stand for in both files.
+  /// The names that the keys of named data stand for, in both files.
   [[nodiscard]] const KeyNames& names_a() const { return shared_->options.names_a; }
   [[nodiscard]] const KeyNames& names_b() const { return shared_->options.names_b; }
 

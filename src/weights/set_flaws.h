@@ -21,7 +21,7 @@ struct SetMember {
   const WeightFile* file = nullptr;
 };
 
-/// Whether the first file of a set of that kind stands for all.
+/// Returns whether the first file of a set of that kind stands for all.
 [[nodiscard]] bool first_stands_for_all(FileKind kind) noexcept;
 
 /// Says which files to give in place of the part of a set that was given first.

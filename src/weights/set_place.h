@@ -20,7 +20,7 @@
 
 namespace etstream {
 
-/// Whether a file of that kind can be one of several.
+/// Returns whether a file of that kind can be one of several.
 [[nodiscard]] bool has_sets(FileKind kind) noexcept;
 
 /// The place of a file among the files of its set.

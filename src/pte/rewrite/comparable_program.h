@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// What is to be compared: all, or all but the named data, so that the flatbuffer of two programs is the same
+/// The parts to compare: all, or all but the named data, so that the flatbuffer of two programs is the same
 /// where they differ in what lies in segments alone.
 enum class ComparedParts { kAll, kTables };
 

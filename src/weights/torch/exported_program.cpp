@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What torch.export.save of torch 2.13 lays out: data/weights/MODEL_weights_config.json and
+// The layout of torch.export.save in torch 2.13: data/weights/MODEL_weights_config.json and
 // data/constants/MODEL_constants_config.json describe the tensors of each model
 // (torch/_export/serde/schema.py), whose bytes are the members beside them.
 #include <array>

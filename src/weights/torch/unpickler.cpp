@@ -45,7 +45,7 @@ class Unpickler {
     return error_at(ErrorCode::kUnsupported, {file_, offset_ + at_, "pickle"}, words, arguments...);
   }
 
-  // What follows an instruction.
+  // The arguments of an instruction.
 
   Result<std::string_view> take_bytes(std::uint64_t size) {
     if (size > out_.bytes.size() - next_) {
