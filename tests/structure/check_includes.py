@@ -37,13 +37,14 @@ MAY_INCLUDE = {
     "process": "base io",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch weights/rename"
-    " profile",
-    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch weights/rename report",
-    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch weights/rename"
-    " report jobs heap profile",
-    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch weights/rename"
-    " report jobs heap profile",
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename profile",
+    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report",
+    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
+    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {
