@@ -54,6 +54,8 @@ BLOCKS = {
     "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,
     "docs/weights.md: etstream share portable.pte ": "takes exported models; tests/peer/test_share.py runs it",
     "docs/python.md: from etstream.profile import phase": PYTHON_BLOCKS,
+    "docs/weights.md: etstream ptd Llama-3.2-1B --map llama ": "takes a checkpoint of billions of weights;"
+    " tests/peer/test_torch_files.py runs it on a small one",
     "docs/weights.md: etstream ptd llama/ --map llama ": "takes a checkpoint of billions of weights;"
     " tests/peer/test_ready_made_rules.py runs it on small ones",
 }
