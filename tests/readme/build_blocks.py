@@ -57,6 +57,8 @@ BLOCKS = {
     "docs/weights.md: etstream share portable.pte ": "takes exported models; tests/peer/test_share.py runs it",
     "docs/weights.md: etstream ptd Llama-3.2-1B ": "docs/recipes.md has both, on a checkpoint that is made there",
     "docs/python.md: from etstream.profile import phase": PYTHON_BLOCKS,
+    "docs/weights.md: etstream ptd Llama-3.2-1B --map llama ": "takes a checkpoint of billions of weights;"
+    " tests/peer/test_torch_files.py runs it on a small one",
     "docs/weights.md: etstream ptd llama/ --map llama ": "takes a checkpoint of billions of weights;"
     " tests/peer/test_ready_made_rules.py runs it on small ones",
 }

@@ -37,13 +37,14 @@ MAY_INCLUDE = {
     "process": "base io",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " profile",
-    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename report",
-    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " report jobs heap profile",
-    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " report jobs heap profile",
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename profile",
+    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report",
+    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
+    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {
@@ -64,6 +65,8 @@ EXCEPTIONS = {
     "bpte/cases": "weights/safetensors.h",
     # The constants of a package are a safetensors file, and come from checkpoints.
     "ptn": "etstream/checkpoint.h weights/safetensors.h",
+    # The tensors of torch's files are those of checkpoints.
+    "weights/torch": "etstream/checkpoint.h",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process; and raises what a check found.
     "python": "bpte/bundled_program_schema.h bpte/case_check.h bpte/case_layout.h container/findings.h"
