@@ -66,7 +66,7 @@ struct FileInspection {
   std::uint64_t metadata_size = 0;            // the bytes outside all parts: tables, padding
   std::vector<MethodInfo> methods;            // of the program
   std::optional<ProgramSummary> program;      // offsets in it are from the program's start
-  KeyNames names;  // of the options, or beside the file
+  KeyNames names;                             // of the options, or beside the file
   std::vector<NamedTensorData> named_data;    // of tensor data
   std::vector<NamedDataInfo> program_data;    // of the program, and then what it lacks
   std::vector<std::string> named_data_users;  // delegates that use named data, and how much

@@ -17,8 +17,9 @@ namespace etstream {
 namespace {
 
 /// Returns the payload without the keys, which may lie in any order and over each other.
-Result<ByteSource> leave_out_keys(const ByteSource& payload, std::vector<XnnpackConstant>& constants) {
+Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<XnnpackConstant>& constants) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  ranges.reserve(constants.size());
   for (const XnnpackConstant& constant : constants) {
     ranges.emplace_back(constant.key_position, constant.key_position + constant.key.size());
   }

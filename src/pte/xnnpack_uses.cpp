@@ -22,7 +22,7 @@ constexpr std::optional<ScalarType> kTypes[] = {
     ScalarType::kUInt8, ScalarType::kInt32,   ScalarType::kInt8,    ScalarType::kInt32,
     ScalarType::kUInt8, ScalarType::kInt8,    ScalarType::kUInt8,   ScalarType::kInt8,
     ScalarType::kInt32, ScalarType::kFloat32, ScalarType::kBFloat16};
-constexpr std::size_t kMostDimensions = 6;     // XNN_MAX_TENSOR_DIMS
+constexpr std::size_t kMostXnnpackSizes = 6;   // XNN_MAX_TENSOR_DIMS
 constexpr std::int16_t kNibblesByChannel = 8;  // xnn_datatype_qcint4
 constexpr std::int16_t kNibblesByGroup = 10;   // xnn_datatype_qbint4
 
@@ -117,7 +117,7 @@ class UseReader {
       return {};
     }
     ETSTREAM_ASSIGN(const auto dims, tensor.values<std::uint32_t>(known_.tensor.dims));
-    if (dims.size() > kMostDimensions) return {};
+    if (dims.size() > kMostXnnpackSizes) return {};
     std::vector<std::int32_t> sizes;
     for (const std::uint32_t size : dims) {
       if (std::cmp_greater(size, std::numeric_limits<std::int32_t>::max())) return {};

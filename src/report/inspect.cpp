@@ -129,16 +129,11 @@ Result<void> add_file(const BundledProgramFile& bundle, const KeyNames& names, F
   return {};
 }
 
-Result<void> add_file(const TensorDataFile& file, const KeyNames& names, FileInspection& inspection) {
+Result<void> add_file(const TensorDataFile& file, const KeyNames& /*names*/, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
   ETSTREAM_ASSIGN(inspection.named_data, file.entries());
   add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
-  ETSTREAM_ASSIGN(auto segments, file.segments());
-  for (SegmentInfo& segment : segments) {
-    // Its use is the key of the first that it has.
-    const auto name = names.find(segment.use);
-    if (name != names.end()) segment.use += text(": {}", name->second);
-  }
+  ETSTREAM_ASSIGN(const auto segments, file.segments());
   add_segments(segments, "", 0, inspection);
   return {};
 }

@@ -26,7 +26,6 @@ inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;  // behind the
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 inline constexpr std::uint32_t kEnd64Signature = 0x06064b50;
 inline constexpr std::uint32_t kLocator64Signature = 0x07064b50;
-inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;
 
 inline constexpr std::uint64_t kLocalSize = 30;
 inline constexpr std::uint64_t kCentralSize = 46;

@@ -75,10 +75,10 @@ def inspect(
     Returns:
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
         "name", "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test
-        cases. Of a file with a program "program", a summary; of one with weights, or a program that has named data
-        or asks for some, "named_data", in a program each with the "name" of its key, where that is known, and who it
-        is "asked_by"; where they are asked for "duplicates". Of several files "files", with their sizes, and in each part the index of its
-        "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
+        cases. Of a file with a program "program", a summary; of one with weights, or a program that has named data or
+        asks for some, "named_data", in a program each with the "name" of its key, where that is known, and who it is
+        "asked_by"; where they are asked for "duplicates". Of several files "files", with their sizes, and in each part
+        the index of its "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.

@@ -7,43 +7,43 @@
 namespace etstream {
 namespace {
 
-using Kind = PickleGlobal::Kind;
+using GlobalKind = PickleGlobal::Kind;
 
 struct KnownGlobal {
   std::string_view module;
   std::string_view name;
-  Kind kind;
+  GlobalKind kind;
 };
 
 constexpr auto kKnownGlobals = std::to_array<KnownGlobal>({
-    {"collections", "OrderedDict", Kind::kDict},
-    {"collections", "Counter", Kind::kDict},
-    {"collections", "defaultdict", Kind::kDefaultDict},
-    {"builtins", "dict", Kind::kDict},
-    {"builtins", "list", Kind::kSequence},
-    {"builtins", "tuple", Kind::kSequence},
-    {"builtins", "set", Kind::kSequence},
-    {"builtins", "frozenset", Kind::kSequence},
-    {"builtins", "bytearray", Kind::kOther},
-    {"builtins", "complex", Kind::kOther},
-    {"builtins", "int", Kind::kOther},
-    {"builtins", "float", Kind::kOther},
-    {"builtins", "str", Kind::kOther},
-    {"_codecs", "encode", Kind::kOther},
-    {"torch", "Size", Kind::kSequence},
-    {"torch", "device", Kind::kOther},
-    {"torch", "Tensor", Kind::kTensorClass},
-    {"torch.nn.parameter", "Parameter", Kind::kTensorClass},
-    {"torch.nn.parameter", "Buffer", Kind::kTensorClass},
-    {"torch.serialization", "_get_layout", Kind::kOther},
-    {"torch", "UntypedStorage", Kind::kStorage},
-    {"torch.storage", "UntypedStorage", Kind::kStorage},
-    {"torch._utils", "_rebuild_tensor", Kind::kRebuildTensor},
-    {"torch._utils", "_rebuild_tensor_v2", Kind::kRebuildTensor},
-    {"torch._utils", "_rebuild_tensor_v3", Kind::kRebuildTensorV3},
-    {"torch._utils", "_rebuild_parameter", Kind::kRebuildParameter},
-    {"torch._utils", "_rebuild_parameter_with_state", Kind::kRebuildParameter},
-    {"torch._tensor", "_rebuild_from_type_v2", Kind::kRebuildFromType},
+    {"collections", "OrderedDict", GlobalKind::kDict},
+    {"collections", "Counter", GlobalKind::kDict},
+    {"collections", "defaultdict", GlobalKind::kDefaultDict},
+    {"builtins", "dict", GlobalKind::kDict},
+    {"builtins", "list", GlobalKind::kSequence},
+    {"builtins", "tuple", GlobalKind::kSequence},
+    {"builtins", "set", GlobalKind::kSequence},
+    {"builtins", "frozenset", GlobalKind::kSequence},
+    {"builtins", "bytearray", GlobalKind::kOther},
+    {"builtins", "complex", GlobalKind::kOther},
+    {"builtins", "int", GlobalKind::kOther},
+    {"builtins", "float", GlobalKind::kOther},
+    {"builtins", "str", GlobalKind::kOther},
+    {"_codecs", "encode", GlobalKind::kOther},
+    {"torch", "Size", GlobalKind::kSequence},
+    {"torch", "device", GlobalKind::kOther},
+    {"torch", "Tensor", GlobalKind::kTensorClass},
+    {"torch.nn.parameter", "Parameter", GlobalKind::kTensorClass},
+    {"torch.nn.parameter", "Buffer", GlobalKind::kTensorClass},
+    {"torch.serialization", "_get_layout", GlobalKind::kOther},
+    {"torch", "UntypedStorage", GlobalKind::kStorage},
+    {"torch.storage", "UntypedStorage", GlobalKind::kStorage},
+    {"torch._utils", "_rebuild_tensor", GlobalKind::kRebuildTensor},
+    {"torch._utils", "_rebuild_tensor_v2", GlobalKind::kRebuildTensor},
+    {"torch._utils", "_rebuild_tensor_v3", GlobalKind::kRebuildTensorV3},
+    {"torch._utils", "_rebuild_parameter", GlobalKind::kRebuildParameter},
+    {"torch._utils", "_rebuild_parameter_with_state", GlobalKind::kRebuildParameter},
+    {"torch._tensor", "_rebuild_from_type_v2", GlobalKind::kRebuildFromType},
 });
 
 }  // namespace
@@ -55,8 +55,9 @@ std::optional<PickleGlobal> find_pickle_global(std::string_view module, std::str
   });
   if (known != kKnownGlobals.end()) return PickleGlobal{known->kind, nullptr};
   if (module != "torch") return std::nullopt;
-  if (const TorchType* const type = torch_type_of_dtype(name)) return PickleGlobal{Kind::kDtype, type};
-  if (const TorchType* const type = torch_type_of_storage(name)) return PickleGlobal{Kind::kStorage, type};
+  if (const TorchType* const type = torch_type_of_dtype(name)) return PickleGlobal{GlobalKind::kDtype, type};
+  if (const TorchType* const type = torch_type_of_storage(name))
+    return PickleGlobal{GlobalKind::kStorage, type};
   return std::nullopt;
 }
 

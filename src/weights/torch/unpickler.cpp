@@ -15,7 +15,7 @@
 namespace etstream {
 namespace {
 
-using Kind = PickleValue::Kind;
+using ValueKind = PickleValue::Kind;
 using Items = std::vector<PickleValue>;
 
 /// The machine that pickles are programs for: a stack, marks on it, and a memo of values by number.
@@ -102,17 +102,17 @@ class Unpickler {
   }
   Result<void> push_text(const Result<std::string_view>& text) {
     if (!text) return text.error();
-    push({Kind::kText, static_cast<std::int64_t>(out_.texts.size())});
+    push({ValueKind::kText, static_cast<std::int64_t>(out_.texts.size())});
     out_.texts.push_back(*text);
     return {};
   }
   template <class Integer>
   Result<void> push_integer(const Result<Integer>& number) {
     if (!number) return number.error();
-    push({Kind::kInteger, static_cast<std::int64_t>(*number)});
+    push({ValueKind::kInteger, static_cast<std::int64_t>(*number)});
     return {};
   }
-  Result<void> push_container(Kind kind, Items items) {
+  Result<void> push_container(ValueKind kind, Items items) {
     push({kind, static_cast<std::int64_t>(out_.containers.size())});
     out_.containers.push_back(std::move(items));
     return {};
@@ -163,18 +163,19 @@ class Unpickler {
     return out_.texts[static_cast<std::size_t>(value.number)];
   }
 
-  Result<void> add_to(Kind kind, const Items& items) {
+  Result<void> add_to(ValueKind kind, const Items& items) {
     if (items_there() == 0 || stack_.back().kind != kind) {
       // A bytearray or the like, of which nothing is kept.
-      if (items_there() != 0 && stack_.back().kind == Kind::kOther) return {};
-      return corrupt("a {} on the stack", kind == Kind::kDict ? "dict" : "list");
+      if (items_there() != 0 && stack_.back().kind == ValueKind::kOther) return {};
+      return corrupt("a {} on the stack", kind == ValueKind::kDict ? "dict" : "list");
     }
-    if (kind == Kind::kDict && items.size() % 2 != 0) return corrupt("keys and values, found an odd number");
+    if (kind == ValueKind::kDict && items.size() % 2 != 0)
+      return corrupt("keys and values, found an odd number");
     Items& out = items_of(stack_.back());
     out.insert(out.end(), items.begin(), items.end());
     return {};
   }
-  Result<void> add_to(Kind kind, Result<Items> items) {
+  Result<void> add_to(ValueKind kind, Result<Items> items) {
     return items ? add_to(kind, *items) : Result<void>(items.error());
   }
 
@@ -207,7 +208,7 @@ class Unpickler {
   Result<void> push_global(std::string_view module, std::string_view name);
   Result<void> push_stack_global();
   Result<void> push_storage();
-  Result<void> make_container(Kind kind);
+  Result<void> make_container(ValueKind kind);
   Result<void> call();
   Result<PickleValue> result_of(const PickleGlobal& global, const Items& arguments);
   Result<PickleValue> dict_of(const Items& arguments);
@@ -216,7 +217,7 @@ class Unpickler {
   Result<PickleValue> tensor_of_type(const Items& arguments);
   Result<std::vector<std::uint64_t>> numbers_of(const PickleValue& value);
   [[nodiscard]] const PickleGlobal* global_of(const PickleValue& value) const {
-    return value.kind == Kind::kGlobal ? &globals_[static_cast<std::size_t>(value.number)] : nullptr;
+    return value.kind == ValueKind::kGlobal ? &globals_[static_cast<std::size_t>(value.number)] : nullptr;
   }
 
   const std::string file_;
@@ -264,35 +265,35 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
       push(stack_.back());
       return {};
     case kEmptyTuple:
-      return push_container(Kind::kTuple, {});
+      return push_container(ValueKind::kTuple, {});
     case kEmptyList:
     case kEmptySet:
-      return push_container(Kind::kList, {});
+      return push_container(ValueKind::kList, {});
     case kEmptyDict:
-      return push_container(Kind::kDict, {});
+      return push_container(ValueKind::kDict, {});
     case kTuple:
-      return make_container(Kind::kTuple);
+      return make_container(ValueKind::kTuple);
     case kList:
     case kFrozenSet:
-      return make_container(Kind::kList);
+      return make_container(ValueKind::kList);
     case kDict:
-      return make_container(Kind::kDict);
+      return make_container(ValueKind::kDict);
     case kTuple1:
     case kTuple2:
     case kTuple3: {
       const auto count = static_cast<std::size_t>(opcode) - static_cast<std::size_t>(kTuple1) + 1;
       ETSTREAM_ASSIGN(Items items, pop_items(count));
-      return push_container(Kind::kTuple, std::move(items));
+      return push_container(ValueKind::kTuple, std::move(items));
     }
     case kAppend:
-      return add_to(Kind::kList, pop_items(1));
+      return add_to(ValueKind::kList, pop_items(1));
     case kAppends:
     case kAddItems:
-      return add_to(Kind::kList, pop_to_mark());
+      return add_to(ValueKind::kList, pop_to_mark());
     case kSetItem:
-      return add_to(Kind::kDict, pop_items(2));
+      return add_to(ValueKind::kDict, pop_items(2));
     case kSetItems:
-      return add_to(Kind::kDict, pop_to_mark());
+      return add_to(ValueKind::kDict, pop_to_mark());
     case kPut:
       return keep(take_decimal());
     case kBinPut:
@@ -327,7 +328,7 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
       return {};
     case kNewTrue:
     case kNewFalse:
-      push({Kind::kBool, opcode == kNewTrue ? 1 : 0});
+      push({ValueKind::kBool, opcode == kNewTrue ? 1 : 0});
       return {};
     default:
       return step_number(opcode);
@@ -423,7 +424,7 @@ Result<void> Unpickler::push_long(const Result<std::string_view>& bytes) {
   const bool is_negative = !bytes->empty() && static_cast<signed char>(bytes->back()) < 0;
   std::int64_t number = is_negative ? -1 : 0;
   std::memcpy(&number, bytes->data(), bytes->size());
-  push({Kind::kInteger, number});
+  push({ValueKind::kInteger, number});
   return {};
 }
 
@@ -438,14 +439,14 @@ Result<void> Unpickler::push_global(std::string_view module, std::string_view na
         quote(std::string(module) + "." + std::string(name)),
         is_module ? "take the module's state_dict()" : "keep the tensors in a dict by name");
   }
-  push({Kind::kGlobal, static_cast<std::int64_t>(globals_.size())});
+  push({ValueKind::kGlobal, static_cast<std::int64_t>(globals_.size())});
   globals_.push_back(*found);
   return {};
 }
 
 Result<void> Unpickler::push_stack_global() {
   ETSTREAM_ASSIGN(const Items names, pop_items(2));
-  if (names[0].kind != Kind::kText || names[1].kind != Kind::kText) {
+  if (names[0].kind != ValueKind::kText || names[1].kind != ValueKind::kText) {
     return corrupt("the names of a module and a class on the stack");
   }
   return push_global(text_of(names[0]), text_of(names[1]));
@@ -457,22 +458,23 @@ Result<void> Unpickler::push_storage() {
     return corrupt("the id of a storage: 'storage', class, key, location, elements");
   };
   constexpr std::size_t kLeast = 5;
-  if (id.kind != Kind::kTuple || items_of(id).size() < kLeast) return wrong();
+  if (id.kind != ValueKind::kTuple || items_of(id).size() < kLeast) return wrong();
   const Items& parts = items_of(id);
   const PickleGlobal* const type = global_of(parts[1]);
-  if (parts[0].kind != Kind::kText || text_of(parts[0]) != "storage" || type == nullptr ||
-      type->kind != PickleGlobal::Kind::kStorage || parts[2].kind != Kind::kText ||
-      parts[4].kind != Kind::kInteger || parts[4].number < 0) {
+  if (parts[0].kind != ValueKind::kText || text_of(parts[0]) != "storage" || type == nullptr ||
+      type->kind != PickleGlobal::Kind::kStorage || parts[2].kind != ValueKind::kText ||
+      parts[4].kind != ValueKind::kInteger || parts[4].number < 0) {
     return wrong();
   }
-  push({Kind::kStorage, static_cast<std::int64_t>(out_.storages.size())});
+  push({ValueKind::kStorage, static_cast<std::int64_t>(out_.storages.size())});
   out_.storages.push_back({text_of(parts[2]), type->type, static_cast<std::uint64_t>(parts[4].number)});
   return {};
 }
 
-Result<void> Unpickler::make_container(Kind kind) {
+Result<void> Unpickler::make_container(ValueKind kind) {
   ETSTREAM_ASSIGN(Items items, pop_to_mark());
-  if (kind == Kind::kDict && items.size() % 2 != 0) return corrupt("keys and values, found an odd number");
+  if (kind == ValueKind::kDict && items.size() % 2 != 0)
+    return corrupt("keys and values, found an odd number");
   return push_container(kind, std::move(items));
 }
 
@@ -480,7 +482,7 @@ Result<void> Unpickler::make_container(Kind kind) {
 Result<void> Unpickler::call() {
   ETSTREAM_ASSIGN(const Items parts, pop_items(2));
   const PickleGlobal* const found = global_of(parts[0]);
-  if (found == nullptr || parts[1].kind != Kind::kTuple) {
+  if (found == nullptr || parts[1].kind != ValueKind::kTuple) {
     return corrupt("a class or function and its arguments on the stack");
   }
   const PickleGlobal global = *found;
@@ -505,7 +507,7 @@ Result<PickleValue> Unpickler::result_of(const PickleGlobal& global, const Items
       return tensor_of(global, arguments);
     case PickleGlobal::Kind::kRebuildParameter:
     case PickleGlobal::Kind::kTensorClass:
-      if (arguments.empty() || arguments.front().kind != Kind::kTensor)
+      if (arguments.empty() || arguments.front().kind != ValueKind::kTensor)
         return corrupt("a tensor as argument");
       return arguments.front();
     case PickleGlobal::Kind::kRebuildFromType:
@@ -522,8 +524,8 @@ Result<PickleValue> Unpickler::dict_of(const Items& arguments) {
   Items items;
   if (!arguments.empty()) {
     const PickleValue given = arguments.front();
-    const bool is_dict = given.kind == Kind::kDict;
-    if (!is_dict && given.kind != Kind::kList && given.kind != Kind::kTuple) {
+    const bool is_dict = given.kind == ValueKind::kDict;
+    if (!is_dict && given.kind != ValueKind::kList && given.kind != ValueKind::kTuple) {
       return corrupt("items of a dict as argument");
     }
     ETSTREAM_TRY(count_copies(2 * items_of(given).size()));
@@ -532,35 +534,35 @@ Result<PickleValue> Unpickler::dict_of(const Items& arguments) {
         items.push_back(item);
         continue;
       }
-      if ((item.kind != Kind::kList && item.kind != Kind::kTuple) || items_of(item).size() != 2) {
+      if ((item.kind != ValueKind::kList && item.kind != ValueKind::kTuple) || items_of(item).size() != 2) {
         return corrupt("a key and a value as an item of a dict");
       }
       items.insert(items.end(), items_of(item).begin(), items_of(item).end());
     }
   }
-  ETSTREAM_TRY(push_container(Kind::kDict, std::move(items)));
+  ETSTREAM_TRY(push_container(ValueKind::kDict, std::move(items)));
   return pop();
 }
 
 Result<PickleValue> Unpickler::sequence_of(const Items& arguments) {
   if (arguments.empty()) {
-    ETSTREAM_TRY(push_container(Kind::kList, {}));
+    ETSTREAM_TRY(push_container(ValueKind::kList, {}));
     return pop();
   }
   const PickleValue given = arguments.front();
-  const bool is_sequence = given.kind == Kind::kList || given.kind == Kind::kTuple;
+  const bool is_sequence = given.kind == ValueKind::kList || given.kind == ValueKind::kTuple;
   return is_sequence ? given : PickleValue();
 }
 
 Result<std::vector<std::uint64_t>> Unpickler::numbers_of(const PickleValue& value) {
   constexpr std::size_t kMost = 64;  // dimensions, as torch has it
-  if ((value.kind != Kind::kTuple && value.kind != Kind::kList) || items_of(value).size() > kMost) {
+  if ((value.kind != ValueKind::kTuple && value.kind != ValueKind::kList) || items_of(value).size() > kMost) {
     return corrupt("a tuple of at most {} sizes or strides of a tensor", kMost);
   }
   ETSTREAM_TRY(count_copies(items_of(value).size()));
   std::vector<std::uint64_t> out;
   for (const PickleValue& item : items_of(value)) {
-    if (item.kind != Kind::kInteger || item.number < 0)
+    if (item.kind != ValueKind::kInteger || item.number < 0)
       return corrupt("sizes and strides that are not negative");
     out.push_back(static_cast<std::uint64_t>(item.number));
   }
@@ -572,8 +574,8 @@ Result<PickleValue> Unpickler::tensor_of(const PickleGlobal& global, const Items
   constexpr std::size_t kLeast = 4;
   constexpr std::size_t kDtype = 6;
   const bool has_dtype = global.kind == PickleGlobal::Kind::kRebuildTensorV3;
-  if (arguments.size() < (has_dtype ? kDtype + 1 : kLeast) || arguments[0].kind != Kind::kStorage ||
-      arguments[1].kind != Kind::kInteger || arguments[1].number < 0) {
+  if (arguments.size() < (has_dtype ? kDtype + 1 : kLeast) || arguments[0].kind != ValueKind::kStorage ||
+      arguments[1].kind != ValueKind::kInteger || arguments[1].number < 0) {
     return corrupt("the storage, offset, sizes and strides of a tensor");
   }
   UnpickledTensor tensor;
@@ -588,13 +590,13 @@ Result<PickleValue> Unpickler::tensor_of(const PickleGlobal& global, const Items
   }
   if (tensor.type == nullptr) return corrupt("the type of a tensor's elements");
   const std::size_t metadata = kDtype + (has_dtype ? 1 : 0);
-  if (arguments.size() > metadata && arguments[metadata].kind == Kind::kDict &&
+  if (arguments.size() > metadata && arguments[metadata].kind == ValueKind::kDict &&
       !items_of(arguments[metadata]).empty()) {
     return unsupported(
         "has a tensor that is the conjugate or the negative of what is stored; save its resolve_conj() or "
         "resolve_neg()");
   }
-  const PickleValue out{Kind::kTensor, static_cast<std::int64_t>(out_.tensors.size())};
+  const PickleValue out{ValueKind::kTensor, static_cast<std::int64_t>(out_.tensors.size())};
   out_.tensors.push_back(std::move(tensor));
   return out;
 }
@@ -604,7 +606,7 @@ Result<PickleValue> Unpickler::tensor_of_type(const Items& arguments) {
   const PickleGlobal* const function = arguments.size() < 3 ? nullptr : global_of(arguments[0]);
   const PickleGlobal* const type = arguments.size() < 3 ? nullptr : global_of(arguments[1]);
   if (function == nullptr || type == nullptr || type->kind != PickleGlobal::Kind::kTensorClass ||
-      function->kind == PickleGlobal::Kind::kRebuildFromType || arguments[2].kind != Kind::kTuple) {
+      function->kind == PickleGlobal::Kind::kRebuildFromType || arguments[2].kind != ValueKind::kTuple) {
     return corrupt("a function, a class and the arguments of a tensor");
   }
   const PickleGlobal global = *function;

@@ -82,7 +82,8 @@ def _define_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
     """Around XNNPACK's method for a tensor of the graph, which adds its data and its scales to the store."""
     signature = inspect.signature(original)
     is_parameter, name_of = needed(
-        "names", "executorch.backends.xnnpack.utils.utils:is_param_node",
+        "names",
+        "executorch.backends.xnnpack.utils.utils:is_param_node",
         "executorch.backends.xnnpack.utils.utils:get_tensor_name",
     )
 
