@@ -317,7 +317,7 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
 }
 
 std::string_view unmet_rule(const FieldType& field, std::string_view value) {
-  if (field.is_c_string && value.find('\0') != value.npos) {
+  if (field.is_c_string && value.find('\0') != std::string_view::npos) {
     return "a name without a zero byte, at which ExecuTorch ends names";
   }
   if (field.is_not_empty && value.empty()) return "a name that is not empty";

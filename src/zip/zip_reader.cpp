@@ -191,7 +191,7 @@ class ZipReader {
     ZipMember& member = listed.member;
     const Record name = header.part(zip::kCentralSize, name_size);
     member.name.assign(reinterpret_cast<const char*>(name.bytes.data()), name.bytes.size());
-    if (member.name.find('\0') != member.name.npos) {
+    if (member.name.find('\0') != std::string::npos) {
       return corrupt(name.position, "a name without a zero byte, at which some readers end it, found {}",
                      quote(member.name));
     }
