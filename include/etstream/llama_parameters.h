@@ -5,7 +5,9 @@
 //
 //   auto weights = etstream::open_checkpoint("Llama-3.2-1B");
 //   const auto rules = etstream::RenameRules::ready_made("llama");
-//   if (!weights || !rules || !etstream::apply(*rules, *weights)) return;
+//   if (!weights) return weights.error();
+//   if (!rules) return rules.error();
+//   if (const auto renamed = etstream::apply(*rules, *weights); !renamed) return renamed.error();
 //   const auto parameters = etstream::llama_parameters(*weights);
 //   if (parameters && *parameters) std::puts((*parameters)->c_str());
 #pragma once

@@ -89,7 +89,7 @@ TEST_CASE("where a rename fails, what was renamed before it is put back") {
 
 /// Adds a folder to be at `path`, with a file in it.
 void add_folder(Sinks& outputs, const std::string& path) {
-  auto created = AtomicFolder::create(path, false);
+  auto created = AtomicFolder::create(path, {.sync = false});
   REQUIRE_MESSAGE(created, created.error().message);
   put_file((*created)->path_of("file").value(), "new");
   CHECK(code_of((*created)->path_of("../file")) == "kInvalidArgument");
