@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,8 @@ class _TensorFiles:
             (self._folder / "tensors.safetensors").write_bytes(file)
 
     def _stored(self, tensor: Tensor, name: str) -> dict[str, Any]:
+        if tensor.store is not Store.RAW:
+            tensor = replace(tensor, data=_in_index_order(tensor))
         if tensor.store is Store.NPY:
             array = np.ndarray(tensor.shape, np.dtype(tensor.dtype), tensor.data)
             np.save(self._folder / f"{name}.npy", array)
@@ -114,6 +116,15 @@ class _TensorFiles:
             return {"safetensors": "tensors.safetensors", "name": name}
         (self._folder / f"{name}.bin").write_bytes(tensor.data)
         return {"raw": f"{name}.bin", "dtype": tensor.dtype, "shape": list(tensor.shape)}
+
+
+def _in_index_order(tensor: Tensor) -> bytes:
+    """The elements in the order in which files of arrays have them, whose own indices say where each lies."""
+    if tensor.dim_order is None:
+        return tensor.data
+    lying = [tensor.shape[dimension] for dimension in tensor.dim_order]
+    array = np.ndarray(lying, np.dtype(f"V{item_size(tensor.dtype)}"), tensor.data)
+    return array.transpose(np.argsort(tensor.dim_order)).tobytes()
 
 
 def write_cases(
