@@ -119,7 +119,7 @@ class _TensorFiles:
 
 
 def _in_index_order(tensor: Tensor) -> bytes:
-    """The elements in the order in which files of arrays have them, whose own indices say where each lies."""
+    """Returns the elements in the order of their indices, as .npy and safetensors have them."""
     if tensor.dim_order is None:
         return tensor.data
     lying = [tensor.shape[dimension] for dimension in tensor.dim_order]

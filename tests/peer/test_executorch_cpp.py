@@ -14,15 +14,10 @@ import pytest
 import torch
 from cases import Case, Store, Suite, Tensor, write_cases
 from command import Etstream, assert_same_bytes
-from executorch.devtools import BundledProgram
-from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
-from executorch.devtools.bundled_program.serialize import (
-    serialize_from_bundled_program_to_flatbuffer,
-)
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from executorch.exir.passes import MemoryPlanningPass
 from misfits import BAD_CASE, MISFITS, Fate
-from models import MODELS, CachedModel, ModelCase, to_suites
+from models import MODELS, CachedModel, Export, ModelCase, executorch_bundle, to_suites
 from run_bundle import BUILD, EXECUTORCH_TESTS, ROOT, Report, RunBundle
 
 ModelByName = Callable[[str], CachedModel]
@@ -277,11 +272,10 @@ def test_an_input_in_another_order_of_dimensions_is_brought_into_the_methods(
     module = Contiguous()
     last = torch.randn(1, 2, 3, 4).to(memory_format=torch.channels_last)
     # ExecuTorch writes the case as it lies.
-    case = MethodTestCase(inputs=(last.contiguous(),), expected_outputs=(module(last),))
+    case = ModelCase((last.contiguous(),), (module(last),))
     manager = to_edge(torch.export.export(module, (last,))).to_executorch()
-    suites = [MethodTestSuite("forward", [case])]
     bundle = tmp_path / "model.bpte"
-    bundle.write_bytes(serialize_from_bundled_program_to_flatbuffer(BundledProgram(manager, suites)))
+    bundle.write_bytes(executorch_bundle(Export(manager, {"forward": [case]})))
     (warning,) = etstream.verify(bundle).warnings
     assert "input 0 lies in another dim_order than the method's input" in warning
     assert_all_pass(run_bundle.run(*TOLERANCE, bundle), 1)
