@@ -18,6 +18,7 @@
 #include "etstream/executorch/case_run.h"
 #include "etstream/executorch/loaded_method.h"
 #include "etstream/executorch/program_loader.h"
+#include "etstream/executorch/refusal.h"
 
 namespace {
 
@@ -67,13 +68,13 @@ Result<bool> run_bundle(const Options& options) {
   if (!loader) return loader.error();
   const auto program = Program::load(loader->get(), Program::Verification::InternalConsistency);
   if (!program.ok()) {
-    return etstream::Error{etstream::ErrorCode::kCorrupt,
-                           options.file + ": ExecuTorch does not load the program"};
+    return etstream::refusal(program.error(), options.file + ": the program could not be loaded",
+                             {.program = bundle->program()});
   }
   std::uint32_t cases = 0;
   std::uint32_t passed = 0;
   for (const auto& suite : bundle->suites()) {
-    auto loaded = etstream::LoadedMethod::load(*program, suite.method_name);
+    auto loaded = etstream::LoadedMethod::load(*program, suite.method_name, nullptr, bundle->program());
     if (!loaded) return loaded.error();
     for (std::uint32_t i = 0; i < suite.test_cases; ++i, ++cases) {
       const auto test_case = bundle->test_case(suite, i);

@@ -109,7 +109,8 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] static ByteSource owned(std::vector<std::byte> bytes);
   /// `size` zero bytes, which use no memory.
   [[nodiscard]] static ByteSource zeros(std::uint64_t size);
-  /// The concatenated parts. Error: kTooLarge if their sizes add up to more than 2^64 - 1.
+  /// The concatenated parts. Error: kTooLarge if their sizes add up to more than 2^64 - 1, or if
+  /// concatenations are parts of one another more than 256 deep.
   [[nodiscard]] static Result<ByteSource> concatenation(std::vector<ByteSource> parts);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

@@ -28,6 +28,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 
@@ -43,6 +45,12 @@ namespace etstream {
 /// grows with the number of values. Errors: kNotFound, kIo, kCorrupt, kInvalidArgument, kUnsupported; they
 /// name the file, the line, the case and the value.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path);
+
+/// Writes the suites of `bundle` to a folder beside `folder` that becomes it when it is committed, alone or
+/// by commit_together() with other outputs; else as write_test_cases().
+[[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<PendingOutput>> write_test_cases_uncommitted(
+    const BundledProgramFile& bundle, const std::string& folder, const FileSinkOptions& options = {},
+    const Progress& progress = {}, std::optional<std::uint64_t> max_disk = {});
 
 /// Writes the suites of `bundle` to a new folder, so that read_test_cases(folder + "/cases.json") returns the
 /// same suites, bit for bit. Each tensor is a .npy file, or a file of raw bytes where NumPy can't represent

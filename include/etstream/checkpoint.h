@@ -57,9 +57,10 @@ struct CheckpointOptions {
 /// sharded one (model.safetensors.index.json), whose shards are in the same folder; GGUF, with the files that
 /// follow if it is the first of several (split.no, split.count); a program (.pte), whose constants and named
 /// data are the tensors; tensor data (.ptd), with the other shards if it is the first of several
-/// (NAME-00001-of-00003.ptd); a package (.ptn). A folder stands for the weights in it: those that
-/// transformers loads (model.safetensors, or model.safetensors.index.json), or else the only ones there. No
-/// tensor's bytes are read, except those of a program's constants without a name, which are named by their
+/// (NAME-00001-of-00003.ptd); a package (.ptn); a file that torch.save or torch.export.save wrote (.pth,
+/// .bin, .pt2), whose pickle is read as data and never executed. A folder stands for the weights in it: those
+/// that transformers loads (model.safetensors, or model.safetensors.index.json), or else the only ones there.
+/// No tensor's bytes are read, except those of a program's constants without a name, which are named by their
 /// SHA-256. Errors: kNotFound, kIo; kUnsupported for another kind of file; kCorrupt, naming file, offset,
 /// expected and found, also for files of a set that contradict each other; kInvalidArgument for a file of a
 /// set without the others, unless `partial`, and for a folder with no weights, or with several; kTooLarge for

@@ -54,6 +54,7 @@ struct Mismatch {
 /// the difference exceeds double's range, and errors of integers are exact up to 2^53.
 struct Comparison {
   std::uint64_t elements = 0;
+  std::uint64_t equal = 0;  // how many are, whatever the tolerance; NaN equals NaN where it passes
   std::uint64_t mismatches = 0;
   double largest_absolute_error = 0;
   double mean_absolute_error = 0;

@@ -9,48 +9,83 @@
 //   for (const auto& one : found->differences) std::puts(one.subject.c_str());
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
+#include "etstream/compare.h"
 #include "etstream/export.h"
+#include "etstream/key_names.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
+/// How far apart the elements of two tensors of one type and shape are.
+struct ElementDifference {
+  std::uint64_t elements = 0;  // how many there are
+  std::uint64_t equal = 0;     // how many of them are; NaN equals NaN
+  /// The largest and the mean of the absolute differences where both elements are finite. Of data of four
+  /// bits in steps of its quantization.
+  double largest = 0;
+  double mean = 0;
+};
+
 struct DiffEntry {
-  /// Whether the content differs, or only its place in the file.
-  enum class Kind { kContent, kLayout };
+  /// Tells whether the content differs, only its place in the file, or elements by no more than the
+  /// tolerance.
+  enum class Kind { kContent, kLayout, kTolerated };
   Kind kind = Kind::kContent;
   std::string subject;  // "method 'forward': operator aten::add.out", "segment 2"
   std::string in_a;     // what each file has: "3 calls"; "" for nothing
   std::string in_b;
+  /// The numbers of data that both files have, in one type and shape, whose elements are known.
+  std::optional<ElementDifference> elements = std::nullopt;
+};
+
+struct DiffOptions {
+  /// Within which the elements of constants, of named data and of weights count as equal; integers, as
+  /// quantized weights are, if they are no further apart than `absolute`. Without it any difference is one of
+  /// content.
+  std::optional<Tolerance> tolerance = std::nullopt;
+  /// The names that the keys of named data stand for, in each file.
+  KeyNames names_a = {};
+  KeyNames names_b = {};
 };
 
 struct FileDiff {
   bool same_bytes = false;
   /// Whether laying out one again gives the other (etstream/program_plan.h, for programs), so that all
-  /// differences are in layout.
+  /// differences are in layout. The order of named data, which is asked for by key, is layout.
   bool same_content = false;
+  /// Returns whether the content is the same but for elements within the tolerance, and keys that follow from
+  /// them.
+  bool same_within_tolerance = false;
   std::vector<DiffEntry> differences;
 };
 
 /// Compares two programs (.pte), two files of tensor data (.ptd), two bundles (.bpte) of either format, two
 /// files of a checkpoint, each safetensors or GGUF, two fat containers (.fat), or two packages (.ptn). For
 /// programs: methods, their signatures, operators by calls, instructions, values, delegates, memory plans;
-/// constants and initial data by name, shape and bytes, wherever they are in the file; named data by key;
-/// segments. For bundles: the programs inside, and test cases value by value. For checkpoints: tensors by
-/// name, type, shape and bytes, and the metadata of two GGUF files. For fat containers: payloads by name, and
-/// their order. For packages: the graph, and constants by name, type, shape and bytes. Payloads are read and
-/// compared in 512 KiB of memory; otherwise memory grows with the metadata. At most 1000 differences are
-/// listed. Errors: kInvalidArgument for files of different kinds; errors opening or reading either.
-[[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const ByteSource& a, const ByteSource& b);
+/// constants and initial data by name, shape and bytes, wherever they are in the file; the named data that
+/// delegates ask for in the order in which they ask, and other named data by key; places of segments. For
+/// bundles: the programs inside, and test cases value by value. For checkpoints: tensors by name, type, shape
+/// and bytes, and the metadata of two GGUF files. For fat containers: payloads by name, and their order. For
+/// packages: the graph, and constants by name, type, shape and bytes. Payloads are read and compared in 512
+/// KiB of memory; otherwise memory grows with the metadata. At most 1000 differences are listed. Errors:
+/// kInvalidArgument for files of different kinds, or a tolerance that is negative or NaN; errors opening or
+/// reading either.
+[[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const ByteSource& a, const ByteSource& b,
+                                                    const DiffOptions& options = {});
 
 /// Compares what two paths stand for: two files, as diff(ByteSource, ByteSource) does, or weights of which at
 /// least one is in several files, as open_checkpoint() finds them: by name, type, shape and bytes, whatever
-/// the formats. With options.partial, a file of a set is compared by itself. Errors: those of both.
+/// the formats. With weights.partial, a file of a set is compared by itself. Where the options have no names
+/// for a file, those of read_key_names_beside() count. Errors: those of both.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileDiff> diff(const std::string& a, const std::string& b,
-                                                    const CheckpointOptions& options = {});
+                                                    const DiffOptions& options = {},
+                                                    const CheckpointOptions& weights = {});
 
 }  // namespace etstream

@@ -32,8 +32,9 @@ struct FatPayload {
 /// called from several threads at once.
 class ETSTREAM_EXPORT FatContainerFile {
  public:
-  /// Reads the table and checks that payloads are inside the file. Errors: kCorrupt, naming file, offset,
-  /// expected and found; kUnsupported for another version; kTooLarge over 65,536 payloads; kIo.
+  /// Reads the table and checks that payloads are inside the file, that no two overlap unless they are the
+  /// same range, and that names are filled up with zeros. Errors: kCorrupt, naming file, offset, expected and
+  /// found; kUnsupported for another version; kTooLarge over 65,536 payloads; kIo.
   [[nodiscard]] static Result<FatContainerFile> open(ByteSource file);
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
@@ -43,9 +44,8 @@ class ETSTREAM_EXPORT FatContainerFile {
   /// The first payload of that name, or null.
   [[nodiscard]] const FatPayload* find(std::string_view name) const noexcept;
 
-  /// Checks what open() does not: names, that two payloads don't overlap unless they are the same range, and
-  /// that only zeros are between and after them. Does not read the payloads. Adds the problems to `findings`.
-  /// Error: kIo.
+  /// Checks what open() does not: names, and that only zeros are between the payloads and after them. Does
+  /// not read the payloads. Adds the problems to `findings`. Error: kIo.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
  private:

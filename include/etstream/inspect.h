@@ -21,6 +21,7 @@
 #include "etstream/export.h"
 #include "etstream/file_contents.h"
 #include "etstream/file_kind.h"
+#include "etstream/key_names.h"
 #include "etstream/program.h"
 #include "etstream/program_summary.h"
 #include "etstream/result.h"
@@ -44,18 +45,31 @@ struct InspectedFile {
   std::size_t tensors = 0;  // that count: of a file that an index names, those that it lists
 };
 
+/// Named data of a program, or that a program asks for.
+struct NamedDataInfo {
+  std::string key;
+  std::string name;                     // that the key stands for; empty where none is known
+  std::uint64_t size = 0;               // in bytes; 0 where it is not in the program and nobody says it
+  std::optional<std::uint64_t> offset;  // from the start of the file; none where it is not in the program
+  /// Who asks for it, and what for: "method 'forward', delegate 0 (XnnpackBackend): filter of
+  /// XNNFullyConnected 3".
+  std::vector<std::string> asked_by;
+};
+
 struct FileInspection {
   std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
   std::vector<std::string> notes;    // what set the file belongs to, and what is wrong with the set
   FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
-  std::uint32_t version = 0;              // of the outermost schema; 0 if there is none
-  std::vector<FilePart> parts;            // in file order, shared ones once; they don't overlap
-  std::uint64_t metadata_size = 0;        // the bytes outside all parts: tables, padding
-  std::vector<MethodInfo> methods;        // of the program
-  std::optional<ProgramSummary> program;  // offsets in it are from the program's start
-  std::vector<NamedTensorData> named_data;
-  std::vector<std::string> named_data_users;                  // delegates that use named data, and how much
+  std::uint32_t version = 0;                  // of the outermost schema; 0 if there is none
+  std::vector<FilePart> parts;                // in file order, shared ones once; they don't overlap
+  std::uint64_t metadata_size = 0;            // the bytes outside all parts: tables, padding
+  std::vector<MethodInfo> methods;            // of the program
+  std::optional<ProgramSummary> program;      // offsets in it are from the program's start
+  KeyNames names;                             // of the options, or beside the file
+  std::vector<NamedTensorData> named_data;    // of tensor data
+  std::vector<NamedDataInfo> program_data;    // of the program, and then what it lacks
+  std::vector<std::string> named_data_users;  // delegates that use named data, and how much
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents
@@ -66,6 +80,7 @@ struct FileInspection {
 struct InspectOptions {
   bool duplicates = false;  // also finds duplicates, which reads payloads
   bool contents = false;
+  KeyNames names = {};  // what the keys of named data stand for
 };
 
 /// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, and payloads
@@ -76,7 +91,8 @@ struct InspectOptions {
 /// Lists what a path stands for: a file, as inspect(ByteSource) does, with a note where it is one of a set;
 /// or the files of a folder or an index, one after the other, as if they were one. Notes say which are
 /// missing or contradict each other. Errors: those of inspect(ByteSource); those of opening a folder or an
-/// index; kInvalidArgument for options of one file, where there are several.
+/// index; kInvalidArgument for options of one file, where there are several. Where the options have no names,
+/// those of read_key_names_beside() count.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const std::string& path,
                                                              const InspectOptions& options = {},
                                                              const OpenFile& open_file = &ByteSource::file);

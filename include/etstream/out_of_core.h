@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@
 
 namespace etstream {
 
+/// The smallest limit. A lower one is a slip: a process that runs at all has more than that in blocks.
+inline constexpr std::uint64_t kLeastOutOfCoreLimit = 1 << 20;
+/// The smallest block that can be in the file.
+inline constexpr std::uint64_t kLeastOutOfCoreBlock = 16 << 10;
+
 /// Sizes are in bytes.
 struct OutOfCoreOptions {
   /// The path of libetstream_heap.so, which is installed in the folder etstream next to the library.
@@ -29,11 +35,14 @@ struct OutOfCoreOptions {
   /// The folder for the blocks, on a disk: a folder in memory (tmpfs) is refused. If empty, $TMPDIR, or
   /// /var/tmp if that is not set.
   std::string spill_folder = {};
-  /// How many bytes of its blocks each process keeps resident; the rest is written to the disk. 0: as many as
-  /// the system chooses.
+  /// How many bytes of its blocks each process keeps resident, at least kLeastOutOfCoreLimit; the rest is
+  /// written to the disk. 0: as many as the system chooses.
   std::uint64_t limit = 0;
-  /// Blocks of at least this size are in the file; at least 16 KiB.
-  std::uint64_t from = 16 << 10;
+  /// Blocks of at least this size are in the file; at least kLeastOutOfCoreBlock.
+  std::uint64_t from = kLeastOutOfCoreBlock;
+  /// Called with the reason where there can be no heap: because of the folder, the library, or a limit of the
+  /// process's (ulimit -v, -d, -f). The command runs without it then. If it is empty, that is an error.
+  std::function<void(const Error&)> without_heap = {};
 };
 
 /// The resources that a command and all its processes used. Sizes are in bytes. Memory is sampled every 10 to
@@ -53,8 +62,9 @@ struct OutOfCoreUse {
   std::uint64_t refused = 0;
 };
 
-/// Replaces the calling process with the command. Returns only if that fails: kInvalidArgument (the folder,
-/// the library), kNotFound (the command), kIo (it can't be run), kOutOfMemory.
+/// Replaces the calling process with the command. Returns only if that fails: kInvalidArgument (the
+/// sizes, the folder, the library, a limit of the process's), kNotFound (the command), kIo (it can't be run),
+/// kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Error become_out_of_core(const std::vector<std::string>& command,
                                                        const OutOfCoreOptions& options);
 

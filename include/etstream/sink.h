@@ -27,13 +27,27 @@
 
 namespace etstream {
 
-class ETSTREAM_EXPORT Sink {
+/// Something new, a file or a folder, that nobody sees before commit(). Destroying it without that abandons
+/// it.
+class ETSTREAM_EXPORT PendingOutput {
  public:
-  Sink() = default;
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-  virtual ~Sink() = default;
+  PendingOutput() = default;
+  PendingOutput(const PendingOutput&) = delete;
+  PendingOutput& operator=(const PendingOutput&) = delete;
+  virtual ~PendingOutput() = default;
 
+  /// Does everything in commit() that is likely to fail: all bytes reach their destination or the disk, and
+  /// little memory is held. Only commit() may follow, or another prepare(), which does nothing.
+  [[nodiscard]] virtual Result<void> prepare() { return {}; }
+  /// Durably makes what was written the destination's content. Must be called once, last.
+  [[nodiscard]] virtual Result<void> commit() = 0;
+  /// After commit(): restores the destination as it was before, if it was replaced. What went to a pipe or a
+  /// device, or was written in place, stays.
+  [[nodiscard]] virtual Result<void> take_back() { return {}; }
+};
+
+class ETSTREAM_EXPORT Sink : public PendingOutput {
+ public:
   /// Makes the file system share bytes of `source` at `offset` without copying them, if it can. To be called
   /// before reserve() and everything else. Returns how many bytes it shared, from the start of `source` on;
   /// skip() these, and append the rest.
@@ -52,25 +66,22 @@ class ETSTREAM_EXPORT Sink {
   /// The regular file that append() changes in place, in which no source may be. None for a sink that leaves
   /// its destination unchanged until commit(), or that does not write to a file.
   [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
-  /// Does everything in commit() that is likely to fail: all bytes reach their destination or the disk, and
-  /// little memory is held. Only commit() may follow, or another prepare(), which does nothing.
-  [[nodiscard]] virtual Result<void> prepare() { return {}; }
-  /// Durably makes what was appended the destination's content. Must be called once, last.
-  [[nodiscard]] virtual Result<void> commit() = 0;
-  /// After commit(): restores the destination as it was before, if it was replaced. What went to a pipe or a
-  /// device, or was written in place, stays.
-  [[nodiscard]] virtual Result<void> take_back() { return {}; }
 };
 
-/// Commits all sinks in this order, or none: all are prepared before the first is committed, and if one can't
-/// be committed, those before it are taken back. Error: that of the first that failed.
-[[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks);
+/// Commits all outputs in this order, or none: all are prepared before the first is committed, and if one
+/// can't be committed, those before it are taken back. Error: that of the first that failed.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(
+    std::span<const std::unique_ptr<PendingOutput>> outputs);
 
 struct FileSinkOptions {
   /// Writes the file and its folder to the disk before commit() returns, and limits the page cache that
   /// writing uses to a few MiB. Without it the file is complete, but a power failure may undo it, as after
   /// `cp`.
   bool sync = true;
+  /// Is told, in a sentence that names the file, what its file system can't do and is done without: syncing,
+  /// or keeping the permissions of the file that is replaced. Called by the sink's thread, from its opening
+  /// until the end of commit().
+  std::function<void(const std::string&)> warn = {};
 };
 
 /// A file at `path`, replaced atomically by commit(): it is written under a temporary name
@@ -79,8 +90,13 @@ struct FileSinkOptions {
 /// existing file's permissions are kept, and its owner and group where that is allowed; a new file's
 /// permissions follow the umask. Large sources in files of the same file system share their blocks with this
 /// file, if the file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a
-/// regular file (a FIFO, /dev/stdout) is written directly. Errors: kNotFound (the folder is missing), kIo,
-/// kInvalidArgument (a folder).
+/// regular file (a FIFO, /dev/stdout) is written directly.
+///
+/// A file system that can't change permissions is written all the same where nobody but the owner may do more
+/// with the new file than with the old one, and so is one that can't sync: `options.warn` is told. One that
+/// can't rename is an error of commit(), and has the destination as it was.
+///
+/// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
     const std::string& path, const FileSinkOptions& options = {});
 

@@ -10,30 +10,28 @@
 #include <utility>
 
 namespace etstream {
-namespace {
 
-/// How many bytes the UTF-8 character takes that `rest`, which is not empty, begins with; 0 if there is none.
-std::size_t character_at(std::string_view rest) {
+Character character_at(std::string_view rest) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(rest[i]); };
-  if (byte(0) < 0x80) return 1;
-  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || length > rest.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
+  if (rest.empty()) return {};
+  if (byte(0) < 0x80) return {1, byte(0)};
+  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || size > rest.size()) return {};
+  char32_t code = byte(0) & (0x7fU >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3f);
   }
   // Longer than it need be, a surrogate, or beyond U+10FFFF.
-  const bool is_invalid = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
-                          (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
-  return is_invalid ? 0 : length;
+  const bool is_long = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  if (is_long || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {};
+  return {size, code};
 }
 
-/// Whether a character is one, those beyond ASCII included.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
+bool is_control(char32_t code) noexcept {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
-
-}  // namespace
 
 std::string formatted(fmt::string_view words, fmt::format_args arguments) {
   return fmt::vformat(words, arguments);
@@ -41,9 +39,9 @@ std::string formatted(fmt::string_view words, fmt::format_args arguments) {
 
 void append_printable(std::string& out, std::string_view words) {
   while (!words.empty()) {
-    const std::size_t length = character_at(words);
-    const std::string_view character = words.substr(0, std::max<std::size_t>(length, 1));
-    if (length > 0 && !is_control(character)) {
+    const auto [size, code] = character_at(words);
+    const std::string_view character = words.substr(0, std::max<std::size_t>(size, 1));
+    if (size > 0 && !is_control(code)) {
       out += character;
     } else {
       for (const char c : character) out += text("\\x{:02x}", static_cast<unsigned char>(c));
@@ -56,7 +54,7 @@ std::string printable(std::string_view words) {
   constexpr std::size_t kLongest = 200;
   std::size_t end = 0;
   while (end < words.size()) {
-    const std::size_t next = end + std::max<std::size_t>(character_at(words.substr(end)), 1);
+    const std::size_t next = end + std::max<std::size_t>(character_at(words.substr(end)).size, 1);
     if (next > kLongest) break;
     end = next;
   }
@@ -77,9 +75,9 @@ Error about(Error error, std::string_view file, std::string_view where) {
 
 bool is_utf8(std::string_view words) {
   while (!words.empty()) {
-    const std::size_t length = character_at(words);
-    if (length == 0) return false;
-    words.remove_prefix(length);
+    const std::size_t size = character_at(words).size;
+    if (size == 0) return false;
+    words.remove_prefix(size);
   }
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -76,6 +77,19 @@ template <class... Arguments>
 void append_printable(std::string& out, std::string_view words);
 
 [[nodiscard]] bool is_utf8(std::string_view words);
+
+/// A character at the beginning of a string: how many bytes of UTF-8 it takes, and its number.
+struct Character {
+  std::size_t size = 0;
+  char32_t code = 0;
+};
+
+/// The character that `rest` begins with; of size 0 where it is empty or begins with what is not UTF-8.
+[[nodiscard]] Character character_at(std::string_view rest);
+
+/// Returns whether a terminal does something with the character instead of showing it: control characters,
+/// those beyond ASCII included, and what turns around the order of the text, or breaks its lines.
+[[nodiscard]] bool is_control(char32_t code) noexcept;
 
 /// What printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);

@@ -30,6 +30,11 @@ namespace {
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
 
+bool is_program(const ByteSource& file) {
+  const auto kind = file_kind(file);
+  return kind && *kind == FileKind::kProgram;
+}
+
 /// Adds an error for each field that ExecuTorch's reader takes to be there and is not.
 class PresenceCheck : public FlatbufferVisitor {
  public:
@@ -250,6 +255,11 @@ Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
     ETSTREAM_TRY(impl->fill());
     return BundledProgramFile(std::move(impl));
   });
+  if (!opened && is_program(whole)) {
+    return error_in(ErrorCode::kUnsupported, whole.name(),
+                    "is a {}, expected a bundle (BP08, BPS1); bundle it with test cases first",
+                    describe(FileKind::kProgram));
+  }
   return unless_foreign(whole, std::move(opened));
 }
 

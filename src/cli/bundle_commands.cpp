@@ -125,8 +125,10 @@ void add_bundle_command(CLI::App& app, Run& run) {
   command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
   add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
-  add_option(command, "--program-alignment", kNumber, arguments.program_alignment,
-             "Of the program in the bundle, a power of two up to 65536; 32 gives ExecuTorch's bytes")
+  add_alignment(
+      command, "--program-alignment", arguments.program_alignment,
+      "Have the program begin at a multiple of so many bytes of the bundle, a power of two up to 64K; "
+      "32 gives ExecuTorch's bytes")
       ->capture_default_str();
   add_format(command, "--format", arguments)->capture_default_str();
   add_hash_flag(command, arguments);

@@ -17,6 +17,7 @@ std::unique_ptr<CLI::App> make_command_line(Run& run) {
   add_diff_command(*app, run);
   add_extract_command(*app, run);
   add_fat_command(*app, run);
+  add_help_command(*app, run);
   add_inspect_command(*app, run);
 #if defined(ETSTREAM_HEAP_LIBRARY)
   add_profile_command(*app, run);

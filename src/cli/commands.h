@@ -51,6 +51,7 @@ void add_decompile_command(CLI::App& app, Run& run);
 void add_diff_command(CLI::App& app, Run& run);
 void add_extract_command(CLI::App& app, Run& run);
 void add_fat_command(CLI::App& app, Run& run);
+void add_help_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_profile_command(CLI::App& app, Run& run);
 void add_ptd_command(CLI::App& app, Run& run);

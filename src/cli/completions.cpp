@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <string_view>
 
 #include "base/text.h"
@@ -35,8 +36,11 @@ std::string command_names(const CLI::App& app) {
   return CLI::detail::join(out, " ");
 }
 
-/// The words that a value may be, between spaces.
-std::string choices_of(const CLI::Option& option) {
+/// The words that a value may be, of an option of `tool`, between spaces; "" where they are not known.
+std::string choices_of(const CLI::Option& option, const CLI::App& tool) {
+  const Completion completion = completion_of(option);
+  if (completion == Completion::kSubcommands) return command_names(tool);
+  if (completion != Completion::kChoices) return "";
   return CLI::detail::join(CLI::detail::split(value_of(option), '|'), " ");
 }
 
@@ -46,7 +50,7 @@ std::string bash_words(const std::string& words) {
 }
 
 /// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
-std::string bash_values(const WorkingCommand& command) {
+std::string bash_values(const WorkingCommand& command, const CLI::App& tool) {
   std::string out;
   for (const CLI::Option* option : command.app->get_options()) {
     std::vector<std::string> patterns;
@@ -56,13 +60,14 @@ std::string bash_values(const WorkingCommand& command) {
     out += text("    {}) ", CLI::detail::join(patterns, " | "));
     if (completion != Completion::kFiles) out += "compopt +o default; ";
     if (completion == Completion::kFolders) out += "compopt -o dirnames; ";
-    if (completion == Completion::kChoices) out += bash_words(choices_of(*option)) + "; ";
+    const std::string choices = choices_of(*option, tool);
+    if (!choices.empty()) out += bash_words(choices) + "; ";
     out += "return ;;\n";
   }
   return out;
 }
 
-std::string zsh_option(const CLI::Option& option) {
+std::string zsh_option(const CLI::Option& option, const CLI::App& tool) {
   static constexpr std::string_view kSpecial = "\\:[]";
   std::string value = value_of(option);
   const bool has_value = !value.empty();
@@ -71,7 +76,8 @@ std::string zsh_option(const CLI::Option& option) {
     value = ":" + escaped(value, kSpecial) + ":";
     if (completion == Completion::kFiles) value += "_files";
     if (completion == Completion::kFolders) value += "_files -/";
-    if (completion == Completion::kChoices) value += "(" + choices_of(option) + ")";
+    const std::string choices = choices_of(option, tool);
+    if (!choices.empty()) value += "(" + choices + ")";
   }
   const std::vector<std::string> names = names_of(option);
   if (names.empty()) return " " + shell_word(value);
@@ -84,9 +90,9 @@ std::string zsh_option(const CLI::Option& option) {
   return out;
 }
 
-std::string zsh_options(const CLI::App& app) {
+std::string zsh_options(const CLI::App& app, const CLI::App& tool) {
   std::string out;
-  for (const CLI::Option* option : app.get_options()) out += zsh_option(*option);
+  for (const CLI::Option* option : app.get_options()) out += zsh_option(*option, tool);
   return out;
 }
 
@@ -101,12 +107,12 @@ std::string zsh_described(const CLI::App& app) {
 }
 
 /// What completes the words behind a subcommand, those of a group by the word that follows it.
-std::string zsh_arguments(const CLI::App& app) {
+std::string zsh_arguments(const CLI::App& app, const CLI::App& tool) {
   const std::vector<const CLI::App*> subcommands = app.get_subcommands({});
-  if (subcommands.empty()) return "_arguments" + zsh_options(app);
+  if (subcommands.empty()) return "_arguments" + zsh_options(app, tool);
   std::string cases;
   for (const CLI::App* command : subcommands) {
-    cases += text(" {}) {} ;;", command->get_name(), zsh_arguments(*command));
+    cases += text(" {}) {} ;;", command->get_name(), zsh_arguments(*command, tool));
   }
   return text(
       "if (( CURRENT == 2 )); then commands=({}); _describe -t commands command commands; "
@@ -116,7 +122,7 @@ std::string zsh_arguments(const CLI::App& app) {
 
 std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
 
-std::string fish_option(const CLI::Option& option, const std::string& start) {
+std::string fish_option(const CLI::Option& option, const std::string& start, const CLI::App& tool) {
   std::string out = start;
   for (const std::string& name : option.get_snames()) out += " -s " + name;
   for (const std::string& name : option.get_lnames()) out += " -l " + name;
@@ -125,24 +131,25 @@ std::string fish_option(const CLI::Option& option, const std::string& start) {
     if (completion != Completion::kFiles) out += " -x";
     if (completion == Completion::kFiles) out += option.nonpositional() ? " -r -F" : " -F";
     if (completion == Completion::kFolders) out += " -a '(__fish_complete_directories)'";
-    if (completion == Completion::kChoices) out += " -a " + fish_word(choices_of(option));
+    const std::string choices = choices_of(option, tool);
+    if (!choices.empty()) out += " -a " + fish_word(choices);
   }
   // One that goes by its place has no entry of its own to describe.
   return out + (option.nonpositional() ? " -d " + fish_word(option.get_description()) : "") + "\n";
 }
 
 /// `complete` is what all lines begin with.
-std::string fish_subcommand(const std::string& complete, const CLI::App& app) {
+std::string fish_subcommand(const std::string& complete, const CLI::App& app, const CLI::App& tool) {
   static constexpr std::string_view kSeen = "__fish_seen_subcommand_from";
   const std::string start = text("{} -n '{} {}", complete, kSeen, app.get_name());
   std::string out;
-  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, start + "'");
+  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, start + "'", tool);
   for (const CLI::App* command : app.get_subcommands({})) {
     out += text("{}; and not {} {}' -a {} -d {}\n", start, kSeen, command_names(app), command->get_name(),
                 fish_word(command->get_description()));
     for (const CLI::Option* option : command->get_options()) {
       if (is_help(*option)) continue;
-      out += fish_option(*option, text("{}; and {} {}'", start, kSeen, command->get_name()));
+      out += fish_option(*option, text("{}; and {} {}'", start, kSeen, command->get_name()), tool);
     }
   }
   return out;
@@ -160,10 +167,16 @@ std::string bash_completion(const CLI::App& app) {
   std::string values;
   std::string options = options_of("", app);
   for (const WorkingCommand& command : working_commands(app)) {
-    values += bash_values(command);
+    values += bash_values(command, app);
     options += options_of(command.name, *command.app);
   }
   std::string words = words_of("''", app);
+  for (const WorkingCommand& command : working_commands(app)) {
+    const auto names_one = [](const CLI::Option* option) {
+      return completion_of(*option) == Completion::kSubcommands;
+    };
+    if (std::ranges::any_of(command.app->get_options(), names_one)) words += words_of(command.name, app);
+  }
   std::string groups;
   for (const CLI::App* group : app.get_subcommands({})) {
     if (group->get_subcommands({}).empty()) continue;
@@ -206,14 +219,14 @@ complete -o default -F _)" +
 std::string zsh_completion(const CLI::App& app) {
   std::string cases;
   for (const CLI::App* command : app.get_subcommands({})) {
-    cases += text("      {}) {} ;;\n", command->get_name(), zsh_arguments(*command));
+    cases += text("      {}) {} ;;\n", command->get_name(), zsh_arguments(*command, app));
   }
   return "#compdef " + app.get_name() + "\n# Completes the command " + app.get_name() + R"( in zsh.
 local curcontext=$curcontext state line
 local -A opt_args
 local -a commands
 _arguments -C)" +
-         zsh_options(app) + R"( '1: :->command' '*:: :->arguments'
+         zsh_options(app, app) + R"( '1: :->command' '*:: :->arguments'
 case $state in
   command)
     commands=()" +
@@ -231,10 +244,10 @@ std::string fish_completion(const CLI::App& app) {
   const std::string complete = "complete -c " + app.get_name();
   const std::string first = complete + " -n __fish_use_subcommand";
   std::string out = text("# Completes the command {} in fish.\n{} -f\n", app.get_name(), complete);
-  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, first);
+  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, first, app);
   for (const CLI::App* command : app.get_subcommands({})) {
     out += text("{} -a {} -d {}\n", first, command->get_name(), fish_word(command->get_description()));
-    out += fish_subcommand(complete, *command);
+    out += fish_subcommand(complete, *command, app);
   }
   return out;
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream diff A B [--ignore-layout]
+// etstream diff A B [--ignore-layout] [--atol X] [--rtol X] [--names NAMES.json]
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -25,18 +30,45 @@ struct DiffArguments {
   std::string a;
   std::string b;
   bool ignore_layout = false;
+  std::optional<double> atol;
+  std::optional<double> rtol;
+  std::vector<std::string> names;
   bool partial = false;
   bool json = false;
 };
 
+std::string_view summary_of(const FileDiff& found) {
+  if (found.same_content) return "same content, other layout";
+  return found.same_within_tolerance ? "same content within the tolerance" : "other content";
+}
+
+/// "4 of 6 elements equal (66.6%), largest difference 0.5, mean 0.1". The share is rounded down, so that 100%
+/// is all.
+std::string elements_text(const ElementDifference& found, bool is_tolerated) {
+  const double share =
+      found.elements == 0 ? 1 : static_cast<double>(found.equal) / static_cast<double>(found.elements);
+  return text("{} of {} equal ({:.1f}%), largest difference {:.3g}, mean {:.3g}{}", found.equal,
+              counted(found.elements, "element"), std::floor(1000 * share) / 10, found.largest, found.mean,
+              is_tolerated ? "; within the tolerance" : "");
+}
+
+/// Says whether nothing but elements within the tolerance differs, and what is not looked at.
+bool counts_as_same(const FileDiff& found, bool ignore_layout) {
+  if (found.same_bytes || (ignore_layout && found.same_within_tolerance)) return true;
+  return found.same_within_tolerance && !found.same_content &&
+         std::ranges::all_of(found.differences,
+                             [](const DiffEntry& one) { return one.kind == DiffEntry::Kind::kTolerated; });
+}
+
 void print_differences(const FileDiff& found) {
   if (found.same_bytes) return say("same bytes\n");
-  say("{}\n", found.same_content ? "same content, other layout" : "other content");
+  say("{}\n", summary_of(found));
   const std::size_t rows = std::min(kMostDifferences, found.differences.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const DiffEntry& one = found.differences[i];
     say("{}\n  a: {}\n  b: {}\n", one.subject, one.in_a.empty() ? "-" : one.in_a,
         one.in_b.empty() ? "-" : one.in_b);
+    if (one.elements) say("  {}\n", elements_text(*one.elements, one.kind == DiffEntry::Kind::kTolerated));
   }
   if (rows < found.differences.size()) {
     say("... and {}; --json lists all\n", counted(found.differences.size() - rows, "more difference"));
@@ -45,14 +77,21 @@ void print_differences(const FileDiff& found) {
 
 Result<void> diff_command(const DiffArguments& arguments, Run& run) {
   run.failed = kTrouble;
-  ETSTREAM_ASSIGN(FileDiff found, diff(arguments.a, arguments.b, {.partial = arguments.partial}));
+  DiffOptions options;
+  if (arguments.atol || arguments.rtol) {
+    options.tolerance =
+        Tolerance{.absolute = arguments.atol.value_or(0), .relative = arguments.rtol.value_or(0)};
+  }
+  ETSTREAM_ASSIGN(options.names_a, read_names(arguments.names));
+  options.names_b = options.names_a;
+  ETSTREAM_ASSIGN(FileDiff found, diff(arguments.a, arguments.b, options, {.partial = arguments.partial}));
   if (arguments.ignore_layout) ignore_layout(found);
   if (arguments.json) {
     print_json(differences_to_json(arguments.a, arguments.b, found));
   } else {
     print_differences(found);
   }
-  if (!found.same_bytes && !(arguments.ignore_layout && found.same_content)) run.done = kDifferent;
+  if (!counts_as_same(found, arguments.ignore_layout)) run.done = kDifferent;
   return {};
 }
 
@@ -72,6 +111,12 @@ void add_diff_command(CLI::App& app, Run& run) {
   command.add_option("B", arguments.b, "Another of the same kind")->required();
   command.add_flag("--ignore-layout", arguments.ignore_layout,
                    "Take files for the same that only have the same content in other places");
+  add_option(command, "--atol", "X", arguments.atol,
+             "Take elements of weights for equal that differ by at most X, integers too");
+  add_option(
+      command, "--rtol", "X", arguments.rtol,
+      "Take floating-point elements for equal that differ by at most X times that of A, besides --atol");
+  add_names_option(command, arguments.names);
   add_partial_option(command, arguments.partial);
   command.add_flag("--json", arguments.json, "Report as JSON");
 }

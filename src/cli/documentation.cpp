@@ -36,7 +36,8 @@ std::string value_of(const CLI::Option& option) {
 
 Completion completion_of(const CLI::Option& option) {
   const std::string value = value_of(option);
-  if (value.empty() || value == kNumber || value == kName) return Completion::kNothing;
+  if (value.empty() || value == kNumber || value == kName || value == kSize) return Completion::kNothing;
+  if (value == kSubcommand) return Completion::kSubcommands;
   if (value.find('|') != std::string::npos) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }

@@ -19,7 +19,7 @@ struct WorkingCommand {
 [[nodiscard]] std::vector<WorkingCommand> working_commands(const CLI::App& app);
 
 /// What a shell can complete a value with.
-enum class Completion { kNothing, kFiles, kFolders, kChoices };
+enum class Completion { kNothing, kFiles, kFolders, kChoices, kSubcommands };
 
 /// "-o", "--output"; none of an argument that goes by its place.
 [[nodiscard]] std::vector<std::string> names_of(const CLI::Option& option);

@@ -38,17 +38,31 @@ struct Part {
   ByteSource source;
 };
 
-Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Part>& parts) {
+/// Extracts the parts and, if they are asked for, the test cases of `bundle`: all of them or none.
+Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Part>& parts,
+                        const BundledProgramFile* bundle = nullptr) {
   std::deque<FilePlan> plans;
   std::vector<Output> outputs;
-  outputs.reserve(parts.size());
+  outputs.reserve(parts.size() + 1);
   for (const Part& part : parts) {
     outputs.push_back({&plans.emplace_back(plan_copy(part.source, part.what)), part.path});
+  }
+  const bool with_cases = bundle != nullptr && !arguments.cases.empty();
+  if (with_cases) {
+    const auto write_cases = [&](const Progress& progress) {
+      return write_test_cases_uncommitted(*bundle, arguments.cases, file_options(!arguments.no_sync),
+                                          progress, arguments.max_disk);
+    };
+    outputs.push_back({.path = arguments.cases, .write = write_cases});
   }
   ETSTREAM_TRY(write_outputs(outputs, arguments));
   for (const Part& part : parts) {
     if (is_standard_output(part.path)) continue;
     say("{}: {}, {}\n", part.path, part.what, readable_size(part.source.size()));
+  }
+  if (with_cases) {
+    say("{}: test cases of {}, in {}/cases.json\n", arguments.cases,
+        counted(bundle->suites().size(), "method"), arguments.cases);
   }
   return {};
 }
@@ -94,14 +108,7 @@ Result<void> extract_command(const ExtractArguments& arguments) {
     ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
     ETSTREAM_ASSIGN(parts.emplace_back(), segment_part(arguments, program));
   }
-  ETSTREAM_TRY(extract_to(arguments, parts));
-  if (!arguments.cases.empty()) {
-    ETSTREAM_TRY(write_test_cases(bundle, arguments.cases, {.sync = !arguments.no_sync},
-                                  interruptible_progress(), arguments.max_disk));
-    say("{}: test cases of {}, in {}/cases.json\n", arguments.cases,
-        counted(bundle.suites().size(), "method"), arguments.cases);
-  }
-  return {};
+  return extract_to(arguments, parts, &bundle);
 }
 
 void check_extract(const CLI::App& command, const ExtractArguments&) {
@@ -126,8 +133,8 @@ void add_extract_command(CLI::App& app, Run& run) {
       ->required();
   auto* program = add_option(command, "--program", "OUT.pte", arguments.program,
                              "Write the program, or a package's graph; - is standard output");
-  auto* segment = add_option(command, "--segment", kNumber, arguments.segment,
-                             "Write this segment of the program to --output");
+  auto* segment =
+      add_number(command, "--segment", arguments.segment, "Write this segment of the program to --output");
   auto* tensor =
       add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
   auto* output = add_option(command, "-o,--output", "OUT", arguments.output,

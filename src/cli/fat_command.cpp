@@ -111,9 +111,7 @@ void add_fat_pack(CLI::App& fat, Run& run) {
       ->type_name("NAME=FILE")
       ->required();
   add_output_path(command, arguments, "The container", "OUT.fat");
-  add_option(command, "--align", kNumber, arguments.alignment,
-             "Have payloads begin at multiples of N bytes of the file, a power of two, such as a page's "
-             "size, so that they can be mapped and cloned; 1 by default");
+  add_payload_alignment(command, arguments.alignment);
   command.add_flag("--no-dedup", arguments.no_dedup,
                    "Store payloads of equal bytes each, which reads them once only");
   add_output_flags(command, arguments);

@@ -4,7 +4,9 @@
 // etstream compile [-I DIR]... SCHEMA DATA.json... -o OUT
 // etstream decompile [-I DIR]... [--raw-binary] [--size-prefixed] SCHEMA -- FILE... -o OUT
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,44 +96,55 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
   return paths;
 }
 
-/// Calls `convert` with each input and where what it becomes goes.
-template <class Convert>
-Result<void> for_each_input(const FlatcArguments& arguments, const std::string& extension, Convert convert) {
+/// An input, and where what it becomes goes: to `path`, which `sink` writes.
+struct Conversion {
+  const std::string& input;
+  const std::string& path;
+  Sink& sink;
+  const Progress& progress;
+};
+
+/// Calls `convert` with each input. What they become comes together. `is_text` is fit for a terminal.
+Result<void> convert_all(const FlatcArguments& arguments, const std::string& extension, bool is_text,
+                         const std::function<Result<void>(const Conversion&)>& convert) {
   ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, extension));
-  for (std::size_t i = 0; i < paths.size(); ++i) ETSTREAM_TRY(convert(arguments.inputs[i], paths[i]));
-  return {};
+  std::vector<Output> outputs;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto write = [&, i](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
+      ETSTREAM_ASSIGN(auto sink, open_output(paths[i], !arguments.no_sync, is_text));
+      ETSTREAM_TRY(convert({arguments.inputs[i], paths[i], *sink, progress}));
+      return std::unique_ptr<PendingOutput>(std::move(sink));
+    };
+    outputs.push_back({.path = paths[i], .is_text = is_text, .write = write});
+  }
+  return write_outputs(outputs, arguments);
 }
 
-/// Writes what `input` has become to `path`. `is_text` is fit for a terminal.
-Result<void> write_content(const FlatcArguments& arguments, const std::string& input, const std::string& path,
-                           std::vector<std::byte> content, bool is_text) {
-  const FilePlan plan = plan_copy(ByteSource::owned(std::move(content)), input);
-  return write_outputs({{&plan, path, is_text}}, arguments);
+Result<void> write_content(const Conversion& to, std::vector<std::byte> content) {
+  return write_uncommitted(plan_copy(ByteSource::owned(std::move(content)), to.input), to.sink, to.progress);
 }
 
 Result<void> compile_exactly(const CompileArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
   const auto order = arguments.python_order ? FlatbufferOrder::kPython : FlatbufferOrder::kFlatc;
-  return for_each_input(arguments, schema.file_extension(),
-                        [&](const std::string& input, const std::string& path) -> Result<void> {
-                          ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(input));
-                          const std::string folder = fs::path(input).parent_path().string();
-                          ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, folder, order));
-                          return write_output(plan, path, arguments);
-                        });
+  return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
+    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(to.input));
+    ETSTREAM_ASSIGN(const FilePlan plan,
+                    schema.compile(json, fs::path(to.input).parent_path().string(), order));
+    ETSTREAM_TRY(check_outputs({{&plan, to.path}}, arguments));
+    return write_uncommitted(plan, to.sink, to.progress);
+  });
 }
 
 Result<void> compile_command(const CompileArguments& arguments) {
   if (arguments.exact) return compile_exactly(arguments);
   ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
-  return for_each_input(arguments, schema.file_extension(),
-                        [&](const std::string& input, const std::string& path) -> Result<void> {
-                          ETSTREAM_ASSIGN(const auto json, content_of(input, kLargestJson));
-                          const std::string_view words(reinterpret_cast<const char*>(json.data()),
-                                                       json.size());
-                          ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, input));
-                          return write_content(arguments, input, path, std::move(flatbuffer), false);
-                        });
+  return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto json, content_of(to.input, kLargestJson));
+    const std::string_view words(reinterpret_cast<const char*>(json.data()), json.size());
+    ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, to.input));
+    return write_content(to, std::move(flatbuffer));
+  });
 }
 
 /// What JSON at `json` calls a file, so that it is found from there.
@@ -142,18 +155,15 @@ std::string name_from(const std::string& json, const std::string& file) {
 
 Result<void> decompile_exactly(const DecompileArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
-  return for_each_input(arguments, "json",
-                        [&](const std::string& input, const std::string& path) -> Result<void> {
-                          ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(input));
-                          const ExactJsonOptions options{.defaults = arguments.defaults,
-                                                         .identifier = !arguments.raw_binary,
-                                                         .size_prefixed = arguments.size_prefixed,
-                                                         .leave_out_over = arguments.leave_out_over,
-                                                         .file_name = name_from(path, input)};
-                          ETSTREAM_ASSIGN(const auto sink, open_output(path, !arguments.no_sync, true));
-                          ETSTREAM_TRY(schema.decompile(file, options, *sink));
-                          return sink->commit();
-                        });
+  return convert_all(arguments, "json", true, [&](const Conversion& to) -> Result<void> {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(to.input));
+    const ExactJsonOptions options{.defaults = arguments.defaults,
+                                   .identifier = !arguments.raw_binary,
+                                   .size_prefixed = arguments.size_prefixed,
+                                   .leave_out_over = arguments.leave_out_over,
+                                   .file_name = name_from(to.path, to.input)};
+    return schema.decompile(file, options, to.sink);
+  });
 }
 
 Result<void> decompile_command(const DecompileArguments& arguments) {
@@ -163,13 +173,12 @@ Result<void> decompile_command(const DecompileArguments& arguments) {
                                  .defaults = arguments.defaults,
                                  .identifier = !arguments.raw_binary,
                                  .size_prefixed = arguments.size_prefixed};
-  return for_each_input(
-      arguments, "json", [&](const std::string& input, const std::string& path) -> Result<void> {
-        ETSTREAM_ASSIGN(const auto flatbuffer, content_of(input, kLargestFile));
-        ETSTREAM_ASSIGN(const std::string json, schema.decompile(flatbuffer, options, input));
-        const auto bytes = std::as_bytes(std::span(json));
-        return write_content(arguments, input, path, {bytes.begin(), bytes.end()}, true);
-      });
+  return convert_all(arguments, "json", true, [&](const Conversion& to) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto flatbuffer, content_of(to.input, kLargestFile));
+    ETSTREAM_ASSIGN(const std::string json, schema.decompile(flatbuffer, options, to.input));
+    const auto bytes = std::as_bytes(std::span(json));
+    return write_content(to, {bytes.begin(), bytes.end()});
+  });
 }
 
 /// `input` is what the files to be read are called, and `what` tells of them. `told` is a flag that asks
@@ -218,8 +227,8 @@ void add_decompile_command(CLI::App& app, Run& run) {
   command.add_flag("--size-prefixed", arguments.size_prefixed, "Files begin with their size, as ETDumps do");
   auto* exact = command.add_flag("--exact", arguments.exact,
                                  "Lose nothing: numbers come back as they are, and bytes are base64");
-  add_option(command, "--leave-out", kNumber, arguments.leave_out_over,
-             "Say of vectors of more than N bytes where they lie in the file, instead of what they hold")
+  add_size(command, "--leave-out", arguments.leave_out_over,
+           "Say of vectors of more than so many bytes where they lie in the file, instead of what they hold")
       ->needs(exact);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream inspect FILE [--graph METHOD] [--duplicates] [--html OUT.html]
+// etstream inspect FILE [--graph METHOD] [--duplicates] [--html OUT.html] [--names NAMES.json]
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/print.h"
 #include "base/text.h"
@@ -36,6 +37,7 @@ struct InspectArguments {
   bool duplicates = false;
   bool json = false;
   std::string html;
+  std::vector<std::string> names;
 };
 
 /// What a path ends with behind its folder, for people.
@@ -118,6 +120,22 @@ void print_method(const MethodInfo& method, const MethodSummary& summary) {
   }
 }
 
+void print_named_data(const std::vector<NamedDataInfo>& listed) {
+  if (listed.empty()) return;
+  say("\nnamed data\n");
+  const std::size_t rows = std::min(kMostParts, listed.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const NamedDataInfo& info = listed[i];
+    std::string said;
+    if (!info.name.empty()) said += text("  {}", printable(info.name));
+    if (!info.offset) said += "  not in this file";
+    if (!info.asked_by.empty()) said += text("  for {}", printable(info.asked_by.front()));
+    if (info.asked_by.size() > 1) said += text(" and {}", counted(info.asked_by.size() - 1, "more use"));
+    say("{:14}  {}{}\n", info.size, printable(info.key), said);
+  }
+  print_rest(rows, listed.size(), "more key");
+}
+
 void print_totals(const ProgramSummary& summary) {
   say("\nflatbuffer {}, {} of {}, {} with {} of padding before them\n",
       readable_size(summary.flatbuffer_size), counted(summary.constants, "constant"),
@@ -126,10 +144,11 @@ void print_totals(const ProgramSummary& summary) {
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
-  const std::string version =
-      found.format == FileKind::kSafetensors || found.format == FileKind::kNativePackage
-          ? ""
-          : text("version {}, ", found.version);
+  const std::string version = found.format == FileKind::kSafetensors ||
+                                      found.format == FileKind::kNativePackage ||
+                                      found.format == FileKind::kTorch
+                                  ? ""
+                                  : text("version {}, ", found.version);
   const std::string files = found.files.empty() ? "" : text(" in {}", counted(found.files.size(), "file"));
   say("{}: {}{}, {}{} ({} bytes)\n", file, describe(found.format), files, version, readable_size(found.size),
       found.size);
@@ -151,6 +170,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   for (std::size_t i = 0; i < found.methods.size(); ++i) {
     print_method(found.methods[i], found.program->methods[i]);
   }
+  print_named_data(found.program_data);
   if (!found.named_data_users.empty()) say("\n");
   for (const std::string& user : found.named_data_users) say("{}\n", printable(user));
   if (!found.metadata.empty()) say("\nmetadata\n");
@@ -178,11 +198,13 @@ Result<void> inspect_command(const InspectArguments& arguments) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
     return show_graph(arguments, file);
   }
+  ETSTREAM_ASSIGN(const KeyNames names, read_names(arguments.names));
   if (!arguments.html.empty()) {
-    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file));
+    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file, names));
     return write_outputs({{&page, arguments.html, true}}, {});
   }
-  ETSTREAM_ASSIGN(const FileInspection found, inspect(arguments.file, {.duplicates = arguments.duplicates}));
+  ETSTREAM_ASSIGN(const FileInspection found,
+                  inspect(arguments.file, {.duplicates = arguments.duplicates, .names = names}));
   if (arguments.json) {
     print_json(inspection_to_json(arguments.file, found, arguments.duplicates));
   } else {
@@ -211,6 +233,7 @@ void add_inspect_command(CLI::App& app, Run& run) {
   command
       .add_flag("--duplicates", arguments.duplicates, "Also find what is in the file twice, which reads it")
       ->excludes(graph);
+  add_names_option(command, arguments.names);
   auto* json = command.add_flag("--json", arguments.json, "Show it as JSON");
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead, which reads payloads of one size, and samples")

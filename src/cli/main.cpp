@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/terminal.h"
+#include "cli/wrong_command_line.h"
 #include "etstream/input_record.h"
 
 namespace etstream::cli {
@@ -57,10 +58,12 @@ int run_command(int argc, char** argv) {
   const auto app = make_command_line(run);
   try {
     // The last one first, as CLI11 wants it.
-    std::reverse(arguments.begin(), arguments.end());
-    app->parse(std::move(arguments));
+    app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::Success& asked) {  // for help, or the version
+    return app->exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app->exit(error) == 0 ? 0 : kWrongCommandLine;
+    complain("{}\n", one_line(describe(*app, error, arguments, run)));
+    return kWrongCommandLine;
   }
   if (app->get_subcommands().empty()) {
     print_to(stderr, app->help());

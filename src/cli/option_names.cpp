@@ -28,9 +28,12 @@ constexpr Wording kWordings[] = {
     {"alone with partial", "alone with --partial"},
     {"there with partial", "there with --partial"},
     {"program_alignment", "--program-alignment"},
+    {"raise the limit", "raise the limit, or give --optional to run without"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},
+    {"sync = false", "--no-sync"},
     {"take the program out of a bundle first", "extract --program takes the program out of a bundle"},
+    {"write to an open descriptor", "write to standard output (-o - >FILE)"},
 };
 
 }  // namespace

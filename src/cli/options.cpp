@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/options.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/output.h"
@@ -24,6 +26,25 @@ void add_version(CLI::App& command, const std::string& name, const std::string& 
 
 }  // namespace
 
+CLI::Validator size_in_bytes(SizeBounds bounds) {
+  return {[bounds](std::string& given) -> std::string {
+            const auto size = parse_size(given, bounds);
+            if (!size) return size.error().message;
+            given = std::to_string(*size);
+            return {};
+          },
+          ""};
+}
+
+CLI::Validator whole_number() {
+  return {[](std::string& given) -> std::string {
+            const bool is_number =
+                !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+            return is_number ? "" : text("expected a whole number, found {}", quote(given));
+          },
+          ""};
+}
+
 CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
                       std::vector<std::string>& values, const std::string& description) {
   return add_option(command, name, type, values, description)
@@ -33,9 +54,12 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, const std::str
 
 CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::vector<std::string>& choices,
                         std::string& value, const std::string& description) {
-  // The check's own description would follow the type's name.
+  const auto check = [choices](std::string& given) -> std::string {
+    if (std::ranges::find(choices, given) != choices.end()) return "";
+    return text("expected {}, found {}", CLI::detail::join(choices, " or "), quote(given));
+  };
   return add_option(command, name, CLI::detail::join(choices, "|"), value, description)
-      ->check(CLI::IsMember(choices).description(""));
+      ->check(CLI::Validator(check, ""));
 }
 
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options) {
@@ -45,6 +69,29 @@ std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options)
       add_size(command, "--max-disk", options.max_disk,
                "Write nothing, and exit with 1, if the files come to more than this: 2G; by default 4 times "
                "the input where names share data")};
+}
+
+CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment) {
+  return add_alignment(
+      command, "--align", alignment,
+      "Have payloads of the container begin at multiples of so many bytes, a power of two, such "
+      "as a page's 16K, so that they can be mapped and cloned; 1 by default");
+}
+
+void add_names_option(CLI::App& command, std::vector<std::string>& files) {
+  add_list(command, "--names", "NAMES.json", files,
+           "What the keys of named data stand for: a JSON object; by default MODEL.names.json beside "
+           "MODEL.pte");
+}
+
+Result<KeyNames> read_names(const std::vector<std::string>& files) {
+  KeyNames out;
+  for (const std::string& path : files) {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
+    ETSTREAM_ASSIGN(KeyNames names, read_key_names(file));
+    out.merge(names);
+  }
+  return out;
 }
 
 void add_partial_option(CLI::App& command, bool& partial) {
@@ -72,7 +119,7 @@ void add_output_flags(CLI::App& command, OutputOptions& options) {
 void check_output(const CLI::App& command, const OutputOptions& options) {
   if (command.count("--output") == 0 && !options.dry_run) throw CLI::RequiredError("--output");
   if (is_standard_output(options.output) && options.json && !options.dry_run) {
-    throw CLI::ValidationError("--json", "and the output can't both go to standard output");
+    throw CLI::ValidationError("--json and the output can't both go to standard output");
   }
 }
 

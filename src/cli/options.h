@@ -6,23 +6,27 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/key_names.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
+#include "jobs/size_text.h"
 
 namespace etstream::cli {
 
 /// Type names of values. Shells complete choices such as "one|other" with their words, folders with folders,
-/// the other three with nothing, and values of any other type name with files.
+/// subcommands with their names, the other three with nothing, and values of any other type name with files.
 inline constexpr const char* kNumber = "N";
 inline constexpr const char* kName = "NAME";
 inline constexpr const char* kSize = "SIZE";
 inline constexpr const char* kFolder = "DIR";
+inline constexpr const char* kSubcommand = "SUBCOMMAND";
 
 /// An option whose value has the type name `type`.
 template <class T>
@@ -37,11 +41,31 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, const std::str
 CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::vector<std::string>& choices,
                         std::string& value, const std::string& description);
 
-/// A size in bytes, such as 16M.
+/// Returns what turns a size such as 16M into its bytes, in decimal digits, and refuses what is none.
+[[nodiscard]] CLI::Validator size_in_bytes(SizeBounds bounds);
+/// Returns what refuses all but decimal digits.
+[[nodiscard]] CLI::Validator whole_number();
+
+/// A whole number.
 template <class T>
-CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, const std::string& description) {
-  return add_option(command, name, kSize, bytes, description)
-      ->transform(CLI::AsSizeValue(false).description(""));
+CLI::Option* add_number(CLI::App& command, const std::string& name, T& number,
+                        const std::string& description) {
+  return add_option(command, name, kNumber, number, description)->check(whole_number());
+}
+
+/// A size in bytes, such as 16M. What the option sets is at least as wide as the bounds.
+template <class T>
+CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, const std::string& description,
+                      SizeBounds bounds = {}) {
+  return add_option(command, name, kSize, bytes, description)->transform(size_in_bytes(bounds));
+}
+
+/// A size of which a part of a file begins at a multiple, of 32 bits.
+template <class T>
+CLI::Option* add_alignment(CLI::App& command, const std::string& name, T& bytes,
+                           const std::string& description) {
+  return add_size(command, name, bytes, description,
+                  {.least = 0, .most = std::numeric_limits<std::uint32_t>::max()});
 }
 
 /// The options of every subcommand that writes.
@@ -58,7 +82,13 @@ struct OutputOptions : WriteOptions {
   bool json = false;
 };
 
+/// --align of a fat container.
+CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment);
 void add_partial_option(CLI::App& command, bool& partial);
+/// --names, which may be given several times.
+void add_names_option(CLI::App& command, std::vector<std::string>& files);
+/// The names in all of these files. Errors: those of opening and reading them.
+[[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
 void add_write_options(CLI::App& command, WriteOptions& options);
 /// Only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);

@@ -6,13 +6,11 @@
 namespace etstream::cli {
 
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced) {
-  command.add_option("COMMAND", misplaced, "The command and its arguments, after --");
+  command.add_option(kOtherCommand, misplaced, "The command and its arguments, after --");
 }
 
 void require_other_command(const Run& run, const std::vector<std::string>& misplaced) {
-  if (run.command.empty() || !misplaced.empty()) {
-    throw CLI::ParseError("The command to run comes after --", CLI::ExitCodes::RequiredError);
-  }
+  if (run.command.empty() || !misplaced.empty()) throw CLI::RequiredError(kOtherCommand);
 }
 
 std::filesystem::path installed_folder() {

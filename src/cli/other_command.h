@@ -13,9 +13,12 @@
 
 namespace etstream::cli {
 
+/// The name of that place.
+inline constexpr const char* kOtherCommand = "COMMAND";
+
 /// The place in help texts of what follows "--". What comes there without the mark goes to `misplaced`.
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced);
-/// Throws CLI::ParseError unless there is a command behind "--", and nothing before it.
+/// Throws CLI::RequiredError unless there is a command behind "--", and nothing before it.
 void require_other_command(const Run& run, const std::vector<std::string>& misplaced);
 
 /// The folder with what is loaded into other commands, in a place that is known from this command's.

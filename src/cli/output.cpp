@@ -43,7 +43,8 @@ bool is_stream(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   return is_standard_output(path) ||
-         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+          !std::filesystem::is_directory(status));
 }
 
 /// A folder that is made unless it is there, and goes again if nobody keeps it.
@@ -74,6 +75,26 @@ Progress plain_progress() {
   };
 }
 
+/// Refuses an output that the command has read.
+Result<void> check_no_input(const std::string& path) {
+  const InputRecord* const inputs = InputRecord::current();
+  const auto file = identity_of(is_standard_output(path) ? "/dev/stdout" : path);
+  return inputs != nullptr && file ? inputs->check_output_in_place(*file, path) : Result<void>();
+}
+
+/// Adds to `out` what `output` becomes, written up to its commit.
+Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
+                           std::vector<std::unique_ptr<PendingOutput>>& out) {
+  if (output.write) {
+    ETSTREAM_ASSIGN(out.emplace_back(), output.write(progress));
+    return {};
+  }
+  ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, output.is_text));
+  Sink& opened = *sink;
+  out.push_back(std::move(sink));
+  return write_uncommitted(*output.plan, opened, progress);
+}
+
 }  // namespace
 
 bool is_standard_output(std::string_view path) {
@@ -90,10 +111,7 @@ Result<void> check_apart(const std::vector<std::string>& paths) {
 
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text) {
   const bool to_standard_output = is_standard_output(path);
-  if (const InputRecord* const inputs = InputRecord::current()) {
-    const auto file = identity_of(to_standard_output ? "/dev/stdout" : path);
-    if (file) ETSTREAM_TRY(inputs->check_output_in_place(*file, path));
-  }
+  ETSTREAM_TRY(check_no_input(path));
   if (to_standard_output) {
     if (!is_text && standard_output_is_a_terminal()) {
       return Error{ErrorCode::kInvalidArgument,
@@ -101,7 +119,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bo
     }
     return open_descriptor_sink(kStandardOutput, "standard output");
   }
-  return open_file_sink(path, {.sync = sync});
+  return open_file_sink(path, file_options(sync));
 }
 
 Progress interruptible_progress() {
@@ -119,10 +137,11 @@ std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
   return kOwnMemory + memory_to_write(plans);
 }
 
-Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options) {
+Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options) {
   std::vector<const FilePlan*> plans;
   std::vector<const FilePlan*> on_disk;
   for (const Output& output : outputs) {
+    if (output.plan == nullptr) continue;
     plans.push_back(output.plan);
     if (!is_stream(output.path)) on_disk.push_back(output.plan);
   }
@@ -134,17 +153,20 @@ Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions
         "writing takes {} ({} bytes) of memory, over --max-memory {}; --max-memory {} would fit",
         readable_size(memory), memory, readable_size(*options.max_memory), limit_for(memory));
   }
-  return check_disk(options.max_disk ? on_disk : plans, options.max_disk);
+  ETSTREAM_TRY(check_disk(options.max_disk ? on_disk : plans, options.max_disk));
+  std::vector<std::string> paths;
+  for (const Output& output : outputs) {
+    if (output.path.empty()) continue;
+    ETSTREAM_TRY(check_no_input(output.path));
+    paths.push_back(output.path);
+  }
+  return check_apart(paths);
 }
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                            const std::string& folder) {
-  ETSTREAM_TRY(check_limits(outputs, options));
+  ETSTREAM_TRY(check_outputs(outputs, options));
   const bool sync = !options.no_sync;
-  std::vector<std::string> paths;
-  paths.reserve(outputs.size());
-  for (const Output& output : outputs) paths.push_back(output.path);
-  ETSTREAM_TRY(check_apart(paths));
   std::vector<const Output*> files;
   // Streams come first: what has gone there can't be taken back, and an interrupt, which ends the process at
   // once while it waits for a reader, finds no temporary file.
@@ -153,18 +175,17 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
       files.push_back(&output);
       continue;
     }
-    ETSTREAM_ASSIGN(const auto sink, open_output(output.path, sync, output.is_text));
-    ETSTREAM_TRY(write(*output.plan, *sink, plain_progress()));
+    std::vector<std::unique_ptr<PendingOutput>> stream;
+    ETSTREAM_TRY(write_pending(output, sync, plain_progress(), stream));
+    ETSTREAM_TRY(commit_together(stream));
   }
   if (files.empty()) return {};
   // The progress outlives the sinks, which on an interrupt have temporary files to remove.
   const Progress progress = interruptible_progress();
   NewFolder made(folder);
-  std::vector<std::unique_ptr<Sink>> written;
+  std::vector<std::unique_ptr<PendingOutput>> written;
   for (const Output* const output : files) {
-    ETSTREAM_ASSIGN(auto sink, open_output(output->path, sync, output->is_text));
-    written.push_back(std::move(sink));
-    ETSTREAM_TRY(write_uncommitted(*output->plan, *written.back(), progress));
+    ETSTREAM_TRY(write_pending(*output, sync, progress, written));
     if (files.size() > 1) ETSTREAM_TRY(written.back()->prepare());
   }
   ETSTREAM_TRY(commit_together(written));
@@ -186,6 +207,12 @@ void print(const Findings& findings) {
   const Findings worded = with_option_names(findings);
   for (const Finding& error : worded.errors) complain("error: {}\n", one_line(error.message));
   for (const Finding& warning : worded.warnings) complain("warning: {}\n", one_line(warning.message));
+}
+
+FileSinkOptions file_options(bool sync) {
+  return {.sync = sync, .warn = [](const std::string& message) {
+            complain("warning: {}\n", one_line(with_option_names(message)));
+          }};
 }
 
 }  // namespace etstream::cli

@@ -3,6 +3,7 @@
 // Where a command's output goes: a file that appears whole, or standard output.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,12 +29,14 @@ namespace etstream::cli {
 
 /// What goes where.
 struct Output {
-  const FilePlan* plan = nullptr;
+  const FilePlan* plan = nullptr;  // null where `write` is there
   std::string path;
   bool is_text = false;  // which may go to a terminal
+  /// Writes what is no file of a plan that is made already, such as a folder, up to its commit.
+  std::function<Result<std::unique_ptr<PendingOutput>>(const Progress&)> write = {};
 };
 
-/// The same for several files: all are there in the end, or none is. They come in this order, behind what
+/// The same for several outputs: all are there in the end, or none is. They come in this order, behind what
 /// goes to streams. `folder`, if it is not there, is made for them, and removed where they do not appear.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
@@ -42,9 +45,10 @@ struct Output {
 /// itself and its readers included.
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
 
-/// What writing does before all else, for plans that are only shown. Error: kTooLarge where the plans'
-/// figures are over the limits, or, without one for the disk, what check_disk() allows.
-[[nodiscard]] Result<void> check_limits(const std::vector<Output>& outputs, const WriteOptions& options);
+/// Does what comes before all writing, also for plans that are only shown, whose outputs may have no path.
+/// Errors: kTooLarge where the plans' figures are over the limits, or, without one for the disk, what
+/// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input.
+[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options);
 
 /// Error: kInvalidArgument where two of `paths` are one file.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);
@@ -61,5 +65,8 @@ struct Output {
 
 /// Each finding on a line of standard error.
 void print(const Findings& findings);
+
+/// How files are written, with warnings on standard error of what their file system can't do.
+[[nodiscard]] FileSinkOptions file_options(bool sync);
 
 }  // namespace etstream::cli

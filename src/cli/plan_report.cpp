@@ -89,7 +89,7 @@ Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
   }
   std::vector<Output> outputs = tensor_data;
   outputs.push_back({&plan, options.output});
-  return check_limits(outputs, options);
+  return check_outputs(outputs, options);
 }
 
 Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,

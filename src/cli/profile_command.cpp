@@ -217,14 +217,14 @@ Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
 void read_limit(ProfileArguments& arguments) {
   if (arguments.fail_above.empty()) return;
   const std::size_t at = arguments.fail_above.find('@');
-  std::string size = arguments.fail_above.substr(0, at);
+  const auto limit = parse_size(arguments.fail_above.substr(0, at));
   if (at != std::string::npos) arguments.limited_phase = arguments.fail_above.substr(at + 1);
-  const std::string wrong = CLI::AsSizeValue(false)(size);
-  if (!wrong.empty() || !CLI::detail::lexical_cast(size, arguments.limit) ||
-      (at != std::string::npos && arguments.limited_phase.empty())) {
+  if (!limit) throw CLI::ValidationError("--fail-above", limit.error().message);
+  if (at != std::string::npos && arguments.limited_phase.empty()) {
     throw CLI::ValidationError("--fail-above", text("expected SIZE or SIZE@PHASE, such as 1G@lower, found {}",
                                                     quote(arguments.fail_above)));
   }
+  arguments.limit = *limit;
 }
 
 void check_profile(const Run& run, ProfileArguments& arguments) {

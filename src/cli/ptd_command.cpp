@@ -3,6 +3,7 @@
 // etstream ptd IN... -o OUT.ptd [what becomes of the tensors]
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +18,17 @@
 #include "cli/tensor_data_output.h"
 #include "etstream/checkpoint.h"
 #include "etstream/findings.h"
+#include "etstream/llama_parameters.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
+#include "etstream/torch_file.h"
 #include "jobs/jobs.h"
 #include "report/reports.h"
 
 namespace etstream::cli {
 namespace {
 
-const std::vector<std::string> kWeightFormats = {"ptd", "safetensors"};
+const std::vector<std::string> kWeightFormats = {"ptd", "safetensors", "pth"};
 
 struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
@@ -98,9 +101,32 @@ Result<Checkpoint> read_inputs(const PtdArguments& arguments) {
 }
 
 Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& arguments) {
-  if (arguments.format != kWeightFormats.front()) return plan_safetensors(checkpoint);
+  if (arguments.format == "safetensors") return plan_safetensors(checkpoint);
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
   return plan(data);
+}
+
+/// As a torch file, with params.json beside it for a checkpoint of Llama: both appear or none does.
+Result<void> write_torch_file(const Checkpoint& checkpoint, const PtdArguments& arguments) {
+  ETSTREAM_ASSIGN(const FilePlan plan, plan_torch_file(checkpoint));
+  const bool is_piped = is_standard_output(arguments.output);
+  ETSTREAM_ASSIGN(const auto parameters,
+                  is_piped ? std::optional<std::string>() : llama_parameters(checkpoint));
+  if (!parameters || arguments.dry_run) {
+    return show_or_write(plan, arguments, "tensor", checkpoint.tensors.size());
+  }
+  const auto bytes = std::as_bytes(std::span(*parameters));
+  const FilePlan beside = plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "params.json");
+  const std::string path = arguments.output.substr(0, arguments.output.rfind('/') + 1) + "params.json";
+  ETSTREAM_TRY(write_outputs({{&plan, arguments.output}, {&beside, path, true}}, arguments));
+  const std::size_t tensors = checkpoint.tensors.size();
+  if (arguments.json) {
+    print_json({{"output", arguments.output}, {"size", plan.size}, {"tensors", tensors}, {"params", path}});
+  } else {
+    say("{}: {}, {}\n", arguments.output, counted(tensors, "tensor"), readable_size(plan.size));
+    say("{}: {}\n", path, "the shape of the model, from config.json");
+  }
+  return {};
 }
 
 /// As several files, which all appear or none does.
@@ -109,7 +135,7 @@ Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) 
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
   ETSTREAM_ASSIGN(const TensorDataOutput shards,
                   plan_tensor_data_output(data, arguments.output, arguments.split_max_size));
-  ETSTREAM_TRY(arguments.dry_run ? check_limits(shards.outputs(), arguments)
+  ETSTREAM_TRY(arguments.dry_run ? check_outputs(shards.outputs(), arguments)
                                  : write_outputs(shards.outputs(), arguments));
   if (arguments.json) {
     print_json({{"output", arguments.output},
@@ -125,6 +151,7 @@ Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) 
 Result<void> ptd_command(const PtdArguments& arguments) {
   ETSTREAM_ASSIGN(Checkpoint checkpoint, read_inputs(arguments));
   if (arguments.split_max_size) return write_shards(std::move(checkpoint), arguments);
+  if (arguments.format == "pth") return write_torch_file(checkpoint, arguments);
   const std::size_t tensors = checkpoint.tensors.size();
   ETSTREAM_ASSIGN(const FilePlan plan, plan_weights(std::move(checkpoint), arguments));
   return show_or_write(plan, arguments, "tensor", tensors);
@@ -136,7 +163,7 @@ void check_ptd(const CLI::App& command, PtdArguments& arguments) {
     arguments.options.segment_alignment = default_segment_alignment(*arguments.as_of);
   }
   if (arguments.split_max_size && arguments.format != kWeightFormats.front()) {
-    throw CLI::ExcludesError("--split-max-size", "--to safetensors");
+    throw CLI::ExcludesError("--split-max-size", "--to " + arguments.format);
   }
   arguments.options.share_equal = !arguments.no_dedup;
 }
@@ -146,7 +173,7 @@ void add_rename_options(CLI::App& command, PtdArguments& arguments) {
                          "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones "
                          "from Hugging Face's names to those of ExecuTorch's Transformer for " +
                              CLI::detail::join(RenameRules::ready_made_names(), ", "));
-  add_option(command, "--head-dim", kNumber, arguments.head_dim,
+  add_number(command, "--head-dim", arguments.head_dim,
              "How many rows of a query or key projection make up a head, where rules ask for it; told by "
              "config.json beside the checkpoint by default")
       ->needs(map);
@@ -160,11 +187,15 @@ void add_ptd_command(CLI::App& app, Run& run) {
       check_ptd);
   command
       .add_option("FILE", arguments.files,
-                  "Weights: safetensors, or the index of several (.index.json), GGUF, a program (.pte), "
+                  "Weights: safetensors, or the index of several (.index.json), GGUF, a file of "
+                  "torch.save (.pth, .bin, .pt) or an exported program (.pt2), a program (.pte), "
                   "tensor data (.ptd), a package (.ptn), or a folder with such")
       ->required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");
-  add_choice(command, "--to", kWeightFormats, arguments.format, "Write tensor data, or a safetensors file");
+  add_choice(command, "--to", kWeightFormats, arguments.format,
+             "Write tensor data, a safetensors file, or what torch.load reads; beside that, params.json for "
+             "export_llama, where the tensors have Meta's names and config.json beside the checkpoint is "
+             "Llama's");
   add_list(command, "--only", "GLOB", arguments.only,
            "Take only tensors whose name, after --map, matches by * and ?; may be given several times");
   add_rename_options(command, arguments);
@@ -176,8 +207,8 @@ void add_ptd_command(CLI::App& app, Run& run) {
                    "without a layout");
   command.add_flag("--no-dedup", arguments.no_dedup,
                    "Store tensors of equal bytes each, which reads them once only");
-  add_option(command, "--segment-alignment", kNumber, arguments.options.segment_alignment,
-             "Have tensors begin at multiples of N bytes, a power of two; 128 by default");
+  add_alignment(command, "--segment-alignment", arguments.options.segment_alignment,
+                "Have tensors begin at multiples of so many bytes, a power of two; 128 by default");
   add_split_option(command, arguments.split_max_size);
   add_partial_option(command, arguments.partial);
   add_as_of(command, arguments.as_of);

@@ -151,12 +151,14 @@ void add_pte_command(CLI::App& app, Run& run) {
   ProgramPlanOptions& options = arguments.options;
   command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();
   add_output_path(command, arguments, "The program", "OUT.pte");
-  add_option(command, "--segment-alignment", kNumber, options.segment_alignment,
-             "Have segments begin at multiples of N bytes, a power of two");
-  add_option(command, "--constant-tensor-alignment", kNumber, options.constant_tensor_alignment,
-             "Have constant tensors begin at multiples of N bytes in their segment");
-  add_option(command, "--delegate-alignment", kNumber, options.delegate_alignment,
-             "Have the data of delegates in the flatbuffer begin at multiples of N bytes, a power of two");
+  add_alignment(command, "--segment-alignment", options.segment_alignment,
+                "Have segments begin at multiples of so many bytes, a power of two: 4K");
+  add_alignment(command, "--constant-tensor-alignment", options.constant_tensor_alignment,
+                "Have constant tensors begin at multiples of so many bytes in their segment");
+  add_alignment(
+      command, "--delegate-alignment", options.delegate_alignment,
+      "Have the data of delegates in the flatbuffer begin at multiples of so many bytes, a power of "
+      "two");
   add_choice(command, "--delegates", kDelegatePlaces, arguments.delegates,
              "Have the data of delegates inline, in the flatbuffer, or in segments");
   command.add_flag("--extract-constants", options.extract_constants,

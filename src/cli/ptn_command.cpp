@@ -77,9 +77,9 @@ void add_ptn_command(CLI::App& app, Run& run) {
   add_list(command, "--mutable", kName, arguments.mutable_keys,
            "Give this constant bytes of its own, as those that the graph changes have; may be given several "
            "times");
-  add_option(command, "--align", kNumber, arguments.alignment,
-             "Have the members, and constants of a size that is a multiple of N, begin at multiples of N "
-             "bytes of the file, a power of two up to 32768; 1 by default");
+  add_alignment(command, "--align", arguments.alignment,
+                "Have the members, and constants of a size that is a multiple of SIZE, begin at multiples of "
+                "SIZE in the file, a power of two up to 32K; 1 by default");
   add_output_flags(command, arguments);
 }
 

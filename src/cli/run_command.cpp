@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--report] -- COMMAND...
+// etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--optional] [--report] -- COMMAND...
 //
 // Exit code: the command's; see not_run() if it can't be run.
 #include <string>
@@ -20,6 +20,7 @@ namespace {
 struct RunArguments {
   std::vector<std::string> misplaced;
   OutOfCoreOptions options;
+  bool optional = false;
   bool report = false;
 };
 
@@ -40,12 +41,20 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
 
 Result<void> run_command(RunArguments arguments, Run& run) {
   arguments.options.library = (installed_folder() / ETSTREAM_HEAP_LIBRARY).string();
+  bool has_heap = true;
+  if (arguments.optional) {
+    arguments.options.without_heap = [&has_heap](const Error& reason) {
+      has_heap = false;
+      const std::string why = reason.message.substr(0, reason.message.rfind("; "));
+      complain("etstream run: {}; the blocks of this command stay in memory\n", one_line(why));
+    };
+  }
   let_writes_end_as_before();
   if (!arguments.report) return not_run(run, become_out_of_core(run.command, arguments.options));
   OutOfCoreUse use;
   const auto end = run_out_of_core(run.command, arguments.options, use);
   if (!end) return not_run(run, end.error());
-  print_use(use, arguments.options);
+  if (has_heap) print_use(use, arguments.options);
   if (end->signal != 0) die_of(end->signal);
   run.done = end->exit_code;
   return {};
@@ -65,9 +74,14 @@ void add_run_command(CLI::App& app, Run& run) {
              "Where the file goes, which has no name and ends with the command: a folder on a disk "
              "(default: $TMPDIR, or /var/tmp)");
   add_size(command, "--limit", options.limit,
-           "How much of the blocks stays in memory, of each process: 4G, 512M");
-  add_size(command, "--from", options.from,
-           "The smallest block that goes there, 16K at least (default: 16K)");
+           "How much of the blocks stays in memory, of each process: 4G, 512M; 1M at least",
+           {.least = kLeastOutOfCoreLimit});
+  add_size(command, "--from", options.from, "The smallest block that goes there, 16K at least (default: 16K)",
+           {.least = kLeastOutOfCoreBlock});
+  command.add_flag(
+      "--optional", arguments.optional,
+      "Run the command with its blocks in memory, and say so, where they can't be in a file: because "
+      "of the folder, or of ulimit -v, -d or -f");
   command.add_flag("--report", arguments.report, "Tell on standard error what it took of memory, in the end");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream share A.pte B.pte... --weights OUT.ptd --out-dir DIR [--fat OUT.fat]
+// etstream share [NAME=]FILE... --weights OUT.ptd --out-dir DIR [--fat OUT.fat]
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,17 +25,36 @@ struct ShareArguments : WriteOptions {
   std::string weights;
   std::filesystem::path folder;
   std::string container;
+  std::uint32_t alignment = 1;
   std::uint64_t least_size = kDefaultLeastShared;
   std::optional<std::uint64_t> split_max_size;
   bool dry_run = false;
   bool json = false;
 };
 
+/// A program, what reports and the container call it, and its file's name in the folder.
+struct NamedFile {
+  std::string name;
+  std::filesystem::path path;
+  std::filesystem::path output;
+};
+
+/// Reads "NAME=FILE" or "FILE". A name has no slash: what has one before the = is a path.
+NamedFile named_file(const std::string& given) {
+  const std::string name = given.substr(0, given.find('='));
+  if (name.size() == given.size() || name.empty() || name.find('/') != std::string::npos) {
+    const std::filesystem::path path = given;
+    return {path.stem().string(), path, path.filename()};
+  }
+  return {name, given.substr(name.size() + 1), name + ".pte"};
+}
+
 Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
   std::vector<SharingInput> inputs;
-  for (const std::string& path : arguments.files) {
-    ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(path));
-    inputs.push_back({std::filesystem::path(path).stem().string(), std::move(program)});
+  for (const std::string& given : arguments.files) {
+    const NamedFile file = named_file(given);
+    ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(file.path.string()));
+    inputs.push_back({file.name, std::move(program)});
   }
   return inputs;
 }
@@ -45,7 +64,7 @@ std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutpu
                                const ShareArguments& arguments) {
   std::vector<Output> outputs = weights.outputs();
   for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
-    const std::filesystem::path name = std::filesystem::path(arguments.files[i]).filename();
+    const std::filesystem::path name = named_file(arguments.files[i]).output;
     outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
   }
   if (planned.container) outputs.push_back({&*planned.container, arguments.container});
@@ -83,14 +102,15 @@ void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
 Result<void> share_command(const ShareArguments& arguments) {
   ETSTREAM_ASSIGN(const auto inputs, open_inputs(arguments));
   const SharingOptions options{.least_size = arguments.least_size,
-                               .into_container = !arguments.container.empty()};
+                               .into_container = !arguments.container.empty(),
+                               .container_alignment = arguments.alignment};
   ETSTREAM_ASSIGN(const SharingPlan planned, plan_sharing(inputs, options));
   ETSTREAM_ASSIGN(
       const TensorDataOutput weights,
       plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
   if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
   print_report(planned, weights, inputs, arguments.json);
-  return arguments.dry_run ? check_limits(outputs_of(planned, weights, arguments), arguments)
+  return arguments.dry_run ? check_outputs(outputs_of(planned, weights, arguments), arguments)
                            : Result<void>();
 }
 
@@ -98,7 +118,7 @@ void check_share(const CLI::App&, const ShareArguments& arguments) {
   if (!arguments.dry_run && arguments.weights.empty()) throw CLI::RequiredError("--weights");
   for (const std::string& path : {arguments.weights, arguments.container}) {
     if (is_standard_output(path)) {
-      throw CLI::ValidationError("--weights and --fat", "are files: the report goes to standard output");
+      throw CLI::ValidationError("--weights and --fat are files: the report goes to standard output");
     }
   }
   if (!arguments.dry_run && arguments.folder.empty() && arguments.container.empty()) {
@@ -112,16 +132,24 @@ void add_share_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<ShareArguments>(
       app, run, "share", "Move the weights that programs have in common into one tensor data file",
       share_command, check_share);
-  command.add_option("FILE", arguments.files, "Programs (.pte) of one model, two or more")
+  command
+      .add_option(
+          "FILE", arguments.files,
+          "Programs (.pte) of one model, two or more: FILE, or NAME=FILE for another name than the file's "
+          "without the ending")
+      ->type_name("[NAME=]FILE")
       ->required()
       ->expected(2, -1);
   add_option(command, "--weights", "OUT.ptd", arguments.weights, "Where what they have in common goes");
-  add_option(command, "--out-dir", kFolder, arguments.folder,
-             "The folder where the programs go, under the names that they have; made if it is not there");
-  add_option(command, "--fat", "OUT.fat", arguments.container,
-             "Pack them into a fat container too, each under its file's name without the ending");
-  add_option(command, "--least-size", kNumber, arguments.least_size,
-             "Leave data of fewer than N bytes where it is; 512 by default");
+  add_option(
+      command, "--out-dir", kFolder, arguments.folder,
+      "The folder where the programs go, as NAME.pte or under the names that they have; made if it is not "
+      "there");
+  auto* fat = add_option(command, "--fat", "OUT.fat", arguments.container,
+                         "Pack them into a fat container too, by name");
+  add_payload_alignment(command, arguments.alignment)->needs(fat);
+  add_size(command, "--least-size", arguments.least_size,
+           "Leave data of fewer bytes where it is; 512 by default");
   add_split_option(command, arguments.split_max_size);
   command.add_flag("--dry-run", arguments.dry_run, "Write nothing: report what would be shared");
   add_write_options(command, arguments);

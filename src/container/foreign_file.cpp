@@ -33,6 +33,8 @@ struct ForeignFormat {
 constexpr std::string_view kUnpack = "unpack it first";
 constexpr std::string_view kTakeOut = "take the file that is meant out of it";
 
+constexpr std::string_view kTorchSaves = "save a dict of tensors with torch.save";
+
 constexpr auto kForeignFormats = std::to_array<ForeignFormat>({
     {0, "\x1f\x8b\x08", "is compressed with gzip", kUnpack},
     {0, "\x28\xb5\x2f\xfd", "is compressed with zstd", kUnpack},
@@ -45,6 +47,11 @@ constexpr auto kForeignFormats = std::to_array<ForeignFormat>({
     {0, "\x93NUMPY", "is a NumPy array (.npy)", "write its arrays to a safetensors file"},
     {0, "\x89HDF\r\n\x1a\n", "is an HDF5 file, as Keras writes them",
      "write its weights to a safetensors file"},
+    {0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19",
+     "is a file of torch before 1.6, a pickle without an archive around it",
+     "load it in torch and save it again"},
+    {0, "\x80\x04\x95", "is a pickle, which etstream never executes", kTorchSaves},
+    {0, "\x80\x05\x95", "is a pickle, which etstream never executes", kTorchSaves},
     {4, "TFL3", "is a model of TensorFlow Lite", "give one of ExecuTorch"},
 });
 
@@ -154,18 +161,21 @@ std::optional<std::string> describe_foreign(std::string_view begin, bool is_whol
 
 /// Returns what a zip archive is that begins with an array of NumPy's; none for others.
 std::optional<std::string> describe_zip(std::string_view begin) {
-  constexpr std::size_t kLengthAt = 26;
-  constexpr std::size_t kNameAt = 30;
-  if (!begin.starts_with("PK\3\4") || begin.size() < kNameAt) return std::nullopt;
-  const auto byte = [&](std::size_t at) {
-    return static_cast<std::size_t>(static_cast<unsigned char>(begin[at]));
-  };
-  const std::string_view name = begin.substr(kNameAt, byte(kLengthAt) + 256 * byte(kLengthAt + 1));
-  if (!name.ends_with(".npy")) return std::nullopt;
+  if (!first_zip_name(begin).ends_with(".npy")) return std::nullopt;
   return "is an archive of NumPy arrays (.npz); write its arrays to a safetensors file";
 }
 
 }  // namespace
+
+std::string_view if_json(const ByteSource& file) {
+  std::array<char, 64> bytes{};
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), file.size()));
+  if (!file.read_at(0, std::as_writable_bytes(std::span(bytes)).first(size))) return "";
+  const std::string_view begin = trimmed({bytes.data(), size});
+  if (known_kind({bytes.data(), size}) || !begin.starts_with('{')) return "";
+  const std::string_view member = trimmed(begin.substr(1));
+  return member.starts_with('"') || member.starts_with('}') ? "; it is JSON" : "";
+}
 
 Result<void> refuse_foreign(const ByteSource& file) {
   // A part of a file is no download.

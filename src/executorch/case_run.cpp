@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/dim_order.h"
+#include "etstream/executorch/refusal.h"
 #include "executorch/aligned_buffer.h"
-#include "executorch/runtime_error.h"
 
 namespace etstream {
 namespace {
@@ -95,7 +95,7 @@ class Run {
       ETSTREAM_ASSIGN(const auto bytes, allocate(info->nbytes(), text("{}output {}: ", where_, i)));
       const auto error = method_.set_output_data_ptr(bytes.data(), bytes.size(), i);
       if (error != runtime::Error::Ok)
-        return runtime_error(error, text("{}output {} could not be placed", where_, i));
+        return refusal(error, text("{}output {} could not be placed", where_, i));
     }
     return {};
   }
@@ -144,7 +144,7 @@ class Run {
       }
       if (*tag != Tag::Tensor) continue;
       const auto info = are_inputs ? meta_.input_tensor_meta(i) : meta_.output_tensor_meta(i);
-      if (!info.ok()) return runtime_error(info.error(), text("{}has no description in the program", where));
+      if (!info.ok()) return refusal(info.error(), text("{}has no description in the program", where));
       ETSTREAM_TRY(check_tensor(*info, std::get<Tensor>(values[i]), where));
     }
     return {};
@@ -168,7 +168,7 @@ class Run {
   Result<void> set_tensor(std::size_t i, const Tensor& tensor) {
     const std::string where = text("{}input {}: ", where_, i);
     const auto info = meta_.input_tensor_meta(i);
-    if (!info.ok()) return runtime_error(info.error(), text("{}has no description in the program", where));
+    if (!info.ok()) return refusal(info.error(), text("{}has no description in the program", where));
     const auto order = info->dim_order();
     auto placed = with_dim_order(tensor, {order.begin(), order.end()});
     if (!placed) return make_error(placed.error().code, "{}{}", where, placed.error().message);

@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "etstream/executorch/refusal.h"
 #include "executorch/aligned_buffer.h"
-#include "executorch/runtime_error.h"
 
 namespace etstream {
 
@@ -63,7 +63,7 @@ LoadedMethod::~LoadedMethod() = default;
 runtime::Method& LoadedMethod::method() noexcept { return *impl_->method; }
 
 Result<LoadedMethod> LoadedMethod::load(const runtime::Program& program, const std::string& name,
-                                        const runtime::NamedDataMap* named_data) {
+                                        const runtime::NamedDataMap* named_data, const ByteSource& file) {
   return without_exceptions([&]() -> Result<LoadedMethod> {
     runtime::runtime_init();
     const std::string where = text("method {}: ", quote(name));
@@ -72,7 +72,9 @@ Result<LoadedMethod> LoadedMethod::load(const runtime::Program& program, const s
     auto impl = std::make_unique<Impl>();
     ETSTREAM_TRY(impl->allocate(*meta, where));
     auto method = program.load_method(name.c_str(), &*impl->memory_manager, nullptr, named_data);
-    if (!method.ok()) return runtime_error(method.error(), text("{}could not be loaded", where));
+    if (!method.ok()) {
+      return refusal(method.error(), text("{}could not be loaded", where), {file, name, named_data});
+    }
     impl->method.emplace(std::move(*method));
     return LoadedMethod(std::move(impl));
   });

@@ -61,6 +61,39 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
 
 }  // namespace
 
+namespace {
+
+/// The payloads that have bytes, as they lie.
+std::vector<const FatPayload*> in_order(const std::vector<FatPayload>& payloads) {
+  std::vector<const FatPayload*> out;
+  for (const FatPayload& payload : payloads) {
+    if (payload.data.size() != 0) out.push_back(&payload);
+  }
+  std::ranges::stable_sort(
+      out, {}, [](const FatPayload* payload) { return std::pair(payload->offset, payload->data.size()); });
+  return out;
+}
+
+/// Refuses payloads that have some of their bytes in common, but not all: who checked each of them would take
+/// longer than the file is large.
+Result<void> check_apart(const ByteSource& file, const std::vector<FatPayload>& payloads) {
+  const FatPayload* last = nullptr;
+  for (const FatPayload* const payload : in_order(payloads)) {
+    const std::uint64_t end = last != nullptr ? last->offset + last->data.size() : 0;
+    const bool is_shared =
+        last != nullptr && payload->offset == last->offset && payload->data.size() == last->data.size();
+    if (payload->offset < end && !is_shared) {
+      return corrupt(file, payload->offset,
+                     "payload {} behind the one before it, which ends at {}, found it in that",
+                     quote(payload->name), end);
+    }
+    last = payload;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
   const ByteSource whole = file;
   auto opened = without_exceptions([&]() -> Result<FatContainerFile> {
@@ -72,7 +105,12 @@ Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
     payloads.reserve(count);
     for (const auto& [name, offset, size] : entries) {
       FatPayload& payload = payloads.emplace_back();
-      payload.name.assign(name.begin(), std::find(name.begin(), name.end(), '\0'));
+      const auto name_end = std::find(name.begin(), name.end(), '\0');
+      payload.name.assign(name.begin(), name_end);
+      if (std::any_of(name_end, name.end(), [](char c) { return c != '\0'; })) {
+        return corrupt(file, fat_table::size(payloads.size() - 1),
+                       "a name filled up with zeros, found {} and more behind a zero", quote(payload.name));
+      }
       if (!range_fits(offset, size, file.size() - base)) {
         return corrupt(file, fat_table::size(payloads.size() - 1) + fat_table::kNameSize,
                        "payload {} inside the file's {} bytes behind the table, found {} bytes from {} on",
@@ -81,6 +119,7 @@ Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
       payload.offset = base + offset;
       ETSTREAM_ASSIGN(payload.data, file.slice(payload.offset, size));
     }
+    ETSTREAM_TRY(check_apart(file, payloads));
     return FatContainerFile(std::move(file), std::move(payloads));
   });
   return unless_foreign(whole, std::move(opened));
@@ -94,7 +133,6 @@ const FatPayload* FatContainerFile::find(std::string_view name) const noexcept {
 Result<void> FatContainerFile::verify(Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
     std::set<std::string_view> names;
-    std::vector<const FatPayload*> by_offset;
     for (std::uint32_t i = 0; i < payloads_.size(); ++i) {
       const FatPayload& payload = payloads_[i];
       const std::uint64_t entry = fat_table::size(i);
@@ -104,24 +142,11 @@ Result<void> FatContainerFile::verify(Findings& findings) const {
       } else if (!names.insert(payload.name).second) {
         add_error(findings, corrupt(file_, entry, "each name once, found {}", quote(payload.name)));
       }
-      if (payload.data.size() != 0) by_offset.push_back(&payload);
     }
-    std::ranges::stable_sort(by_offset, {}, [](const FatPayload* payload) {
-      return std::pair(payload->offset, payload->data.size());
-    });
-    std::uint64_t begin = fat_table::size(payloads_.size());
-    std::uint64_t end = begin;  // of the last payload, which begins at `begin`
-    for (const FatPayload* payload : by_offset) {
-      const bool is_shared = payload->offset == begin && payload->offset + payload->data.size() == end;
-      if (payload->offset < end && !is_shared) {
-        add_warning(findings,
-                    corrupt(file_, payload->offset,
-                            "payload {} behind the one before it, which ends at {}, found it in that",
-                            quote(payload->name), end));
-      }
+    std::uint64_t end = fat_table::size(payloads_.size());
+    for (const FatPayload* const payload : in_order(payloads_)) {
       if (payload->offset > end) ETSTREAM_TRY(check_padding(file_, end, payload->offset, findings));
-      begin = payload->offset;
-      end = std::max(end, payload->offset + payload->data.size());
+      end = payload->offset + payload->data.size();
     }
     return check_padding(file_, end, file_.size(), findings);
   });

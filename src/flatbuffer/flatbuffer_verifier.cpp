@@ -53,6 +53,18 @@ class Verification : public FlatbufferVisitor {
     use(position, size);
     return budget_.reach(position, size);
   }
+  void begin_field(const TableType& table, const FieldType& field, const UnionMember*) {
+    table_ = &table;
+    field_ = &field;
+  }
+  Result<void> string(const VectorView& string) const {
+    if (!field_->is_c_string && !field_->is_not_empty) return {};
+    ETSTREAM_ASSIGN(const std::string value, view_.characters(string));
+    const std::string_view unmet = unmet_rule(*field_, value);
+    if (unmet.empty()) return {};
+    return view_.corrupt(string.position, text("in {}.{} {}", table_->name, field_->name, unmet),
+                         quote(value));
+  }
   Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
     const std::uint64_t size = std::uint64_t{vector.count} * field.width;
     use(vector.position, kCountSize + size);
@@ -88,7 +100,9 @@ class Verification : public FlatbufferVisitor {
   const FlatbufferView& view_;
   const FlatbufferChecks checks_;
   Met* met_;
-  FileBudget budget_;  // shared with later walks
+  const TableType* table_ = nullptr;  // of field_
+  const FieldType* field_ = nullptr;  // that the walk is in
+  FileBudget budget_;                 // shared with later walks
 };
 
 /// The first of `extents`, in order, that lies on another, unless both are one that is shared.

@@ -3,6 +3,7 @@
 // Verifies a whole flatbuffer against its schema: every table, vector, string and union that the root leads
 // to. What FlatBuffers' own verifier takes is taken, but for
 // - a union of a type that the schema lacks, or of a type without its value, which nobody can read;
+// - strings that break the rule of their field (unmet_rule());
 // - objects that are shared so often that a walk through them takes longer than the file is large.
 #pragma once
 

@@ -99,20 +99,21 @@ std::optional<std::string> flag_names(const EnumType& type, std::uint64_t bits) 
 }  // namespace
 
 std::optional<std::string> json_string(std::string_view string) {
-  if (!is_utf8(string)) return std::nullopt;
   std::string out = "\"";
-  for (const char c : string) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!string.empty()) {
+    const auto [size, code] = character_at(string);
+    if (size == 0) return std::nullopt;
+    if (code == '"' || code == '\\') {
       out += '\\';
-      out += c;
-    } else if (c == '\n') {
+      out += static_cast<char>(code);
+    } else if (code == '\n') {
       out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += text("\\u{:04x}", byte);
+    } else if (is_control(code)) {
+      out += text("\\u{:04x}", static_cast<std::uint32_t>(code));
     } else {
-      out += c;
+      out += string.substr(0, size);
     }
+    string.remove_prefix(size);
   }
   out += '"';
   return out;

@@ -134,6 +134,8 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   out.kind = *kind;
   out.required = field.required();
   out.deprecated = field.deprecated();
+  out.is_c_string = find_attribute(field, "c_string") != nullptr;
+  out.is_not_empty = find_attribute(field, "not_empty") != nullptr;
   out.type = static_cast<std::size_t>(std::max(field.type()->index(), 0));
   if (*kind == FieldKind::kScalar || *kind == FieldKind::kUnionType) {
     out.default_bits = field.optional() ? std::nullopt : std::optional(default_bits(field));
@@ -314,6 +316,14 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
   });
 }
 
+std::string_view unmet_rule(const FieldType& field, std::string_view value) {
+  if (field.is_c_string && value.find('\0') != std::string_view::npos) {
+    return "a name without a zero byte, at which ExecuTorch ends names";
+  }
+  if (field.is_not_empty && value.empty()) return "a name that is not empty";
+  return {};
+}
+
 const EnumValue* EnumType::find(std::uint64_t bits) const { return find_by(values, &EnumValue::bits, bits); }
 
 const EnumValue* EnumType::find(std::string_view value_name) const {
@@ -347,6 +357,19 @@ Result<void> Schema::add_field(std::string_view table, FieldType field) {
   field.id = static_cast<std::uint16_t>(tables_[*index].fields.size());
   tables_[*index].fields.push_back(std::move(field));
   return {};
+}
+
+void Schema::take_string_rules(const Schema& known) {
+  for (const TableType& table : known.tables_) {
+    const auto index = find_table(table.name);
+    if (!index) continue;
+    for (const FieldType& field : table.fields) {
+      const auto mine = find_field(*index, field.name);
+      if (!mine) continue;
+      tables_[*index].fields[*mine].is_c_string |= field.is_c_string;
+      tables_[*index].fields[*mine].is_not_empty |= field.is_not_empty;
+    }
+  }
 }
 
 Result<void> Schema::set_alignment(std::string_view table, std::string_view field, std::uint64_t alignment) {

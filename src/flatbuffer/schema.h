@@ -60,12 +60,18 @@ struct FieldType : InlineType {
   FieldKind kind = FieldKind::kScalar;
   bool required = false;
   bool deprecated = false;
+  bool is_c_string = false;   // a string without a zero byte, at which its readers would end it
+  bool is_not_empty = false;  // a string that has characters
   std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
   // Of an inline vector: at least natural_alignment, more with force_align.
   std::uint32_t alignment = 1;
   // Of a table or a table vector: an index in Schema::tables(). Of unions: one in Schema::unions().
   std::size_t type = 0;
 };
+
+/// Returns what a string of `field` has to be that `value` is not, in words that follow "expected"; empty for
+/// one that may be there. This alone decides what names may hold.
+[[nodiscard]] std::string_view unmet_rule(const FieldType& field, std::string_view value);
 
 [[nodiscard]] inline bool is_type_of_unions(const FieldType& field) {
   return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
@@ -152,6 +158,9 @@ class Schema {
   /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument where
   /// the table is not there, or has a field of that name.
   [[nodiscard]] Result<void> add_field(std::string_view table, FieldType field);
+
+  /// Has the strings of fields that `known` has too follow the rules that it gives them.
+  void take_string_rules(const Schema& known);
 
   /// Overrides the alignment of an inline vector, for this schema alone. Error: kInvalidArgument unless
   /// `alignment` is a power of two, at least the elements' own and at most 2^16.

@@ -152,6 +152,10 @@ class Packer {
       return pack_table(child->node, field.type, depth + 1);
     }
     if (const auto* string = std::get_if<std::string_view>(&value); string && kind == FieldKind::kString) {
+      if (const std::string_view unmet = unmet_rule(field, *string); !unmet.empty()) {
+        return make_error(ErrorCode::kInvalidArgument, "{}.{}: expected {}, found {}", table.name, field.name,
+                          unmet, quote(*string));
+      }
       return builder_.add_string(*string);
     }
     if (const auto* member = std::get_if<UnionValue>(&value); member && kind == FieldKind::kUnion) {

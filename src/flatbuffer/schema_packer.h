@@ -33,8 +33,9 @@ struct PackOptions {
 /// the table, its fields in that order too or, as flatc does, the widest first and of one width the last
 /// first; scalars that equal their default left out; vtables shared as `vtables` says; strings not shared.
 ///
-/// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a required
-/// field that is absent, tables nested deeper than 64; kTooLarge over the limit.
+/// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a string
+/// that breaks its field's rule (unmet_rule()), a required field that is absent, tables nested deeper than
+/// 64; kTooLarge over the limit.
 [[nodiscard]] Result<FilePlan> pack(const Schema& schema, ValueReader& reader,
                                     const PackOptions& options = {});
 

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -34,13 +36,29 @@ Result<ByteVector> content_of_schema(const std::string& path) {
   return out;
 }
 
+/// How much is read of included files, some of them again at each include that follows.
+struct IncludeWork {
+  static constexpr std::uint64_t kMostTimes = 256;
+
+  bool admits(const std::string& path, std::uint64_t size) {
+    constexpr std::uint64_t kOpening = 4096;  // takes as long as so many bytes
+    read += size + kOpening;
+    if (seen.insert(path).second) given += size + kOpening;
+    return read <= kMostTimes * given;
+  }
+
+  std::set<std::string> seen;
+  std::uint64_t given = 0;
+  std::uint64_t read = 0;
+};
+
 /// While one lives, FlatBuffers reads the files that this thread's schemas include as content_of_schema()
 /// does: they are regular and not too large, and are noted as inputs. Its own functions wait for a FIFO.
 class CheckedIncludes {
  public:
   CheckedIncludes() {
     before();
-    ++living;
+    if (living++ == 0) work = {};
   }
   CheckedIncludes(const CheckedIncludes&) = delete;
   CheckedIncludes& operator=(const CheckedIncludes&) = delete;
@@ -74,11 +92,19 @@ class CheckedIncludes {
       if (content.error().code != ErrorCode::kNotFound) error = content.error();
       return false;
     }
+    if (!work.admits(path, content->size())) {
+      error = error_in(ErrorCode::kTooLarge, path,
+                       "the schema includes so many files, or one so often, that reading it again at each "
+                       "include, as FlatBuffers' parser does, takes more than {} times its size",
+                       IncludeWork::kMostTimes);
+      return false;
+    }
     out->assign(reinterpret_cast<const char*>(content->data()), content->size());
     return true;
   }
 
   static inline thread_local int living = 0;
+  static inline thread_local IncludeWork work;
   static inline thread_local std::optional<Error> error;
 };
 

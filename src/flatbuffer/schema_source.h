@@ -23,7 +23,7 @@ inline constexpr std::size_t kLargestSchema = std::size_t{16} << 20;
 /// The binary form, with builtins, of the schema in a .fbs file. What it includes is looked for next to the
 /// file that includes it, then in `include_folders`, then next to `path`. A binary schema (.bfbs) is given as
 /// it is. Errors: kCorrupt for what is no schema, with file and line; kUnsupported for a default over 2^63 -
-/// 1; kTooLarge; the file's own.
+/// 1; kTooLarge, also for more includes than can be read in time that grows with their size; the file's own.
 [[nodiscard]] Result<std::vector<std::byte>> compile_schema(
     const std::string& path, const std::vector<std::string>& include_folders = {});
 

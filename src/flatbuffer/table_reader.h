@@ -172,6 +172,11 @@ class TableReader {
     ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
     return std::optional(TableReader(*view_, table, member->type->type));
   }
+  /// The name of the member that a union holds; empty for NONE.
+  [[nodiscard]] Result<std::string> member_name(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
+    return member ? member->type->name : std::string();
+  }
   /// Of its type: an index in Schema::tables(), and its name there.
   [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }

@@ -2,6 +2,7 @@
 #include "heap/heap_posix.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <bit>
@@ -38,6 +39,55 @@ std::uint32_t granules_per_group() {
   return static_cast<std::uint32_t>(std::max(largest_group(), kGranule) / kGranule);
 }
 
+/// The heap's part of the address space: room for the blocks, and the records of them.
+struct Reservation {
+  std::uint64_t span = 0;
+  std::byte* addresses = nullptr;  // for the span, which is to be aligned
+  // The page of the mark, the entries of the table, and the counts of the groups.
+  std::byte* records = nullptr;
+  std::uint64_t entries_at = 0;
+  std::uint64_t counts_at = 0;
+  std::uint64_t records_size = 0;
+
+  explicit Reservation(std::uint64_t wanted)
+      : span(wanted),
+        entries_at(page_size()),
+        counts_at(entries_at + granules() * sizeof(BlockTable::Entry)),
+        records_size(counts_at + granules() / granules_per_group() * sizeof(std::uint16_t)) {}
+
+  [[nodiscard]] std::uint32_t granules() const { return static_cast<std::uint32_t>(span / kGranule); }
+  [[nodiscard]] std::uint64_t addresses_size() const { return span + kLargestAlignment; }
+  void give_back() noexcept {
+    if (records != nullptr) ::munmap(records, records_size);
+    if (addresses != nullptr) ::munmap(addresses, addresses_size());
+    records = addresses = nullptr;
+  }
+};
+
+/// Returns the limit of this kind, or no name where none is set.
+LowLimit limit_of(int kind, const char* name, std::uint64_t needed) {
+  ::rlimit found{};
+  if (::getrlimit(kind, &found) != 0 || found.rlim_cur == RLIM_INFINITY) return {};
+  return {name, found.rlim_cur, needed};
+}
+
+/// Reserves as much as there is room for, up to the largest span.
+SpillError reserve(Reservation& out) {
+  if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
+  for (std::uint64_t span = kLargestSpan; span >= kSmallestSpan; span /= 2) {
+    out = Reservation(span);
+    out.addresses = reserve_addresses(out.addresses_size(), PROT_NONE);
+    if (out.addresses == nullptr) continue;
+    out.records = reserve_addresses(out.records_size, PROT_READ | PROT_WRITE);
+    if (out.records != nullptr) return {};
+    out.give_back();
+    const LowLimit data = limit_of(RLIMIT_DATA, "ulimit -d", out.records_size);
+    if (data.name != nullptr) return {ENOMEM, "there is too little room for data", data};
+  }
+  return {ENOMEM, "there is too little address space",
+          limit_of(RLIMIT_AS, "ulimit -v", out.addresses_size() + out.records_size)};
+}
+
 /// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already.
 void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
   const auto offset_of = [&](std::uint32_t granule) {
@@ -52,38 +102,38 @@ void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
 }  // namespace
 
 SpillError Heap::open(const HeapOptions& options) noexcept {
-  if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
   options_ = options;
   limit_.store(options.limit);
-  std::uint64_t span = 2 * kLargestSpan;
-  std::byte* reserved = nullptr;
-  while (reserved == nullptr && span > kSmallestSpan) {
-    span /= 2;
-    reserved = reserve_addresses(span + kLargestAlignment, PROT_NONE);
-  }
-  if (reserved == nullptr) return {ENOMEM, "there is too little address space (ulimit -v)"};
-  const auto granules = static_cast<std::uint32_t>(span / kGranule);
-  // The page of the mark, the entries of the table, and the counts of the groups.
-  const std::uint64_t entries_at = page_size();
-  const std::uint64_t counts_at = entries_at + granules * sizeof(BlockTable::Entry);
-  const std::uint64_t size = counts_at + granules / granules_per_group() * sizeof(std::uint16_t);
-  std::byte* const records = reserve_addresses(size, PROT_READ | PROT_WRITE);
-  SpillError failed{records == nullptr ? errno : wipe_in_children(records), nullptr};
-  if (!failed) failed = file_.open(options.folder, span);
+  Reservation reserved(kSmallestSpan);
+  SpillError failed = reserve(reserved);
+  if (failed) return failed;
+  failed.code = wipe_in_children(reserved.records);
+  if (!failed) failed = file_.open(options.folder, reserved.span);
   if (failed) {
-    if (records != nullptr) ::munmap(records, size);
-    ::munmap(reserved, span + kLargestAlignment);
+    reserved.give_back();
     return failed;
   }
-  table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(records + entries_at), granules);
-  room_ = GroupUse(reinterpret_cast<std::uint16_t*>(records + counts_at), granules_per_group());
-  mark_ = reinterpret_cast<volatile char*>(records);
+  table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(reserved.records + reserved.entries_at),
+                      reserved.granules());
+  room_ =
+      GroupUse(reinterpret_cast<std::uint16_t*>(reserved.records + reserved.counts_at), granules_per_group());
+  mark_ = reinterpret_cast<volatile char*>(reserved.records);
   *mark_ = 1;
-  const auto address = reinterpret_cast<std::uintptr_t>(reserved);
+  const auto address = reinterpret_cast<std::uintptr_t>(reserved.addresses);
   const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
-  base_ = reserved + (aligned - address);
-  span_ = span;
+  base_ = reserved.addresses + (aligned - address);
+  span_ = reserved.span;
   return {};
+}
+
+SpillError Heap::try_open(const char* folder) noexcept {
+  Reservation reserved(kSmallestSpan);
+  if (const SpillError failed = reserve(reserved)) return failed;
+  SpillFile attempt;
+  const SpillError failed = attempt.open(folder, reserved.span);
+  attempt.close();
+  reserved.give_back();
+  return failed;
 }
 
 SpillError Heap::reopen(const HeapOptions& options) noexcept {

@@ -43,6 +43,8 @@ class Heap {
 
   /// Reserves address space, and makes the file. Once.
   [[nodiscard]] SpillError open(const HeapOptions& options) noexcept;
+  /// Returns why open() would fail in this process, or no error. Leaves nothing.
+  [[nodiscard]] static SpillError try_open(const char* folder) noexcept;
 
   /// Has new blocks go to a file in another folder, and keeps to another limit. The blocks that there are
   /// become private copies, as at a fork. Nothing changes where the folder can't hold them.

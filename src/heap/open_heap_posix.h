@@ -32,8 +32,10 @@ namespace etstream::heap {
   const std::uint64_t limit = number(kLimitVariable, 0);
   const SpillError failed = the_heap.open({folder, limit});
   if (failed) {
+    const bool has_limit = failed.limit.name != nullptr;
     say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
-        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code),
+        has_limit ? " (" : "", has_limit ? failed.limit.name : "", has_limit ? ")" : "");
     return kNever;
   }
   if (limit != 0 && !can_keep_limit()) {

@@ -12,7 +12,6 @@
 #include "base/try.h"
 #include "heap/environment.h"
 #include "heap/heap_posix.h"
-#include "heap/spill_file.h"
 #include "heap/spill_folder.h"
 #include "process/command.h"
 
@@ -36,11 +35,22 @@ constexpr const char* kSeparatorNames = "a space or a colon";
 
 Result<std::string> usable_folder(const OutOfCoreOptions& options) {
   ETSTREAM_ASSIGN(std::string folder, heap::spill_folder(options.spill_folder));
-  heap::SpillFile attempt;
-  const heap::SpillError failed = attempt.open(folder.c_str(), heap::kSmallestSpan);
-  attempt.close();
-  if (failed) return heap::cannot_spill_to(folder, failed);
+  if (const heap::SpillError failed = heap::Heap::try_open(folder.c_str())) {
+    return heap::cannot_spill_to(folder, failed);
+  }
   return folder;
+}
+
+Result<void> check_sizes(const OutOfCoreOptions& options) {
+  if (options.limit != 0 && options.limit < kLeastOutOfCoreLimit) {
+    return make_error(ErrorCode::kInvalidArgument, "a limit of {}: expected {} or more, or 0 for none",
+                      counted(options.limit, "byte"), readable_size(kLeastOutOfCoreLimit));
+  }
+  if (options.from < kLeastOutOfCoreBlock) {
+    return make_error(ErrorCode::kInvalidArgument, "blocks from {} on: expected {} or more",
+                      counted(options.from, "byte"), readable_size(kLeastOutOfCoreBlock));
+  }
+  return {};
 }
 
 /// Sets what has commands load the library, and what the library reads. Error: kInvalidArgument.
@@ -65,15 +75,25 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   ::setenv(kPreloadVariable, preloaded.c_str(), 1);
   ::setenv(heap::kFolderVariable, folder->c_str(), 1);
   ::setenv(heap::kLimitVariable, std::to_string(options.limit).c_str(), 1);
-  ::setenv(heap::kFromVariable, std::to_string(std::max(options.from, heap::kGranule)).c_str(), 1);
+  ::setenv(heap::kFromVariable, std::to_string(options.from).c_str(), 1);
+  return {};
+}
+
+/// Has the command load the library. Where there can be no heap, options.without_heap is told, if it is
+/// there. Errors: kInvalidArgument.
+Result<void> prepare(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
+  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
+  ETSTREAM_TRY(check_sizes(options));
+  auto set = set_environment(options);
+  if (set || !options.without_heap) return set;
+  options.without_heap(set.error());
   return {};
 }
 
 }  // namespace
 
 Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
-  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  if (auto set = set_environment(options); !set) return std::move(set).error();
+  if (auto prepared = prepare(command, options); !prepared) return std::move(prepared).error();
   return become(command);
 }
 
@@ -113,8 +133,7 @@ void add_counts(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
 
 Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
                                    OutOfCoreUse& use) {
-  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  ETSTREAM_TRY(set_environment(options));
+  ETSTREAM_TRY(prepare(command, options));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
   const auto began = std::chrono::steady_clock::now();
   ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));

@@ -8,10 +8,18 @@
 
 namespace etstream::heap {
 
-/// Why a folder can't hold the heap: errno's value, and words where they say more.
+/// A limit of the process's that is too low for the heap, in bytes.
+struct LowLimit {
+  const char* name = nullptr;  // "ulimit -v"; null for none
+  std::uint64_t set = 0;
+  std::uint64_t needed = 0;
+};
+
+/// The reason why a folder can't hold the heap: errno's value, and words and a limit where they say more.
 struct SpillError {
   int code = 0;
   const char* reason = nullptr;
+  LowLimit limit = {};
 
   explicit operator bool() const noexcept { return code != 0; }
 };

@@ -38,7 +38,7 @@ SpillError prepare(int descriptor, std::uint64_t size) {
   // Otherwise ftruncate() would raise SIGXFSZ.
   ::rlimit largest{};
   if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
-    return {EFBIG, "files may not be so large (ulimit -f)"};
+    return {EFBIG, "files may not be so large", {"ulimit -f", largest.rlim_cur, size}};
   }
   if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
   return spill_system::prepare_sized(descriptor);

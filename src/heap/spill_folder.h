@@ -15,11 +15,18 @@
 
 namespace etstream::heap {
 
-/// Why a folder can't hold the heap: kNotFound, kIo, or kInvalidArgument where it is of a kind that can't.
+/// Returns the error of a folder that can't hold the heap: kNotFound, kIo, or kInvalidArgument where it is of
+/// a kind that can't, or a limit of the process's is in the way.
 [[nodiscard]] inline Error cannot_spill_to(const std::string& folder, const SpillError& failed) {
   if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
+  const LowLimit& limit = failed.limit;
+  const std::string more =
+      limit.name == nullptr
+          ? ""
+          : text(": {} is {}, and the heap needs {} besides what the program does; raise the limit",
+                 limit.name, readable_size(limit.set), readable_size(limit.needed));
   return Error{ErrorCode::kInvalidArgument,
-               text("large blocks can't lie in {}: {}", quote(folder), failed.reason), failed.code};
+               text("large blocks can't lie in {}: {}{}", quote(folder), failed.reason, more), failed.code};
 }
 
 /// The absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.

@@ -41,11 +41,21 @@ class Zeros final : public ByteStorage {
   }
 };
 
+/// How deep concatenations may be nested, each of which reads by those in it.
+constexpr int kDeepestConcatenation = 256;
+
 class Concatenation final : public DerivedStorage {
  public:
   /// `ends[i]` is where `parts[i]` ends in the whole.
   Concatenation(std::vector<ByteSource> parts, std::vector<std::uint64_t> ends)
-      : parts_(std::move(parts)), ends_(std::move(ends)) {}
+      : parts_(std::move(parts)), ends_(std::move(ends)) {
+    for (const ByteSource& part : parts_) {
+      const auto* const nested = dynamic_cast<const Concatenation*>(part.place().storage);
+      if (nested != nullptr) depth_ = std::max(depth_, nested->depth_ + 1);
+    }
+  }
+
+  [[nodiscard]] int depth() const noexcept { return depth_; }
 
   std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
   std::string name() const override {
@@ -88,6 +98,7 @@ class Concatenation final : public DerivedStorage {
 
   std::vector<ByteSource> parts_;
   std::vector<std::uint64_t> ends_;
+  int depth_ = 1;
 };
 
 }  // namespace
@@ -129,7 +140,12 @@ Result<ByteSource> ByteSource::concatenation(std::vector<ByteSource> parts) {
       }
       ends.push_back(end = *next);
     }
-    return ByteSource(std::make_shared<Concatenation>(std::move(parts), std::move(ends)));
+    auto joined = std::make_shared<Concatenation>(std::move(parts), std::move(ends));
+    if (joined->depth() > kDeepestConcatenation) {
+      return make_error(ErrorCode::kTooLarge, "a concatenation is nested more than {} deep",
+                        kDeepestConcatenation);
+    }
+    return ByteSource(std::move(joined));
   });
 }
 

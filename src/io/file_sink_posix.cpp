@@ -2,6 +2,7 @@
 //
 // Sinks to files and descriptors.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
 #include "io/file_calls_posix.h"
+#include "io/mount_calls.h"
 #include "io/temporary_posix.h"
 #include "io/transfer.h"
 
@@ -44,6 +46,15 @@ int flush_by_closing(int fd) {
     const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return copy < 0 ? copy : ::close(copy);
   });
+}
+
+/// From which descriptor on a file that waits to be committed is closed: of thousands of outputs that are
+/// committed together, a process may not have all open. What is closed is not locked, so that another process
+/// that writes to the same destination meanwhile takes it for a leftover, and this one then says so.
+int most_kept_open() noexcept {
+  ::rlimit most{};
+  if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return std::numeric_limits<int>::max();
+  return static_cast<int>(std::min<::rlim_t>(most.rlim_cur / 2, std::numeric_limits<int>::max()));
 }
 
 /// A file that appears whole or not at all: a temporary one beside its destination, removed unless it is
@@ -126,7 +137,7 @@ class FileSink final : public BufferedSink {
     struct statvfs system {};
     const bool is_told = ::fstatvfs(file_.descriptor(), &system) == 0;
     const std::uint64_t free = is_told ? std::uint64_t{system.f_bavail} * system.f_frsize : 0;
-    if (reason == EOPNOTSUPP || reason == ENOSYS) {
+    if (mount_lacks(MountCall::kReserve, reason)) {
       // A file system that can't reserve is written without, if it says that there is room.
       if (!is_told || free >= end - begin) return {};
       reason = ENOSPC;
@@ -158,9 +169,19 @@ class FileSink final : public BufferedSink {
 
   Result<void> settle() override {
     const int fd = file_.descriptor();
-    if (options_.sync && retried([&] { return sync_file(fd); }) != 0) return failed("cannot sync");
-    if (!options_.sync && flush_by_closing(fd) != 0) return failed("cannot write");
-    return {};
+    if (options_.sync) {
+      if (retried([&] { return sync_file(fd); }) == 0) return {};
+      if (!mount_lacks(MountCall::kSync, errno)) return failed("cannot sync");
+      warn_of_no_sync(destination_, errno, options_.warn);
+      can_sync_ = false;
+    }
+    return flush_by_closing(fd) == 0 ? Result<void>() : failed("cannot write");
+  }
+
+  void release() noexcept override {
+    if (file_.descriptor() < most_kept_open()) return;
+    if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
+    file_.close();
   }
 
   Result<void> finish() override {
@@ -170,12 +191,14 @@ class FileSink final : public BufferedSink {
     } else {
       struct stat before {};
       const bool is_new = ::lstat(destination_.c_str(), &before) != 0;
-      if (!file_.rename_to(destination_)) return failed("cannot replace");
+      if (!file_.rename_to(destination_)) return replacing_error(errno, destination_);
       published_ = is_new ? Published::kNew : Published::kReplaced;
     }
-    if (options_.sync) ETSTREAM_TRY(sync_folder_of(destination_));
+    if (options_.sync && can_sync_) ETSTREAM_TRY(sync_folder_of(destination_, options_.warn));
     // A small file stays in the cache, where who reads it next finds it.
-    if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
+    if (options_.sync && written_ > kMostCached && file_.descriptor() >= 0) {
+      drop_cached(file_.descriptor(), 0, written_);
+    }
     return {};
   }
 
@@ -183,7 +206,7 @@ class FileSink final : public BufferedSink {
     if (retried([&] { return push_out(file_.descriptor(), window, kWriteWindow, wait); }) == 0) return {};
     // What the file system can't do is left to fsync. All else is a failed write-back, which is reported
     // once, here or at fsync, and must not be lost; on a network it may be any error.
-    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return {};
+    if (mount_lacks(MountCall::kPushOut, errno)) return {};
     return failed("cannot write");
   }
 
@@ -196,6 +219,7 @@ class FileSink final : public BufferedSink {
   const FileSinkOptions options_;
   enum class Published { kNot, kNew, kExchanged, kReplaced } published_ = Published::kNot;
   std::vector<Range> shared_;  // by offset
+  bool can_sync_ = true;
   std::uint64_t written_ = 0;
   std::uint64_t window_ = 0;  // where the window begins that is being filled
 };
@@ -246,7 +270,7 @@ Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const File
     }
     ETSTREAM_ASSIGN(std::string destination, follow_links(path));
     ETSTREAM_ASSIGN(Temporary file, create_temporary_file(destination));
-    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), destination));
+    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), destination, options.warn));
     return std::unique_ptr<Sink>(
         std::make_unique<FileSink>(std::move(destination), std::move(file), options));
   });

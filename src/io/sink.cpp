@@ -86,6 +86,7 @@ Result<void> BufferedSink::prepare() {
     ETSTREAM_TRY(flush());
     buffer_.reset();  // others may be written before this is committed
     ETSTREAM_TRY(settle());
+    release();
     prepared_ = true;
     return {};
   });
@@ -108,19 +109,19 @@ Result<void> BufferedSink::flush() {
   return {};
 }
 
-Result<void> commit_together(std::span<const std::unique_ptr<Sink>> sinks) {
+Result<void> commit_together(std::span<const std::unique_ptr<PendingOutput>> outputs) {
   return without_exceptions([&]() -> Result<void> {
-    if (sinks.size() > 1) {
-      for (const auto& sink : sinks) ETSTREAM_TRY(sink->prepare());
+    if (outputs.size() > 1) {
+      for (const auto& output : outputs) ETSTREAM_TRY(output->prepare());
     }
-    for (std::size_t i = 0; i < sinks.size(); ++i) {
-      Result<void> done = sinks[i]->commit();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      Result<void> done = outputs[i]->commit();
       if (done) continue;
       Error error = std::move(done).error();
       // The one that failed may have come half-way: its file is there, but its folder is not on the disk.
-      // The file of a single sink stays, as it is complete.
-      for (std::size_t before = sinks.size() > 1 ? i + 1 : 0; before-- > 0;) {
-        const Result<void> back = sinks[before]->take_back();
+      // The file of a single output stays, as it is complete.
+      for (std::size_t before = outputs.size() > 1 ? i + 1 : 0; before-- > 0;) {
+        const Result<void> back = outputs[before]->take_back();
         if (!back) error.message += text("; {}", back.error().message);
       }
       return error;

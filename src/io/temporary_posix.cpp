@@ -19,9 +19,11 @@
 #include <new>
 #include <string_view>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file_calls_posix.h"
+#include "io/mount_calls.h"
 
 namespace etstream {
 namespace {
@@ -125,13 +127,13 @@ Descriptor open_folder(const std::string& path) {
   return Descriptor(retried([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
 }
 
-Descriptor make_file(const std::string& path) {
+Descriptor make_file(const std::string& path, mode_t mode) {
   return Descriptor(
-      retried([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
+      retried([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
 }
 
-Descriptor make_folder(const std::string& path) {
-  if (retried([&] { return ::mkdir(path.c_str(), 0777); }) != 0) return Descriptor();
+Descriptor make_folder(const std::string& path, mode_t mode) {
+  if (retried([&] { return ::mkdir(path.c_str(), mode & 0777); }) != 0) return Descriptor();
   Descriptor made = open_folder(path);
   if (!made) {
     const int reason = errno;
@@ -148,31 +150,62 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
   if (now.st_uid == before.st_uid && now.st_gid == before.st_gid) return true;
   for (const uid_t owner : {before.st_uid, kUnchanged}) {
     if (retried([&] { return ::fchown(fd, owner, before.st_gid); }) == 0) return true;
-    // EINVAL: an owner whom a container does not know.
-    if (errno != EPERM && errno != EINVAL) return false;
+    if (!mount_lacks(MountCall::kChangeOwner, errno)) return false;
   }
   return true;
 }
 
-Result<Temporary> create_beside(const std::string& destination, Descriptor (*make)(const std::string&)) {
+/// The permissions that a file or a folder is made with, before the umask: no more than what it replaces has
+/// for others than the owner. So it is never open to more people, not even where permissions stay as they
+/// are.
+mode_t mode_beside(const std::string& destination) {
+  struct stat before {};
+  return ::stat(destination.c_str(), &before) == 0 ? (before.st_mode & 0777) | 0700 : 0777;
+}
+
+/// A file or a folder, in which they differ.
+struct OutputKind {
+  Descriptor (*make)(const std::string& path, mode_t mode);
+  std::string_view other_way;  // of writing one where it can't be made beside its destination and renamed
+};
+
+constexpr OutputKind kOutputFile{make_file, "write to an open descriptor, or elsewhere and copy it"};
+constexpr OutputKind kOutputFolder{make_folder, "write it elsewhere and copy it"};
+
+Error creating_error(int error, const std::string& destination, const OutputKind& kind) {
+  if (error == ENOENT) {
+    Error missing = refusal(ErrorCode::kNotFound, "cannot write", destination,
+                            text("there is no folder {}", quote(split_path(destination).folder)));
+    missing.system_code = ENOENT;
+    return missing;
+  }
+  Error out = system_error(error, "cannot write beside", destination);
+  if (mount_lacks(MountCall::kCreate, error)) out.message += text("; {}", kind.other_way);
+  return out;
+}
+
+Error replacing_error(int error, const std::string& destination, const OutputKind& kind) {
+  Error out = system_error(error, "cannot replace", destination);
+  if (mount_lacks(MountCall::kRename, error)) {
+    out.message += text(": complete files can't be put there at once; {}", kind.other_way);
+  }
+  return out;
+}
+
+Result<Temporary> create_beside(const std::string& destination, const OutputKind& kind) {
   const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const std::string prefix = temporary_prefix(name);
   remove_leftovers(folder, prefix);
+  const mode_t mode = mode_beside(destination);
   constexpr int kAttempts = 16;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ETSTREAM_ASSIGN(const std::string digits, random_digits());
     std::string path = text("{}{}{}{}", folder, prefix, digits, kSuffix);
-    Descriptor made = make(path);
+    Descriptor made = kind.make(path, mode);
     if (!made) {
       if (errno == EEXIST) continue;
-      if (errno == ENOENT) {
-        Error error = refusal(ErrorCode::kNotFound, "cannot write", destination,
-                              text("there is no folder {}", quote(folder)));
-        error.system_code = ENOENT;
-        return error;
-      }
-      return system_error(errno, "cannot write beside", destination);
+      return creating_error(errno, destination, kind);
     }
     const bool locked = try_lock(made.get());
     const bool taken = !locked && errno == EWOULDBLOCK;
@@ -180,8 +213,8 @@ Result<Temporary> create_beside(const std::string& destination, Descriptor (*mak
     if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
     remove_with_content(path);
   }
-  return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts",
-                    quote(destination), kAttempts);
+  return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts; {}",
+                    quote(destination), kAttempts, kind.other_way);
 }
 
 Error in_use(const std::string& destination) {
@@ -227,16 +260,22 @@ std::optional<int> descriptor_named(std::string path) {
 }
 
 Result<Temporary> create_temporary_file(const std::string& destination) {
-  return create_beside(destination, make_file);
+  return create_beside(destination, kOutputFile);
 }
 
 Temporary::~Temporary() {
-  if (!path_.empty()) remove_with_content(path_);
+  if (is_there_) remove_with_content(path_);
 }
 
 bool Temporary::rename_to(const std::string& destination) noexcept {
   if (retried([&] { return ::rename(path_.c_str(), destination.c_str()); }) != 0) return false;
-  path_.clear();
+  is_there_ = false;
+  return true;
+}
+
+bool Temporary::rename_back_from(const std::string& destination) noexcept {
+  if (retried([&] { return ::rename(destination.c_str(), path_.c_str()); }) != 0) return false;
+  is_there_ = true;
   return true;
 }
 
@@ -248,12 +287,12 @@ bool Temporary::exchange_with(const std::string& destination) noexcept {
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && S_ISREG(found.st_mode)) return true;
   // A folder has come there meanwhile, which must not be removed with this.
-  if (!exchange()) path_.clear();
+  if (!exchange()) is_there_ = false;
   errno = EISDIR;
   return false;
 }
 
-Result<void> keep_owner_and_permissions(int fd, const std::string& destination) {
+Result<void> keep_owner_and_permissions(int fd, const std::string& destination, const Warn& warn) {
   struct stat before {};
   struct stat now {};
   if (::stat(destination.c_str(), &before) != 0) return {};
@@ -263,24 +302,47 @@ Result<void> keep_owner_and_permissions(int fd, const std::string& destination) 
   // Writing to a file takes away its set-user and set-group bits as well.
   const mode_t mode = before.st_mode & (S_ISDIR(before.st_mode) ? 07777 : 0777);
   if ((now.st_mode & 07777) == mode) return {};
-  if (retried([&] { return ::fchmod(fd, mode); }) != 0) {
-    return system_error(errno, "cannot set the permissions of what replaces", destination);
+  if (retried([&] { return ::fchmod(fd, mode); }) == 0) return {};
+  const int reason = errno;
+  Error error = system_error(reason, "cannot set the permissions of what replaces", destination);
+  if (!mount_lacks(MountCall::kChangeMode, reason)) return error;
+  constexpr mode_t kOfOthers = 077;
+  const mode_t has = now.st_mode & 07777;
+  const std::string figures = text("it has {:04o} instead of {:04o}", has, mode);
+  if ((has & ~mode & kOfOthers) != 0) {
+    error.message += text(": {}, which is more; {}", figures,
+                          S_ISDIR(before.st_mode) ? kOutputFolder.other_way : kOutputFile.other_way);
+    return error;
   }
+  if (warn) warn(text("{}: {}", error.message, figures));
   return {};
 }
 
-Result<void> sync_folder_of(const std::string& destination) {
+void warn_of_no_sync(const std::string& destination, int error, const Warn& warn) {
+  if (!warn) return;
+  warn(text("{}: a power failure may undo what was written; sync = false does not ask for it",
+            system_error(error, "cannot sync", destination).message));
+}
+
+Error replacing_error(int error, const std::string& destination) {
+  return replacing_error(error, destination, kOutputFile);
+}
+
+Result<void> sync_folder_of(const std::string& destination, const Warn& warn) {
   const std::string folder = split_path(destination).folder;
   const std::string path = folder.empty() ? "." : folder;
   const Descriptor opened = open_folder(path);
-  // EINVAL: the file system (a network or FUSE one) has no fsync for folders.
-  if (!opened || (retried([&] { return sync_file(opened.get()); }) != 0 && errno != EINVAL)) {
-    return system_error(errno, "the file is complete, but its folder could not be synced:", destination);
+  if (opened && retried([&] { return sync_file(opened.get()); }) == 0) return {};
+  const int reason = errno;
+  if (!mount_lacks(MountCall::kSyncFolder, reason)) {
+    return system_error(reason, "the file is complete, but its folder could not be synced:", destination);
   }
+  warn_of_no_sync(folder.empty() ? "." : folder, reason, warn);
   return {};
 }
 
-Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
+Result<std::unique_ptr<AtomicFolder>> AtomicFolder::create(const std::string& destination,
+                                                           const FileSinkOptions& options) {
   std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
   std::error_code error;
   const auto status = std::filesystem::status(name, error);
@@ -290,8 +352,12 @@ Result<AtomicFolder> AtomicFolder::create(const std::string& destination) {
     ETSTREAM_ASSIGN(const bool empty, is_empty(name));
     if (!empty) return in_use(destination);
   }
-  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, make_folder));
-  return AtomicFolder(std::move(name), std::move(temporary));
+  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, kOutputFolder));
+  return std::unique_ptr<AtomicFolder>(new AtomicFolder(std::move(name), std::move(temporary), options));
+}
+
+Result<std::string> AtomicFolder::path_of(const std::string& name) const {
+  return path_in_folder(temporary_.path(), name);
 }
 
 Error AtomicFolder::in_terms_of_destination(Error error) const {
@@ -300,21 +366,46 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
     if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
   };
   rename_in(error.message);
+  // It is written whole: no file of it can go to a descriptor.
+  const std::size_t way = error.message.rfind(kOutputFile.other_way);
+  if (way != std::string::npos)
+    error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);
   if (error.file) rename_in(*error.file);
   return error;
 }
 
-Result<void> AtomicFolder::publish(bool sync) {
-  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_));
-  // One call for all the files in it, which may be thousands.
-  if (sync && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
-    return system_error(errno, "cannot sync", destination_);
+Result<void> AtomicFolder::prepare() {
+  if (std::exchange(is_prepared_, true)) return {};
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_, warn_));
+  // One call for all the files in it, which may be thousands. Each was closed, which tells what failed.
+  if (sync_ && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
+    if (!mount_lacks(MountCall::kSync, errno)) return system_error(errno, "cannot sync", destination_);
+    warn_of_no_sync(destination_, errno, warn_);
+    sync_ = false;
   }
+  return {};
+}
+
+Result<void> AtomicFolder::commit() {
+  ETSTREAM_TRY(prepare());
+  struct stat before {};
+  if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
   if (!temporary_.rename_to(destination_)) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
-    return system_error(errno, "cannot replace", destination_);
+    return replacing_error(errno, destination_, kOutputFolder);
   }
-  return sync ? sync_folder_of(destination_) : Result<void>();
+  is_committed_ = true;
+  return sync_ ? sync_folder_of(destination_, warn_) : Result<void>();
+}
+
+Result<void> AtomicFolder::take_back() {
+  if (!std::exchange(is_committed_, false)) return {};
+  const auto make_again = [&] {
+    return retried([&] { return ::mkdir(destination_.c_str(), 0777); }) == 0 &&
+           retried([&] { return ::chmod(destination_.c_str(), static_cast<mode_t>(*replaced_mode_)); }) == 0;
+  };
+  if (temporary_.rename_back_from(destination_) && (!replaced_mode_ || make_again())) return {};
+  return system_error(errno, "cannot put back what was at", destination_);
 }
 
 }  // namespace etstream

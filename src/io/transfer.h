@@ -40,6 +40,8 @@ class BufferedSink : public Sink {
  private:
   [[nodiscard]] virtual Result<void> take(std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Result<void> settle() { return {}; }
+  /// Gives back what is not needed while others are written, once this has settled.
+  virtual void release() noexcept {}
   [[nodiscard]] virtual Result<void> finish() { return {}; }
 
   std::unique_ptr<std::byte[]> buffer_;

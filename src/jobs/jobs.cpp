@@ -42,8 +42,8 @@ Result<ProgramFile> open_sound(const ByteSource& file) {
 }
 
 Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
-                                const std::vector<FilePlan>& programs) {
-  FatContainer container;
+                                const std::vector<FilePlan>& programs, std::uint32_t alignment) {
+  FatContainer container{.payloads = {}, .alignment = alignment};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     ETSTREAM_ASSIGN(ByteSource program, source_of(programs[i]));
     container.payloads.push_back({inputs[i].name, std::move(program)});
@@ -95,7 +95,7 @@ Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const 
   SharingPlan out;
   ETSTREAM_ASSIGN(out.files, plan(description));
   if (options.into_container) {
-    ETSTREAM_ASSIGN(out.container, plan_container(inputs, out.files.programs));
+    ETSTREAM_ASSIGN(out.container, plan_container(inputs, out.files.programs, options.container_alignment));
   }
   return out;
 }

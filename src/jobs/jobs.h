@@ -52,7 +52,8 @@ struct SharingInput {
 
 struct SharingOptions {
   std::uint64_t least_size = kDefaultLeastShared;
-  bool into_container = false;  // also plan a fat container of the programs as they become
+  bool into_container = false;            // also plan a fat container of the programs as they become
+  std::uint32_t container_alignment = 1;  // of its payloads
 };
 
 struct SharingPlan {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,24 @@ std::optional<CommandEnd> end_of(::pid_t child) {
   return std::nullopt;
 }
 
+/// Gives a file in memory its size. The limit of files' sizes (ulimit -f) is there for those on disks: beyond
+/// it SIGXFSZ would end this process. errno says why not.
+bool resize(int file, std::size_t size) {
+  ::rlimit before{};
+  if (::getrlimit(RLIMIT_FSIZE, &before) != 0) return false;
+  if (before.rlim_max < size) {
+    errno = EFBIG;
+    return false;
+  }
+  const bool is_low = before.rlim_cur < size;
+  const ::rlimit raised{.rlim_cur = size, .rlim_max = before.rlim_max};
+  if (is_low && ::setrlimit(RLIMIT_FSIZE, &raised) != 0) return false;
+  const int failed = ::ftruncate(file, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  if (is_low) ::setrlimit(RLIMIT_FSIZE, &before);
+  errno = failed;
+  return failed == 0;
+}
+
 /// Starts the command, with signals as they were before. Returns its process.
 Result<::pid_t> start(const std::vector<std::string>& command, const SignalsHeld& signals) {
   std::array<int, 2> ends{};
@@ -118,7 +137,7 @@ Error out_of_resources(std::string_view doing, int error) {
 
 Result<Descriptor> share_memory(const char* name, std::size_t size, const char* variable) {
   Descriptor file(::memfd_create(name, MFD_CLOEXEC));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
+  if (!file || !resize(file.get(), size)) {
     return out_of_resources("share memory with the command", errno);
   }
   // The path in this process's folder: a command may close descriptors that it does not know.

@@ -15,12 +15,6 @@
 namespace etstream {
 namespace {
 
-/// "method 'forward', delegate 0 (XnnpackBackend)"
-std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
-  return text("method {}, delegate {} ({})", quote(methods[reference.method]), reference.delegate,
-              printable(reference.backend));
-}
-
 Result<void> add_requests_of_tensors(const pte::Program& program, DataRequests& out) {
   ETSTREAM_ASSIGN(const auto methods, program.method_names());
   ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
@@ -63,6 +57,11 @@ Result<std::optional<BackendPayload>> read_payload(std::string_view backend, con
 }
 
 }  // namespace
+
+std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
+  return text("method {}, delegate {} ({})", quote(methods[reference.method]), reference.delegate,
+              printable(reference.backend));
+}
 
 Result<void> add_delegate_requests(const pte::Program& program, const DelegateReference& reference,
                                    ByteSource data, DataRequests& out) {

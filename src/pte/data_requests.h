@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct DataRequests {
 /// its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1
 /// MiB; kIo.
 [[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
+
+/// "method 'forward', delegate 0 (XnnpackBackend)". `methods` are the names of the program's.
+[[nodiscard]] std::string describe(std::span<const std::string> methods, const DelegateReference& reference);
 
 /// Adds what the data of the delegate at `reference` asks for. Errors: as above.
 [[nodiscard]] Result<void> add_delegate_requests(const pte::Program& program,

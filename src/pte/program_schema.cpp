@@ -69,6 +69,7 @@ Result<ProgramSchema> ProgramSchema::load(const std::string& path,
           ErrorCode::kUnsupported, path,
           "{} is not that of ExecuTorch 1.5.1, or not there: only schemas that add to it can be used", what);
     }
+    given.take_string_rules(*known);
     ProgramSchema out;
     out.schema_ = std::make_shared<const Schema>(std::move(given));
     return out;

@@ -98,16 +98,18 @@ Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string
   const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
   ByteSource graph = payload;
   std::uint64_t constants_size = 0;
+  std::uint64_t graph_offset = 0;
   if (has_header) {
     ETSTREAM_ASSIGN(const Header places, read_header(payload, header, name));
     ETSTREAM_ASSIGN(graph, payload.slice(places.graph.offset, places.graph.size));
     constants_size = places.constants.size;
+    graph_offset = places.graph.offset;
   }
   ETSTREAM_TRY(check_identifier(graph, name));
   ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
   ETSTREAM_TRY(verify_flatbuffer(view));
   static const xnnpack::Fields kFields(*schema);
-  return XnnpackPayload{std::move(view), kFields, has_header, constants_size};
+  return XnnpackPayload{std::move(view), kFields, has_header, constants_size, graph_offset};
 }
 
 Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,

@@ -27,6 +27,7 @@ struct XnnpackPayload {
   const xnnpack::Fields& fields;     // of its schema
   bool has_header = false;           // or all constants are in the graph
   std::uint64_t constants_size = 0;  // of what is behind the graph, in bytes
+  std::uint64_t graph_offset = 0;    // in the payload, in bytes
 };
 
 /// The graph's structure is checked. `name` is what messages call it. Errors: kCorrupt, naming offset,

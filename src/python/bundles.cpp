@@ -203,8 +203,11 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
 
 void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync, nb::handle max_disk) {
   const auto most = disk_limit(max_disk);
-  without_gil(
-      [&, path = path_of(folder)] { return write_test_cases(bundle, path, {.sync = sync}, {}, most); });
+  FileWarnings warnings;
+  without_gil([&, path = path_of(folder)] {
+    return write_test_cases(bundle, path, warnings.options(sync), {}, most);
+  });
+  warnings.show();
 }
 
 const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std::size_t suite,
@@ -410,7 +413,7 @@ void bind_bundles(nb::module_& module) {
       .def("write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("max_disk") = nb::none(),
            nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True, "
-                   "max_disk: int | None = None) -> None"),
+                   "max_disk: int | str | None = None) -> None"),
            "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
            "gives them back. The folder appears complete or not at all. max_disk is that of "
            "FilePlan.write(), for the tensors, which cases may share in the bundle.")

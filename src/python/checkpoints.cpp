@@ -41,16 +41,11 @@ CheckpointByName checkpoint_at(const PathLike& path, bool partial) {
       without_gil([&, path = path_of(path)] { return open_checkpoint(path, checkpoint_options(partial)); }));
 }
 
-std::vector<std::string> paths_of(const std::vector<nb::object>& given) {
-  std::vector<std::string> out;
-  for (const nb::object& path : given) out.push_back(path_of(path));
-  return out;
-}
-
 std::vector<CheckpointByName> checkpoints_at(const std::vector<nb::object>& given, bool partial) {
   std::vector<Checkpoint> opened = without_gil(
       [&, paths = paths_of(given)] { return open_checkpoints(paths, checkpoint_options(partial)); });
   std::vector<CheckpointByName> out;
+  out.reserve(opened.size());
   for (Checkpoint& one : opened) out.emplace_back(std::move(one));
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
@@ -11,6 +12,7 @@ namespace etstream::python {
 namespace {
 
 thread_local std::exception_ptr kept_exception;
+std::atomic<std::uint64_t> turn = 0;
 
 /// The class to raise, by the error's code.
 constexpr const char* kClasses[] = {"InvalidArgumentError", "CorruptError",  "UnsupportedError",
@@ -37,6 +39,9 @@ void raise(const Error& error) {
   PyErr_SetObject(type.ptr(), exception.ptr());
   throw nb::python_error();
 }
+
+std::uint64_t python_turn() noexcept { return turn.load(std::memory_order_acquire); }
+void next_python_turn() noexcept { turn.fetch_add(1, std::memory_order_acq_rel); }
 
 Error keep_exception() {
   kept_exception = std::current_exception();

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -47,10 +48,16 @@ T value_or_raise(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
+/// A number that is another one whenever Python may have run since it was asked for before.
+[[nodiscard]] std::uint64_t python_turn() noexcept;
+/// Says that Python runs, or has run.
+void next_python_turn() noexcept;
+
 /// Runs `body`, which returns a Result and touches no Python object, without the GIL; its value, or raises.
 template <class F>
 auto without_gil(F&& body) {
   const LibraryCall call;
+  next_python_turn();
   auto result = [&] {
     const nb::gil_scoped_release released;
     return std::forward<F>(body)();
@@ -62,6 +69,7 @@ auto without_gil(F&& body) {
 template <class F>
 auto with_gil(F&& body) noexcept -> decltype(body()) {
   const nb::gil_scoped_acquire acquired;
+  next_python_turn();
   try {
     return std::forward<F>(body)();
   } catch (...) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/disk_limit.h"
@@ -64,9 +65,10 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, n
   std::uint64_t total = 0;
   for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
-  std::vector<std::unique_ptr<Sink>> uncommitted;
+  FileWarnings warnings;
+  std::vector<std::unique_ptr<PendingOutput>> uncommitted;
   for (const auto& [plan, output] : files) {
-    auto sink = open_output(output, sync);
+    auto sink = open_output(output, sync, warnings);
     without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
       const Progress shown = progress_to(callback, before, total);
       if (!waits) return write(*plan, *sink, shown);
@@ -77,6 +79,7 @@ void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, n
     before += plan->size;
   }
   without_gil([&] { return commit_together(uncommitted); });
+  warnings.show();
 }
 
 void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,
@@ -142,14 +145,15 @@ void bind_file_plans(nb::module_& module) {
       .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("progress") = nb::none(), nb::arg("max_disk") = nb::none(),
            nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
-                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | None "
-                   "= None) -> None"),
+                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | str | "
+                   "None = None) -> None"),
            "Writes it front to back to a path, replaced atomically once all is written (with sync also "
            "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
            "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
            "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
            "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
-           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take; without it a file "
+           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take, an int or a str "
+           "such as '4G'; without it a file "
            "that has data for each of the names that share it elsewhere may take 4 times the size. Raises "
            "TooLargeError, with the size, for more, and InvalidArgumentError for a file that is written in "
            "place and that it has bytes from, be it by a mapping.")
@@ -161,6 +165,15 @@ void bind_file_plans(nb::module_& module) {
       nb::arg("progress").none(), nb::arg("max_disk") = nb::none(),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
+  module.def(
+      "path_in_folder",
+      [](nb::handle folder, const std::string& name) {
+        return value_or_raise(path_in_folder(path_of(folder), name));
+      },
+      nb::arg("folder"), nb::arg("name"),
+      nb::sig("def path_in_folder(folder: str | os.PathLike[str], name: str) -> str"),
+      "The path of the file name in folder. Raises InvalidArgumentError for a name that is a path, such as "
+      "one with a slash in it.");
   nb::class_<Inputs>(module, "Inputs",
                      "With it, the files that this thread opens as inputs are noted, and none is an output: "
                      "neither by its path nor by a descriptor.")

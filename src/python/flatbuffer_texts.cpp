@@ -83,11 +83,13 @@ void decompile_exactly(const ExactJson& schema, const SourceLike& file, const Ou
         "the output is the input {}, which would be read while it is written; give the output another name",
         quote(source.name())));
   }
-  const auto sink = open_output(output, sync);
+  FileWarnings warnings;
+  const auto sink = open_output(output, sync, warnings);
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(schema.decompile(source, options, *sink));
     return sink->commit();
   });
+  warnings.show();
 }
 
 void bind_flatbuffer_text(nb::module_& module) {

@@ -8,10 +8,14 @@
     "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
 #endif
 
+#include <cstdint>
 #include <string>
 
+#include "etstream/out_of_core.h"
 #include "etstream/version.h"
+#include "jobs/size_text.h"
 #include "python/bindings.h"
+#include "python/errors.h"
 #include "python/strings.h"
 
 NB_MODULE(_core, module) {
@@ -38,6 +42,14 @@ NB_MODULE(_core, module) {
       "is_flatbuffers",
       [](const std::string& version) { return etstream::vtable_sharing(version).has_value(); },
       nb::arg("version"), "Whether this is a version of the Python package flatbuffers.");
+  module.def(
+      "parse_size",
+      [](const std::string& words, std::uint64_t least, std::uint64_t most) {
+        return value_or_raise(etstream::parse_size(words, {least, most}));
+      },
+      nb::arg("words"), nb::arg("least"), nb::arg("most"),
+      "The bytes of a size such as '4G'. Raises InvalidArgumentError for what is none, or out of bounds.");
+  module.attr("least_heap_limit") = etstream::kLeastOutOfCoreLimit;
 #ifdef ETSTREAM_HAS_HEAP
   bind_heap(module);
 #endif

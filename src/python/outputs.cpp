@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,7 +65,17 @@ class ObjectOutput {
 
 }  // namespace
 
-std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
+FileSinkOptions FileWarnings::options(bool sync) {
+  return {.sync = sync, .warn = [this](const std::string& message) { messages_.push_back(message); }};
+}
+
+void FileWarnings::show() const {
+  for (const std::string& message : messages_) {
+    nb::module_::import_("etstream._warnings").attr("warn")(message);
+  }
+}
+
+std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings) {
   if (const InputRecord* const inputs = InputRecord::current()) {
     const auto file = changed_in_place(output);
     if (file) value_or_raise(inputs->check_output_in_place(*file, text("a {}", class_name(output))));
@@ -98,9 +107,9 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync) {
                       : "")
             .c_str());
   }
-  return without_gil([path = path_of(output), sync]() -> Result<std::unique_ptr<Sink>> {
+  return without_gil([&, path = path_of(output)]() -> Result<std::unique_ptr<Sink>> {
     if (is_fifo(path)) return open_fifo(path);
-    return open_file_sink(path, {.sync = sync});
+    return open_file_sink(path, warnings.options(sync));
   });
 }
 
@@ -113,9 +122,7 @@ std::optional<FileIdentity> changed_in_place(nb::handle output) {
 }
 
 std::optional<std::uint64_t> disk_limit(nb::handle max_disk) {
-  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  const nb::object checked =
-      nb::module_::import_("etstream._arguments").attr("integer")("max_disk", max_disk, kMost);
+  const nb::object checked = nb::module_::import_("etstream._arguments").attr("size")("max_disk", max_disk);
   if (checked.is_none()) return std::nullopt;
   return nb::cast<std::uint64_t>(checked);
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "etstream/sink.h"
 #include "etstream/write.h"
@@ -13,16 +15,32 @@
 
 namespace etstream::python {
 
+/// Collects what the file systems of outputs can't do, for Python to warn of it. Outlives the sinks.
+class FileWarnings {
+ public:
+  FileWarnings() = default;
+  FileWarnings(const FileWarnings&) = delete;
+  FileWarnings& operator=(const FileWarnings&) = delete;
+
+  [[nodiscard]] FileSinkOptions options(bool sync);
+  /// Warns at the line that called etstream, once the outputs are complete. Raises where warnings are errors.
+  void show() const;
+
+ private:
+  std::vector<std::string> messages_;
+};
+
 /// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
 /// something else, InvalidArgumentError for a file that InputRecord::current() knows as an input, and the
 /// errors of opening it.
-[[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync);
+[[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings);
 
 /// What an output that is no path changes in place: its file, or the object itself. Nothing for a path, or
 /// for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
-/// The argument `max_disk` of Python's functions, in bytes. Raises TypeError, InvalidArgumentError.
+/// Returns the argument `max_disk` of Python's functions in bytes, given as an int or a str. Raises
+/// TypeError, InvalidArgumentError.
 [[nodiscard]] std::optional<std::uint64_t> disk_limit(nb::handle max_disk);
 
 /// The function to call for the argument `progress` of Python's functions; None where nothing is shown.

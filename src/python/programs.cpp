@@ -150,14 +150,15 @@ FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
 /// The programs, the files of what they have in common, the container, and the report as JSON.
 std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, std::string>
 plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
-                    bool into_container, std::optional<std::uint64_t> split_max_size) {
+                    bool into_container, std::uint32_t align, std::optional<std::uint64_t> split_max_size) {
   std::vector<SharingInput> inputs;
   std::vector<SharingProgram> before;
   for (const auto& [name, program] : programs) {
     inputs.push_back({name, source_of(program)});
     before.push_back({name, inputs.back().program.size()});
   }
-  const SharingOptions options{.least_size = least_size, .into_container = into_container};
+  const SharingOptions options{
+      .least_size = least_size, .into_container = into_container, .container_alignment = align};
   std::vector<FilePlan> weights;
   SharingPlan planned = without_gil([&]() -> Result<SharingPlan> {
     ETSTREAM_ASSIGN(SharingPlan out, plan_sharing(inputs, options));
@@ -229,7 +230,7 @@ void bind_programs(nb::module_& module) {
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
   module.def("plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
-             nb::arg("into_container"), nb::arg("split_max_size"));
+             nb::arg("into_container"), nb::arg("align"), nb::arg("split_max_size"));
   module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,8 +26,7 @@ namespace etstream::python {
 namespace {
 
 Findings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial) {
-  std::vector<std::string> paths;
-  for (const nb::object& path : weights) paths.push_back(path_of(path));
+  const std::vector<std::string> paths = paths_of(weights);
   return without_gil([&, file = path_of(file)]() -> Result<Findings> {
     ETSTREAM_ASSIGN(FileFindings findings, verify(file, paths, checkpoint_options(partial)));
     return Findings(std::move(findings));
@@ -79,26 +80,31 @@ FindingList list_of(const std::vector<Finding>& findings) {
   return out;
 }
 
-std::string inspected(const SourceLike& file, bool duplicates) {
+std::string inspected(const SourceLike& file, bool duplicates, const KeyNames& names) {
+  const InspectOptions options{.duplicates = duplicates, .names = names};
   if (is_path(file)) {
     const std::string path = path_of(file);
     const OpenFile open_file = checkpoint_options(false).open_file;
-    const FileInspection found =
-        without_gil([&] { return inspect(path, {.duplicates = duplicates}, open_file); });
+    const FileInspection found = without_gil([&] { return inspect(path, options, open_file); });
     return json_text(inspection_to_json(path, found, duplicates));
   }
   const ByteSource source = source_of(file);
-  const FileInspection found = without_gil([&] { return inspect(source, {.duplicates = duplicates}); });
+  const FileInspection found = without_gil([&] { return inspect(source, options); });
   return json_text(inspection_to_json(source.name(), found, duplicates));
 }
 
-FilePlan inspect_page(const SourceLike& file) {
+FilePlan inspect_page(const SourceLike& file, const KeyNames& names) {
   if (is_path(file)) {
-    return without_gil(
-        [path = path_of(file)] { return plan_inspect_page(path, checkpoint_options(false).open_file); });
+    return without_gil([&names, path = path_of(file)] {
+      return plan_inspect_page(path, names, checkpoint_options(false).open_file);
+    });
   }
   const ByteSource source = source_of(file);
-  return without_gil([&] { return plan_inspect_page(source, source.name()); });
+  return without_gil([&] { return plan_inspect_page(source, source.name(), names); });
+}
+
+KeyNames key_names(const SourceLike& json) {
+  return without_gil([source = source_of(json)] { return read_key_names(source); });
 }
 
 ProgramGraph read_graph(const SourceLike& file, const std::string& method) {
@@ -118,18 +124,29 @@ std::string graph_as_dot(const SourceLike& file, const std::string& method) {
   return graph_to_dot(read_graph(file, method));
 }
 
-std::string differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial) {
+DiffOptions diff_options(std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
+  DiffOptions out{.names_a = names, .names_b = names};
+  if (atol || rtol) out.tolerance = Tolerance{.absolute = atol.value_or(0), .relative = rtol.value_or(0)};
+  return out;
+}
+
+std::string differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial,
+                                 std::optional<double> atol, std::optional<double> rtol,
+                                 const KeyNames& names) {
   const std::string in_a = path_of(a);
   const std::string in_b = path_of(b);
-  FileDiff found = without_gil([&] { return diff(in_a, in_b, checkpoint_options(partial)); });
+  const DiffOptions options = diff_options(atol, rtol, names);
+  FileDiff found = without_gil([&] { return diff(in_a, in_b, options, checkpoint_options(partial)); });
   if (ignore_layout) etstream::ignore_layout(found);
   return json_text(differences_to_json(in_a, in_b, found));
 }
 
-std::string differences(const SourceLike& a, const SourceLike& b, bool ignore_layout) {
+std::string differences(const SourceLike& a, const SourceLike& b, bool ignore_layout,
+                        std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
   const ByteSource in_a = source_of(a);
   const ByteSource in_b = source_of(b);
-  FileDiff found = without_gil([&] { return diff(in_a, in_b); });
+  const DiffOptions options = diff_options(atol, rtol, names);
+  FileDiff found = without_gil([&] { return diff(in_a, in_b, options); });
   if (ignore_layout) etstream::ignore_layout(found);
   return json_text(differences_to_json(in_a.name(), in_b.name(), found));
 }
@@ -158,13 +175,15 @@ void bind_reports(nb::module_& module) {
       .def("__repr__", &shown);
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"));
   module.def("verify_paths", &verify_paths, nb::arg("file"), nb::arg("weights"), nb::arg("partial"));
-  module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"));
-  module.def("inspect_page", &inspect_page, nb::arg("file"));
+  module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"), nb::arg("names"));
+  module.def("inspect_page", &inspect_page, nb::arg("file"), nb::arg("names"));
+  module.def("read_key_names", &key_names, nb::arg("json"));
   module.def("graph", &graph_as_json, nb::arg("file"), nb::arg("method"));
   module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
-  module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"));
+  module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
+             nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
   module.def("diff_paths", &differences_of_paths, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
-             nb::arg("partial"));
+             nb::arg("partial"), nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
 }
 
 }  // namespace etstream::python

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -53,12 +54,38 @@ class HeldObject {
   nb::object object_;
 };
 
-/// The memory of an object with the buffer protocol.
+/// How deep lists of sources may be nested, so that one that holds itself is told from one that has an end.
+constexpr int kDeepestList = 64;
+
+/// A step deeper into lists of sources.
+class ListDepth {
+ public:
+  ListDepth() {
+    if (depth_ == kDeepestList) {
+      raise(make_error(ErrorCode::kInvalidArgument, "sources in lists that are nested more than {} deep",
+                       kDeepestList));
+    }
+    ++depth_;
+  }
+  ListDepth(const ListDepth&) = delete;
+  ListDepth& operator=(const ListDepth&) = delete;
+  ~ListDepth() { --depth_; }
+
+ private:
+  static inline thread_local int depth_ = 0;
+};
+
+/// The memory of an object with the buffer protocol. Memory that its owner may give back all the same, a
+/// torch storage's, is looked after by a function, `check` of etstream._buffers.bytes_at(), which raises once
+/// it has.
 class Buffer final : public ByteStorage {
  public:
   explicit Buffer(nb::handle object) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
     name_ = text("a {}", class_name(object));
+    if (PyMemoryView_Check(object.ptr()) == 0) return;
+    nb::object check = nb::getattr(nb::object(object.attr("obj")), "etstream_check", nb::none());
+    if (!check.is_none()) check_ = std::make_unique<const HeldObject>(std::move(check));
   }
   ~Buffer() override {
     if (!Py_IsInitialized()) return;
@@ -69,6 +96,7 @@ class Buffer final : public ByteStorage {
   std::uint64_t size() const noexcept override { return static_cast<std::uint64_t>(view_.len); }
   std::string name() const override { return name_; }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ETSTREAM_TRY(check());
     if (!out.empty()) std::memcpy(out.data(), static_cast<const std::byte*>(view_.buf) + offset, out.size());
     return {};
   }
@@ -79,7 +107,20 @@ class Buffer final : public ByteStorage {
   }
 
  private:
+  /// Looks after the memory where Python has had a turn.
+  Result<void> check() const {
+    if (!check_ || checked_.load(std::memory_order_acquire) == python_turn()) return {};
+    ETSTREAM_TRY(with_gil([&]() -> Result<void> {
+      check_->get()();
+      return {};
+    }));
+    checked_.store(python_turn(), std::memory_order_release);
+    return {};
+  }
+
   Py_buffer view_{};
+  std::unique_ptr<const HeldObject> check_;
+  mutable std::atomic<std::uint64_t> checked_ = 0;  // at which turn
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::string name_;
 };
@@ -229,6 +270,13 @@ std::string path_of(nb::handle object) {
   return {owned.c_str(), owned.size()};
 }
 
+std::vector<std::string> paths_of(const std::vector<nb::object>& objects) {
+  std::vector<std::string> out;
+  out.reserve(objects.size());
+  for (const nb::object& object : objects) out.push_back(path_of(object));
+  return out;
+}
+
 FileIdentity identity_of_object(nb::handle object) {
   const FileIdentity as_object{~std::uint64_t{0}, reinterpret_cast<std::uintptr_t>(object.ptr())};
   if (!nb::hasattr(object, "fileno")) return as_object;
@@ -265,6 +313,7 @@ ByteSource source_of(nb::handle object) {
 }
 
 std::vector<ByteSource> sources_of(nb::handle objects) {
+  const ListDepth deeper;
   std::vector<ByteSource> sources;
   for (const nb::handle object : nb::iter(objects)) sources.push_back(source_of(object));
   return sources;
@@ -299,8 +348,9 @@ void bind_sources(nb::module_& module) {
           "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
           "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
-          "another. What is in place is kept alive, and is to stay unchanged until all is written. Raises "
-          "TypeError for something else.")
+          "another, nested at most 64 deep. What is in place is kept alive, and is to stay unchanged until "
+          "all is written: of a torch storage that has been resized since, reading is an "
+          "InvalidArgumentError. Raises TypeError for something else.")
       .def_static(
           "file", &file_range, nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),
           nb::arg("owner") = nb::none(),

@@ -25,11 +25,12 @@ namespace etstream::python {
 
 /// A path, a str or an os.PathLike, as the operating system has it; raises TypeError for something else.
 [[nodiscard]] std::string path_of(nb::handle object);
+[[nodiscard]] std::vector<std::string> paths_of(const std::vector<nb::object>& objects);
 
 /// The bytes that `object` stands for: a Source; a path; anything with the buffer protocol, C-contiguous, or
 /// a torch tensor or NumPy array, in place (the object is kept alive); a readable and seekable binary file; a
 /// Cord or FileBackedData of ExecuTorch; or a list or tuple of such, one after another. Raises TypeError for
-/// something else, and the errors of opening it.
+/// something else, InvalidArgumentError for lists nested more than 64 deep, and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
 /// The same of each object in an iterable.

@@ -9,6 +9,7 @@
 #include "tensor/dimensions.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"
+#include "weights/torch/torch_file.h"
 
 namespace etstream {
 namespace {
@@ -22,6 +23,11 @@ Result<AnyFile> as_any(Result<File> opened) {
 Result<CheckpointFile> open_safetensors_file(const ByteSource& file) {
   ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
   return CheckpointFile{file, FileKind::kSafetensors, 0, {}, std::move(opened.tensors)};
+}
+
+Result<CheckpointFile> open_saved_file(const ByteSource& file) {
+  ETSTREAM_ASSIGN(auto tensors, open_torch_file(file));
+  return CheckpointFile{file, FileKind::kTorch, 0, {}, std::move(tensors)};
 }
 
 Result<CheckpointFile> open_gguf_file(const ByteSource& file) {
@@ -52,6 +58,8 @@ Result<AnyFile> open_any(const ByteSource& file) {
       return as_any(open_safetensors_file(file));
     case FileKind::kGguf:
       return as_any(open_gguf_file(file));
+    case FileKind::kTorch:
+      return as_any(open_saved_file(file));
     case FileKind::kFatContainer:
       return as_any(FatContainerFile::open(file));
     case FileKind::kNativePackage:

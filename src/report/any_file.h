@@ -32,7 +32,7 @@ namespace etstream {
 /// One file of a checkpoint, by itself: tensors behind a header.
 struct CheckpointFile {
   ByteSource file;
-  FileKind kind = FileKind::kSafetensors;  // or kGguf
+  FileKind kind = FileKind::kSafetensors;  // or kGguf, kTorch
   std::uint32_t version = 0;               // of the format; 0 of safetensors, which has none
   ByteSource metadata;                     // of GGUF, as the file has it
   /// In the order of their bytes.

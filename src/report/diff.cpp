@@ -29,8 +29,11 @@ std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, 
   std::vector<NamedPiece> out;
   out.reserve(tensors.size());
   for (const CheckpointTensor& tensor : tensors) {
-    out.push_back({quote(tensor.name), type_text(tensor), tensor.data,
-                   text("at {}", tensor.data.offset_in(file).value_or(0))});
+    out.push_back({.name = quote(tensor.name),
+                   .what = type_text(tensor),
+                   .data = tensor.data,
+                   .place = text("at {}", tensor.data.offset_in(file).value_or(0)),
+                   .layout = tensor.layout});
   }
   return out;
 }
@@ -43,13 +46,17 @@ std::vector<NamedPiece> pieces_of(const FatContainerFile& container) {
   return out;
 }
 
-Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights) {
+Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights, const KeyNames& names) {
   ETSTREAM_ASSIGN(const auto entries, weights.entries());
   std::vector<NamedPiece> out;
   out.reserve(entries.size());
   for (const NamedTensorData& entry : entries) {
-    out.push_back({quote(entry.key), entry.layout ? layout_text(*entry.layout) : "no tensor", entry.data,
-                   text("in segment {}", entry.segment)});
+    out.push_back({.name = shown_name(names, entry.key),
+                   .what = entry.layout ? layout_text(*entry.layout) : "no tensor",
+                   .data = entry.data,
+                   .place = text("in segment {}", entry.segment),
+                   .key = names.contains(entry.key) ? quote(entry.key) : "",
+                   .layout = entry.layout});
   }
   return out;
 }
@@ -58,10 +65,10 @@ Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffLi
   ETSTREAM_ASSIGN(const auto version_a, a.version());
   ETSTREAM_ASSIGN(const auto version_b, b.version());
   list.compare("version", std::to_string(version_a), std::to_string(version_b));
-  ETSTREAM_ASSIGN(const auto pieces_a, pieces_of(a));
-  ETSTREAM_ASSIGN(const auto pieces_b, pieces_of(b));
+  ETSTREAM_ASSIGN(const auto pieces_a, pieces_of(a, list.names_a()));
+  ETSTREAM_ASSIGN(const auto pieces_b, pieces_of(b, list.names_b()));
   ETSTREAM_TRY(compare_pieces(list, pieces_a, pieces_b));
-  const bool same = !list.has_content();
+  const bool same = list.is_same();
   ETSTREAM_TRY(diff_places(a, b, same, list));
   return same;
 }
@@ -73,7 +80,7 @@ Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffLi
   list.compare_layout("format", format(a), format(b));
   if (a.kind == b.kind) ETSTREAM_TRY(list.compare_bytes("metadata", "", a.metadata, b.metadata));
   ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors, a.file), pieces_of(b.tensors, b.file)));
-  return !list.has_content();
+  return list.is_same();
 }
 
 Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list) {
@@ -84,13 +91,13 @@ Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, Di
     return out;
   };
   list.compare("order of payloads", order(a), order(b));
-  return !list.has_content();
+  return list.is_same();
 }
 
 Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, DiffList list) {
   ETSTREAM_TRY(list.compare_bytes("graph", "", a.graph(), b.graph()));
   ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors(), a.file()), pieces_of(b.tensors(), b.file())));
-  return !list.has_content();
+  return list.is_same();
 }
 
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
@@ -107,9 +114,9 @@ Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& lis
 
 }  // namespace
 
-bool DiffList::has_content() const {
-  return std::any_of(out_.begin() + static_cast<std::ptrdiff_t>(begin_), out_.end(),
-                     [](const DiffEntry& one) { return one.kind == DiffEntry::Kind::kContent; });
+std::string shown_name(const KeyNames& names, const std::string& key) {
+  const auto name = names.find(key);
+  return quote(name == names.end() ? key : name->second);
 }
 
 std::string piece_text(const NamedPiece* piece) {
@@ -126,7 +133,8 @@ Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
       continue;
     }
     list.compare(name, one->what, other->what);
-    ETSTREAM_TRY(list.compare_bytes(name, one->what, one->data, other->data));
+    ETSTREAM_ASSIGN(const bool same, list.compare_data(name, *one, *other));
+    if (same) list.compare(text("key of {}", name), one->key, other->key);
     list.compare_layout(name, one->place, other->place);
   }
   return {};
@@ -141,10 +149,11 @@ Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& 
   };
   for (std::size_t i = 0; i < std::max(in_a.size(), in_b.size()); ++i) {
     const std::string subject = text("segment {}", i);
-    list.compare(subject, told(in_a, i), told(in_b, i), kind);
+    list.compare_layout(subject, told(in_a, i), told(in_b, i));
     if (i >= in_a.size() || i >= in_b.size()) continue;
     list.compare_layout(subject, text("at {}", in_a[i].offset), text("at {}", in_b[i].offset));
-    if (in_a[i].size != in_b[i].size) continue;
+    const bool is_used = !in_a[i].use.empty() || !in_b[i].use.empty();
+    if (is_used || in_a[i].size != in_b[i].size) continue;
     ETSTREAM_ASSIGN(const ByteSource one, a.slice(in_a[i].offset, in_a[i].size));
     ETSTREAM_ASSIGN(const ByteSource other, b.slice(in_b[i].offset, in_b[i].size));
     ETSTREAM_TRY(list.compare_bytes(subject, "", one, other, kind));
@@ -169,8 +178,11 @@ std::vector<NamedPiece> pieces_of(const OpenedWeights& opened) {
       const std::string name = printable(file.path.substr(folder_of(file.path).size()));
       for (const CheckpointTensor& tensor : file.tensors) {
         const auto offset = tensor.data.offset_in(file.file);
-        out.push_back({quote(tensor.name), type_text(tensor), tensor.data,
-                       offset ? text("in {} at {}", name, *offset) : text("in {}", name)});
+        out.push_back({.name = quote(tensor.name),
+                       .what = type_text(tensor),
+                       .data = tensor.data,
+                       .place = offset ? text("in {} at {}", name, *offset) : text("in {}", name),
+                       .layout = tensor.layout});
       }
     }
   }
@@ -203,48 +215,75 @@ Result<OpenedWeights> open_whole(const std::string& path, const CheckpointOption
   return opened;
 }
 
-Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const CheckpointOptions& options) {
-  ETSTREAM_ASSIGN(const OpenedWeights one, open_whole(a, options));
-  ETSTREAM_ASSIGN(const OpenedWeights other, open_whole(b, options));
+Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const DiffOptions& options,
+                              const CheckpointOptions& weights) {
+  ETSTREAM_ASSIGN(const OpenedWeights one, open_whole(a, weights));
+  ETSTREAM_ASSIGN(const OpenedWeights other, open_whole(b, weights));
   FileDiff out;
   ETSTREAM_ASSIGN(out.same_bytes, are_same_files(one, other));
   out.same_content = out.same_bytes;
+  out.same_within_tolerance = out.same_bytes;
   if (out.same_bytes) return out;
-  DiffList list(out.differences);
+  DiffList list(out.differences, options);
   list.compare_layout("format", format_of(one), format_of(other));
   ETSTREAM_TRY(compare_pieces(list, pieces_of(one), pieces_of(other)));
-  out.same_content = !list.has_content();
+  out.same_content = list.is_same();
+  out.same_within_tolerance = !list.has_content();
   return out;
+}
+
+/// An error for a tolerance that is none. Written so that NaN is refused too.
+Result<void> check(const DiffOptions& options) {
+  if (!options.tolerance || (options.tolerance->absolute >= 0 && options.tolerance->relative >= 0)) return {};
+  return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
+}
+
+/// The same options with the names beside the files, where they have none.
+Result<DiffOptions> with_names(DiffOptions options, const std::string& a, const std::string& b,
+                               const OpenFile& open_file) {
+  if (options.names_a.empty()) {
+    ETSTREAM_ASSIGN(options.names_a, read_key_names_beside(a, open_file));
+  }
+  if (options.names_b.empty()) {
+    ETSTREAM_ASSIGN(options.names_b, read_key_names_beside(b, open_file));
+  }
+  return options;
 }
 
 }  // namespace
 
-Result<FileDiff> diff(const std::string& a, const std::string& b, const CheckpointOptions& options) {
+Result<FileDiff> diff(const std::string& a, const std::string& b, const DiffOptions& options,
+                      const CheckpointOptions& weights) {
   return without_exceptions([&]() -> Result<FileDiff> {
-    ETSTREAM_ASSIGN(const ReportedPath one, reported_path(a, options.open_file));
-    ETSTREAM_ASSIGN(const ReportedPath other, reported_path(b, options.open_file));
-    ETSTREAM_ASSIGN(const bool one_has_several, is_of_several(one, options));
-    ETSTREAM_ASSIGN(const bool other_has_several, is_of_several(other, options));
-    if (one_has_several || other_has_several) return diff_weights(a, b, options);
-    return diff(one.file, other.file);
+    ETSTREAM_TRY(check(options));
+    ETSTREAM_ASSIGN(const ReportedPath one, reported_path(a, weights.open_file));
+    ETSTREAM_ASSIGN(const ReportedPath other, reported_path(b, weights.open_file));
+    ETSTREAM_ASSIGN(const bool one_has_several, is_of_several(one, weights));
+    ETSTREAM_ASSIGN(const bool other_has_several, is_of_several(other, weights));
+    if (one_has_several || other_has_several) return diff_weights(a, b, options, weights);
+    ETSTREAM_ASSIGN(const DiffOptions named, with_names(options, one.path, other.path, weights.open_file));
+    return diff(one.file, other.file, named);
   });
 }
 
-Result<FileDiff> diff(const ByteSource& a, const ByteSource& b) {
+Result<FileDiff> diff(const ByteSource& a, const ByteSource& b, const DiffOptions& options) {
   return without_exceptions([&]() -> Result<FileDiff> {
+    ETSTREAM_TRY(check(options));
     ETSTREAM_TRY(file_kind(a));
     ETSTREAM_TRY(file_kind(b));
     FileDiff out;
     ETSTREAM_ASSIGN(out.same_bytes, same_bytes(a, b));
     out.same_content = out.same_bytes;
+    out.same_within_tolerance = out.same_bytes;
     if (!out.same_bytes) {
       ETSTREAM_ASSIGN(const AnyFile one, open_any(a));
       ETSTREAM_ASSIGN(const AnyFile other, open_any(b));
-      ETSTREAM_ASSIGN(out.same_content, diff_opened(one, other, DiffList(out.differences)));
+      DiffList list(out.differences, options);
+      ETSTREAM_ASSIGN(out.same_content, diff_opened(one, other, list));
       // Where tables lie in a flatbuffer, padding, or what nothing refers to.
       const auto kind = out.same_content ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
-      if (out.differences.empty())
-        ETSTREAM_TRY(DiffList(out.differences).compare_bytes("file", "", a, b, kind));
+      if (out.differences.empty()) ETSTREAM_TRY(list.compare_bytes("file", "", a, b, kind));
+      out.same_within_tolerance = out.same_content || !list.has_content();
     }
     ETSTREAM_TRY(a.check_unchanged());
     ETSTREAM_TRY(b.check_unchanged());

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/reports.h"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace etstream {
 
+static std::string_view name_of(DiffEntry::Kind kind) {
+  static constexpr std::string_view kNames[] = {"content", "layout", "tolerated"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 // nlohmann-json finds it by its arguments, so it is in no namespace of its own.
 static void to_json(nlohmann::ordered_json& out, const DiffEntry& one) {
-  out = {{"kind", one.kind == DiffEntry::Kind::kContent ? "content" : "layout"},
-         {"subject", one.subject},
-         {"a", one.in_a},
-         {"b", one.in_b}};
+  out = {{"kind", name_of(one.kind)}, {"subject", one.subject}, {"a", one.in_a}, {"b", one.in_b}};
+  if (!one.elements) return;
+  out["elements"] = one.elements->elements;
+  out["equal"] = one.elements->equal;
+  out["largest_difference"] = one.elements->largest;
+  out["mean_difference"] = one.elements->mean;
 }
 
 void ignore_layout(FileDiff& found) {
@@ -23,6 +32,7 @@ nlohmann::ordered_json differences_to_json(const std::string& a, const std::stri
           {"b", b},
           {"same_bytes", found.same_bytes},
           {"same_content", found.same_content},
+          {"same_within_tolerance", found.same_within_tolerance},
           {"differences", found.differences}};
 }
 

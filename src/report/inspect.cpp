@@ -13,6 +13,7 @@
 #include "etstream/program_metadata.h"
 #include "pte/data_requests.h"
 #include "report/any_file.h"
+#include "report/named_data_info.h"
 #include "report/weight_paths.h"
 #include "tensor/dimensions.h"
 #include "weights/weight_sets.h"
@@ -72,7 +73,7 @@ void add_segments(const std::vector<SegmentInfo>& segments, std::string_view pre
 
 /// Adds what a program that begins at `base` in the file consists of.
 Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
-                         FileInspection& inspection) {
+                         const KeyNames& names, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.methods, program.methods());
   ETSTREAM_ASSIGN(inspection.program, summarize(program));
   add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
@@ -83,6 +84,7 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
     inspection.named_data_users.push_back(
         text("{}: {}, with {} of named data", delegate.asker, delegate.what, counted(delegate.keys, "key")));
   }
+  ETSTREAM_ASSIGN(inspection.program_data, read_named_data_info(program, base, names));
   ETSTREAM_ASSIGN(const auto metadata, read_metadata(program));
   for (const MetadataEntry& entry : metadata) {
     ETSTREAM_ASSIGN(std::string value, describe(entry));
@@ -91,9 +93,9 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
   return {};
 }
 
-Result<void> add_file(const ProgramFile& program, FileInspection& inspection) {
+Result<void> add_file(const ProgramFile& program, const KeyNames& names, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, program.version());
-  return add_program(program, "", 0, inspection);
+  return add_program(program, "", 0, names, inspection);
 }
 
 /// Adds the tensors among the values. `bundle` is the file that their data lies in.
@@ -106,12 +108,12 @@ void add_tensors(const std::vector<Value>& values, const std::string& where, con
   }
 }
 
-Result<void> add_file(const BundledProgramFile& bundle, FileInspection& inspection) {
+Result<void> add_file(const BundledProgramFile& bundle, const KeyNames& names, FileInspection& inspection) {
   inspection.version = bundle.version();
   inspection.suites = bundle.suites();
   const auto program = bundle.open_program();
   if (program) {
-    ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), inspection));
+    ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), names, inspection));
   } else {
     add_part(inspection, "program (not one that can be read)", bundle.program_offset(),
              bundle.program().size());
@@ -127,7 +129,7 @@ Result<void> add_file(const BundledProgramFile& bundle, FileInspection& inspecti
   return {};
 }
 
-Result<void> add_file(const TensorDataFile& file, FileInspection& inspection) {
+Result<void> add_file(const TensorDataFile& file, const KeyNames& /*names*/, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
   ETSTREAM_ASSIGN(inspection.named_data, file.entries());
   add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
@@ -136,15 +138,20 @@ Result<void> add_file(const TensorDataFile& file, FileInspection& inspection) {
   return {};
 }
 
-Result<void> add_file(const CheckpointFile& checkpoint, FileInspection& inspection) {
+Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*/,
+                      FileInspection& inspection) {
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    add_part(inspection, text("{}: {}", quote(tensor.name), type_text(tensor)), tensor.data, checkpoint.file);
+    // Elements with others between them, as torch's files have them, are no part of the file by themselves.
+    const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : ", strided";
+    add_part(inspection, text("{}: {}{}", quote(tensor.name), type_text(tensor), how), tensor.data,
+             checkpoint.file);
   }
   return {};
 }
 
-Result<void> add_file(const FatContainerFile& container, FileInspection& inspection) {
+Result<void> add_file(const FatContainerFile& container, const KeyNames& /*names*/,
+                      FileInspection& inspection) {
   inspection.version = FatContainerFile::version();
   for (const FatPayload& payload : container.payloads()) {
     if (payload.data.size() == 0) continue;
@@ -156,7 +163,8 @@ Result<void> add_file(const FatContainerFile& container, FileInspection& inspect
   return {};
 }
 
-Result<void> add_file(const NativePackageFile& package, FileInspection& inspection) {
+Result<void> add_file(const NativePackageFile& package, const KeyNames& /*names*/,
+                      FileInspection& inspection) {
   add_part(inspection, "graph", package.graph(), package.file());
   std::vector<std::string> names;
   names.reserve(package.constants().size());
@@ -196,7 +204,9 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     FileInspection inspection;
     inspection.format = kind_of(file);
     inspection.size = source.size();
-    ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_file(opened, inspection); }));
+    inspection.names = options.names;
+    ETSTREAM_TRY(
+        match(file, [&](const auto& opened) { return add_file(opened, options.names, inspection); }));
     settle_parts(inspection);
     inspection.bytes_read = counted->bytes_read();
     if (options.duplicates || options.contents) {
@@ -259,7 +269,11 @@ Result<FileInspection> inspect(const std::string& path, const InspectOptions& op
   return without_exceptions([&]() -> Result<FileInspection> {
     ETSTREAM_ASSIGN(const ReportedPath reported, reported_path(path, open_file));
     if (reported.has_several) return inspect_several(path, options, open_file);
-    ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, options));
+    InspectOptions named = options;
+    if (named.names.empty()) {
+      ETSTREAM_ASSIGN(named.names, read_key_names_beside(reported.path, open_file));
+    }
+    ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, named));
     ETSTREAM_ASSIGN(const auto place, place_in_set(reported, open_file));
     if (place) out.notes.push_back(text("It is {}. The others are not listed here.", describe(*place)));
     return out;

@@ -46,6 +46,14 @@ static void to_json(Json& out, const NamedTensorData& entry) {
   out["size"] = entry.data.size();
 }
 
+static void to_json(Json& out, const NamedDataInfo& info) {
+  out = {{"key", info.key}};
+  if (!info.name.empty()) out["name"] = info.name;
+  if (info.offset) out["offset"] = *info.offset;
+  out["size"] = info.size;
+  out["asked_by"] = info.asked_by;
+}
+
 static void to_json(Json& out, const ProgramSummary::Segment& entry) {
   out = {{"use", entry.segment.use},
          {"offset", entry.segment.offset},
@@ -143,6 +151,11 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = *found.program;
   if (!found.named_data.empty()) out["named_data"] = found.named_data;
+  for (std::size_t i = 0; i < found.named_data.size(); ++i) {
+    const auto name = found.names.find(found.named_data[i].key);
+    if (name != found.names.end()) out["named_data"][i]["name"] = name->second;
+  }
+  if (!found.program_data.empty()) out["named_data"] = found.program_data;
   if (duplicates) out["duplicates"] = found.duplicates;
   return out;
 }
@@ -186,20 +199,44 @@ Json methods_to_json(const FileInspection& found) {
   return out;
 }
 
+/// Has the page say of named data what it stands for, and who asks for it.
+void describe_named_data(FileInspection& found, const KeyNames& names) {
+  std::map<std::string, const NamedDataInfo*> infos;
+  for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;
+  for (FileContent& content : found.contents) {
+    if (content.kind != ContentKind::kNamedData) continue;
+    std::string said;
+    const auto add = [&](const std::string& words) {
+      said += (said.empty() || words.empty() ? "" : ", ") + words;
+    };
+    const auto name = names.find(content.name);
+    if (name != names.end()) add(name->second);
+    const auto info = infos.find(content.name);
+    if (info != infos.end() && !info->second->asked_by.empty()) add(info->second->asked_by.front());
+    add(content.detail);
+    content.detail = said;
+  }
+}
+
 }  // namespace
 
-Result<FilePlan> plan_inspect_page(const std::string& path, const OpenFile& open_file) {
+Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
+                                   const OpenFile& open_file) {
   ETSTREAM_ASSIGN(const WeightPaths found, find_weights({path}, {.open_file = open_file, .partial = true}));
   if (found.files.size() == 1) {
     ETSTREAM_ASSIGN(const ByteSource file, open_file(found.files.front()));
-    return plan_inspect_page(file, found.files.front());
+    if (!names.empty()) return plan_inspect_page(file, found.files.front(), names);
+    ETSTREAM_ASSIGN(const KeyNames beside, read_key_names_beside(found.files.front(), open_file));
+    return plan_inspect_page(file, found.files.front(), beside);
   }
   return error_in(ErrorCode::kInvalidArgument, path,
                   "stands for several files, and a page shows one; give one of them");
 }
 
-Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name) {
-  ETSTREAM_ASSIGN(const FileInspection found, inspect(file, {.duplicates = true, .contents = true}));
+Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name, const KeyNames& names) {
+  ETSTREAM_ASSIGN(FileInspection found,
+                  inspect(file, {.duplicates = true, .contents = true, .names = names}));
+  describe_named_data(found, names);
   ETSTREAM_ASSIGN(const Findings findings, verify(file));
   ETSTREAM_ASSIGN(const CodedSizes coded, estimate_coded_sizes(file, found.contents));
   ETSTREAM_TRY(file.check_unchanged());

@@ -16,12 +16,11 @@ namespace {
 std::string without_controls(std::string json) {
   std::string out;
   std::size_t done = 0;
-  for (std::size_t at = 0; (at = json.find_first_of("\x7f\xc2", at)) != std::string::npos; ++at) {
-    // U+007F is one byte. U+0080 to U+009F are two, of which the second is the number.
-    const std::size_t size = json[at] == '\x7f' ? 1 : 2;
-    const auto number = static_cast<unsigned char>(json[at + size - 1]);
-    if (number >= 0xa0) continue;
-    out.append(json, done, at - done) += text("\\u{:04x}", number);
+  const auto next = [&](std::size_t at) { return json.find_first_of("\x7f\xc2\xd8\xe2", at); };
+  for (std::size_t at = 0; (at = next(at)) != std::string::npos; ++at) {
+    const auto [size, code] = character_at(std::string_view(json).substr(at));
+    if (size == 0 || !is_control(code)) continue;
+    out.append(json, done, at - done) += text("\\u{:04x}", static_cast<std::uint32_t>(code));
     done = at + size;
   }
   return done == 0 ? std::move(json) : out.append(json, done);

@@ -61,10 +61,13 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 [[nodiscard]] Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates);
 /// The plan of a page: one file that needs no other, nor a network. `name` is what it calls the file, of any
 /// format that etstream knows. Reads the metadata, payloads of which several have one size, samples of the
-/// others, and what verify() reads. Errors: those of inspect(), verify() and estimate_coded_sizes().
-[[nodiscard]] Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name);
-/// The same of the file that a path stands for. Error: kInvalidArgument where these are several.
-[[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path,
+/// others, and what verify() reads. `names` are what the keys of named data stand for. Errors: those of
+/// inspect(), verify() and estimate_coded_sizes().
+[[nodiscard]] Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name,
+                                                 const KeyNames& names);
+/// The same of the file that a path stands for; without names with those of read_key_names_beside(). Error:
+/// kInvalidArgument where these are several.
+[[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
                                                  const OpenFile& open_file = &ByteSource::file);
 
 // profile_report.cpp

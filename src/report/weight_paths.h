@@ -9,7 +9,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
 #include "etstream/result.h"
-#include "weights/weight_sets.h"
+#include "weights/set_place.h"
 
 namespace etstream {
 

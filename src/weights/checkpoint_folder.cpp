@@ -9,11 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "weights/checkpoint_index.h"
 #include "weights/gguf.h"
 #include "weights/model_config.h"
+#include "weights/set_place.h"
 #include "weights/shard_name.h"
 #include "weights/weight_file.h"
 
@@ -25,28 +27,21 @@ namespace fs = std::filesystem;
 /// In the order in which transformers looks for them.
 constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "model.safetensors.index.json",
                                                         "pytorch_model.bin", "pytorch_model.bin.index.json"};
-/// Of other names, those that weights have. An index stands for the files that it names.
+/// Endings of other names that weights have. An index stands for the files that it names.
 constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
 constexpr std::array<std::string_view, 4> kEndings = {".safetensors", ".gguf", ".ptd", ".pth"};
 
-/// Whether `name` is that of a file beside others: no path.
-bool is_name(std::string_view name) {
-  return !name.empty() && name.find('/') == std::string_view::npos && name != "." && name != "..";
-}
-
-/// What may be meant by a folder: the files of one checkpoint.
+/// The files that a folder may stand for, by checkpoint.
 using Candidates = std::map<std::string, std::vector<std::string>>;
 
-/// What the files of one set have in common, of which a GGUF file itself says how many there are.
+/// Returns a text that the files of one set have in common. A GGUF file itself says how many there are.
 Result<std::string> set_of(const std::string& path, const OpenFile& open_file) {
   if (path.ends_with(".gguf")) {
     const auto file = open_file(path);
     const auto opened = file ? open_gguf(*file) : Result<GgufFile>(file.error());
     if (!opened && !is_about_file(opened.error())) return opened.error();
     if (!opened || !opened->split) return path;
-    const auto name = shard_name(path);
-    if (name && name->count == opened->split->count) return name->set();
-    return text("{} files of {} tensors", opened->split->count, opened->split->tensors.value_or(0));
+    return place_of_split(path, *opened->split).set;
   }
   const auto name = shard_name(path);
   return name ? name->set() : path;
@@ -88,6 +83,8 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+std::string normal_path(const std::string& path) { return fs::path(path).lexically_normal().string(); }
+
 Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
   std::vector<std::string> out;
   std::error_code failed;
@@ -105,7 +102,7 @@ Result<std::vector<std::string>> files_of_folder(const std::string& folder, cons
   using Paths = std::vector<std::string>;
   const std::string base = folder.ends_with('/') ? folder : folder + "/";
   ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(base));
-  if (is_name(config.weights)) return Paths{base + config.weights};
+  if (is_file_name(config.weights)) return Paths{base + config.weights};
   for (const std::string_view name : kPreferred) {
     std::string path = base + std::string(name);
     if (is_file(path)) return Paths{std::move(path)};

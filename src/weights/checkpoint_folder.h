@@ -16,6 +16,9 @@ namespace etstream {
 /// Whether a regular file is there, or a link to one.
 [[nodiscard]] bool is_file(const std::string& path);
 
+/// A path without what changes nothing in it: "a/./b" is "a/b".
+[[nodiscard]] std::string normal_path(const std::string& path);
+
 /// The files that `folder` stands for: one, an index, or the files of a set. Prefers what transformers loads
 /// from a folder: the file that config.json names, model.safetensors, its index, pytorch_model.bin, its
 /// index. Otherwise takes the only index, file or set there is, by the endings of names. Errors:

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_name.h"
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -17,10 +18,7 @@ using Kind = JsonReader::Kind;
 /// Refuses the name of a shard that is not beside the index: an index must not choose files elsewhere to
 /// read.
 Result<void> check_file(std::string_view file) {
-  if (!file.empty() && file != "." && file != ".." &&
-      file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos) {
-    return {};
-  }
+  if (is_file_name(file)) return {};
   return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found {}",
                     quote(file));
 }

@@ -13,6 +13,7 @@
 #include "pte/rewrite/editable_program.h"
 #include "pte/rewrite/external_data.h"
 #include "weights/safetensors.h"
+#include "weights/torch/torch_file.h"
 
 namespace etstream {
 namespace {
@@ -68,7 +69,8 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
   const auto other = [&] {
     return error_in(ErrorCode::kUnsupported, file.name(),
                     "expected weights: safetensors, or the index of several such (.index.json), GGUF, "
-                    "a program (.pte), tensor data (.ptd) or a package (.ptn)");
+                    "a file of torch.save (.pth, .bin), a program (.pte), tensor data (.ptd) or a package "
+                    "(.ptn)");
   };
   const auto kind = file_kind(file);
   if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
@@ -83,6 +85,10 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
       ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
       out.split = opened.split;
       out.tensors = checkpoint_tensors(std::move(opened), file);
+      return out;
+    }
+    case FileKind::kTorch: {
+      ETSTREAM_ASSIGN(out.tensors, open_torch_file(file));
       return out;
     }
     case FileKind::kProgram: {
@@ -107,6 +113,8 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
 }
 
 Result<WeightFile> open_indexed_file(const std::string& path, const ByteSource& file) {
+  const auto kind = file_kind(file);
+  if (kind && *kind == FileKind::kTorch) return open_weight_file(path, file);
   ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
   return WeightFile{path, file, FileKind::kSafetensors, std::move(opened.tensors), {}};
 }

@@ -32,7 +32,8 @@ struct WeightFile {
 /// Opens a file by its content. Errors: kUnsupported for another kind of file; those of opening that kind.
 [[nodiscard]] Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file);
 
-/// Opens a file that an index names: safetensors. Errors: those of opening that kind.
+/// Opens a file that an index names: safetensors, or a file of torch.save. Errors: those of opening that
+/// kind.
 [[nodiscard]] Result<WeightFile> open_indexed_file(const std::string& path, const ByteSource& file);
 
 }  // namespace etstream

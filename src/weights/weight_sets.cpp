@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "weights/weight_sets.h"
-#include "etstream/file_kind.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <iterator>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
-#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/model_config.h"
+#include "weights/set_flaws.h"
+#include "weights/set_place.h"
 
 namespace etstream {
 namespace {
 
-std::string normal(const std::string& path) {
-  return std::filesystem::path(path).lexically_normal().string();
-}
-
-/// Of one set; more would say nothing new.
+/// A bound of the problems that are told of one set: more would say nothing new.
 constexpr std::size_t kMostProblems = 100;
-
-/// Whether the first file of a set stands for all.
-bool first_stands_for_all(FileKind kind) { return kind == FileKind::kGguf || kind == FileKind::kTensorData; }
 
 std::string joined(const Error& error, std::string_view advice) {
   return text("{}; {}", error.message, advice);
@@ -110,7 +102,7 @@ class SetOpener {
     ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(source));
     if (!index) {
       return error_in(ErrorCode::kCorrupt, source.name(),
-                      "expected the index of a safetensors checkpoint, an object with weight_map");
+                      "expected the index of a checkpoint, an object with weight_map");
     }
     given.index = path;
     const std::size_t problems = out_.problems.size();
@@ -223,7 +215,7 @@ class SetOpener {
   bool is_indexed(const std::string& path) const {
     return std::ranges::any_of(out_.given, [&](const GivenWeights& given) {
       return !given.index.empty() && std::ranges::any_of(given.files, [&](const WeightFile& file) {
-        return normal(file.path) == normal(path);
+        return normal_path(file.path) == normal_path(path);
       });
     });
   }
@@ -303,120 +295,18 @@ class SetOpener {
   Result<void> report(Group& group, Error error) {
     if (!is_about_file(error)) return error;
     group.members.clear();
-    error.message = joined(error, advice(group));
+    error.message = joined(error, advice_on_set(group.place, group.kind));
     out_.problems.push_back(std::move(error));
     return {};
   }
 
-  /// What to give in the place of a part.
-  static std::string advice(const Group& group) {
-    const SetPlace& place = group.place;
-    std::string whole = text("give all {}", place.count);
-    if (!place.index.empty()) {
-      whole = text("give {}, or all {}", place.index, place.count);
-    } else if (first_stands_for_all(group.kind)) {
-      const bool is_first = place.number == 1;
-      const std::string first = place.name ? text("the first, {}", place.path_of(1))
-                                           : std::string("the first, whose split.no is 0");
-      whole = is_first ? text("have all {} beside it", place.count)
-                       : text("give {}, which stands for all", first);
-    }
-    return whole + ", or take what is given alone with partial";
-  }
-
-  // What is decided of a set.
-
   void check(Group& group) {
     if (group.members.empty()) return;  // one can't be read
-    const auto number = [](const Group::Member& member) { return member.number; };
-    std::ranges::stable_sort(group.members, {}, number);
-    if (auto error = first_flaw(group)) out_.problems.push_back(std::move(*error));
-  }
-
-  std::optional<Error> first_flaw(const Group& group) const {
-    const SetPlace& place = group.place;
-    const std::string& named =
-        file_of(*std::ranges::find(group.members, place.number, &Group::Member::number)).path;
-    if (auto error = misplaced(group)) return error;
-    std::uint64_t next = 1;
-    for (const Group::Member& member : group.members) {
-      if (member.number > next) break;
-      if (member.number == next) ++next;
-    }
-    if (next <= place.count) {
-      return error_in(ErrorCode::kInvalidArgument, named, "is {}, and {} is not given; {}", describe(place),
-                      place.path_of(next), advice(group));
-    }
-    return contradiction(group);
-  }
-
-  /// Returns the error of a GGUF file that is another one of the set than its name says, or of two that are
-  /// the same one.
-  std::optional<Error> misplaced(const Group& group) const {
-    const Group::Member* before = nullptr;
-    for (const Group::Member& member : group.members) {
-      const WeightFile& file = file_of(member);
-      if (group.kind != file.kind || (group.kind == FileKind::kGguf && !file.split)) {
-        return error_in(
-            ErrorCode::kCorrupt, file.path, "expected {}, found {}",
-            text("file {} of {} of a set of {}", member.number, group.place.count, describe(group.kind)),
-            group.kind == file.kind ? "a file that says nothing of a set" : describe(file.kind));
-      }
-      if (file.split && (file.split->number + 1 != member.number || file.split->count != group.place.count)) {
-        return error_in(
-            ErrorCode::kCorrupt, file.path,
-            "expected file {} of {} of a set, found split.no {} and split.count {}: it is a copy of "
-            "another file, or has the name of one",
-            member.number, group.place.count, file.split->number, file.split->count);
-      }
-      if (before && before->number == member.number && file_of(*before).path != file.path) {
-        return error_in(ErrorCode::kInvalidArgument, file.path,
-                        "is file {} of {} of a set, as {} is; give one of both", member.number,
-                        group.place.count, file_of(*before).path);
-      }
-      before = &member;
-    }
-    return std::nullopt;
-  }
-
-  /// Returns the error of files that can't be of one set, although none is missing.
-  std::optional<Error> contradiction(const Group& group) const {
-    std::vector<std::pair<std::string_view, const std::string*>> names;  // of tensors, with their file
-    const WeightFile* first = nullptr;
-    for (const Group::Member& member : group.members) {
-      const WeightFile& file = file_of(member);
-      if (first && first->path == file.path) continue;
-      if (!first) first = &file;
-      if (file.kind == FileKind::kTensorData && file.tensors.empty()) {
-        return error_in(ErrorCode::kCorrupt, file.path, "is {} and has no data, expected some",
-                        text("file {} of {} of a set", member.number, group.place.count));
-      }
-      if (file.split && file.split->tensors != first->split->tensors) {
-        return error_in(ErrorCode::kCorrupt, file.path,
-                        "expected the split.tensors.count of {}, {}, found {}: it is of another set",
-                        first->path, first->split->tensors.value_or(0), file.split->tensors.value_or(0));
-      }
-      for (const CheckpointTensor& tensor : file.tensors) names.emplace_back(tensor.name, &file.path);
-    }
-    const auto repeated = first_repeated(names, [](const auto& one) { return one.first; });
-    // An index may have files with a tensor in common, of which it lists one.
-    if (repeated && group.place.members.empty()) {
-      std::vector<const std::string*> files;
-      for (const auto& [name, file] : names) {
-        if (name == *repeated) files.push_back(file);
-      }
-      if (*files[0] != *files[1]) {
-        return error_in(ErrorCode::kCorrupt, *files[1],
-                        "has tensor {}, as {} of the same set has: one may be a copy of the other",
-                        quote(*repeated), *files[0]);
-      }
-    }
-    if (first->split && first->split->tensors && *first->split->tensors != names.size()) {
-      return error_in(ErrorCode::kCorrupt, first->path,
-                      "expected {}, as its split.tensors.count says, found {} in the {} files of the set",
-                      counted(*first->split->tensors, "tensor"), names.size(), group.place.count);
-    }
-    return std::nullopt;
+    std::vector<SetMember> members;
+    for (const Group::Member& member : group.members) members.push_back({member.number, &file_of(member)});
+    std::ranges::stable_sort(members, {}, &SetMember::number);
+    if (auto error = flaw_of_set(group.place, group.kind, members))
+      out_.problems.push_back(std::move(*error));
   }
 
   const std::vector<std::string>& paths_;
@@ -428,92 +318,6 @@ class SetOpener {
 };
 
 }  // namespace
-
-bool has_sets(FileKind kind) noexcept {
-  return kind == FileKind::kSafetensors || kind == FileKind::kGguf || kind == FileKind::kTensorData;
-}
-
-std::string describe(const SetPlace& place) {
-  return text("file {} of {} of a set", place.number, place.count);
-}
-
-std::string SetPlace::path_of(std::uint64_t other) const {
-  if (name) return name->path_of(is_from_zero ? other - 1 : other);
-  if (other <= members.size()) return members[static_cast<std::size_t>(other) - 1];
-  return text("file {}", other);
-}
-
-namespace {
-
-SetPlace place_of_split(const std::string& path, const GgufSplit& split) {
-  SetPlace out;
-  out.count = split.count;
-  auto name = shard_name(path);
-  if (name && name->count == split.count && name->number > 0) {
-    out.set = name->set();
-    out.number = name->number;  // as others take it; whether it is that file is checked later
-    out.name = std::move(name);
-  } else {
-    out.set = text("{} files of {} tensors", split.count, split.tensors.value_or(0));
-    out.number = std::uint64_t{split.number} + 1;
-  }
-  return out;
-}
-
-}  // namespace
-
-Result<std::optional<SetPlace>> SetFinder::place_of(const std::string& path, FileKind kind,
-                                                    const std::optional<GgufSplit>& split) {
-  if (kind != FileKind::kGguf && has_sets(kind)) return place_by_name(normal(path), kind);
-  return split ? std::optional(place_of_split(path, *split)) : std::nullopt;
-}
-
-Result<std::optional<SetPlace>> SetFinder::place_by_name(const std::string& path, FileKind kind) {
-  SetPlace out;
-  const FoundIndex* index = nullptr;
-  if (kind == FileKind::kSafetensors) {
-    ETSTREAM_ASSIGN(index, index_of(path));
-  }
-  if (index) out.index = index->path;
-  if (auto name = shard_name(path)) {
-    out.is_from_zero = name->number == 0 || is_file(name->path_of(0));
-    out.set = name->set();
-    out.number = std::uint64_t{name->number} + (out.is_from_zero ? 1 : 0);
-    out.count = name->count;
-    out.name = std::move(name);
-    return out.number <= out.count ? std::optional(std::move(out)) : std::nullopt;
-  }
-  if (!index || index->index.files.size() < 2) return std::optional<SetPlace>();
-  out.set = index->path;
-  out.count = index->index.files.size();
-  for (const auto& [file, tensors] : index->index.files) {
-    out.members.push_back(folder_of(path) + file);
-    if (out.members.back() == path) out.number = out.members.size();
-  }
-  return std::optional(std::move(out));
-}
-
-Result<void> SetFinder::find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const {
-  const auto paths = files_in(folder, ".index.json");
-  if (!paths) return {};
-  for (const std::string& path : *paths) {
-    const auto file = open_file_(path);
-    auto index = file ? read_checkpoint_index(*file) : file.error();
-    if (!index && !is_about_file(index.error())) return std::move(index).error();
-    if (index && *index) out.push_back({path, std::move(**index)});
-  }
-  return {};
-}
-
-Result<const SetFinder::FoundIndex*> SetFinder::index_of(const std::string& path) {
-  const std::string folder = folder_of(path);
-  const auto [found, is_new] = indexes_.try_emplace(folder);
-  if (is_new) ETSTREAM_TRY(find_indexes(folder, found->second));
-  for (const FoundIndex& one : found->second) {
-    if (one.index.files.contains(std::string_view(path).substr(folder.size()))) return &one;
-  }
-  return nullptr;
-}
 
 Result<OpenedWeights> open_weights(const std::vector<std::string>& paths, const CheckpointOptions& options,
                                    OtherFiles others) {

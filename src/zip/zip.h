@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "zip/passing_checksum.h"
 
 namespace etstream {
 
@@ -19,6 +22,7 @@ namespace zip {
 
 inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
 inline constexpr std::uint32_t kCentralSignature = 0x02014b50;
+inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;  // behind the data of a member
 inline constexpr std::uint32_t kEndSignature = 0x06054b50;
 inline constexpr std::uint32_t kEnd64Signature = 0x06064b50;
 inline constexpr std::uint32_t kLocator64Signature = 0x07064b50;
@@ -36,8 +40,13 @@ inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
 
 /// The extra field with the 64 bits of numbers that are all ones in a header.
 inline constexpr std::uint16_t kZip64Field = 1;
+/// A name in Unicode, which some readers take in the place of the other.
+inline constexpr std::uint16_t kUnicodeNameField = 0x7075;
 /// That of Android's zipalign: the alignment in 2 bytes, then zeros.
 inline constexpr std::uint16_t kAlignmentField = 0xd935;
+
+/// More are refused.
+inline constexpr std::uint64_t kMostMembers = 65536;
 
 /// 1980-01-01, the first day that a header can tell.
 inline constexpr std::uint16_t kFirstDay = 1 << 5 | 1;
@@ -60,13 +69,16 @@ struct ZipArchive {
   std::uint64_t directory = 0;     // where it begins; the archive's data lies before it
 };
 
-/// Reads the directory and each member's local header. Memory: the directory, at most 16 MiB. Errors:
-/// kCorrupt, naming file, offset, expected and found, also for headers that contradict the directory, names
-/// that come twice and members that overlap; kUnsupported for a member that is compressed or encrypted, and
-/// for an archive of several disks; kTooLarge over 65,536 members; kIo.
+/// Reads the directory and each member's local header, in the one way that there is: an archive in which
+/// other readers could find other members, or other bytes of one, is refused. Memory: the directory, at most
+/// 16 MiB. Time: linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found,
+/// also for a second end record, headers that contradict the directory, names that come twice or hold a zero
+/// byte, members that overlap, and bytes that are of no record and no member; kUnsupported for a member that
+/// is compressed or encrypted or has a second name, and for an archive of several disks; kTooLarge over
+/// 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
-/// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file.
+/// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.
 ///
 ///   ZipWriter writer(plan, 1);
 ///   ETSTREAM_TRY(writer.begin({.name = "a", .size = data.size(), .crc32 = crc}, true));
@@ -81,6 +93,8 @@ class ZipWriter {
   /// Appends the header of a member, whose data the caller appends next. Its places are set here. `whole`
   /// says that zipfile would be given the data in one piece, which decides the header of one of about 2 GiB.
   [[nodiscard]] Result<void> begin(ZipMember member, bool whole);
+  /// Appends a member whose checksum is computed as its data is written, and stands behind it.
+  [[nodiscard]] Result<void> append_streamed(std::string name, ByteSource data, std::string_view label);
   /// Appends the directory.
   [[nodiscard]] Result<void> finish();
   /// The bytes of headers and directory so far.
@@ -89,10 +103,13 @@ class ZipWriter {
  private:
   struct Written {
     ZipMember member;
-    std::uint16_t version = 0;  // that a reader needs
+    std::uint16_t version = 0;                        // that a reader needs
+    std::shared_ptr<const PassingChecksum> checksum;  // in the place of the member's; null for none
   };
 
-  Result<void> append_record(std::vector<std::byte> bytes, const char* label);
+  Result<void> append_record(ByteSource bytes, const char* label);
+  Result<void> append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
+                             std::vector<std::byte> extra);
 
   FilePlan& plan_;
   const std::uint32_t alignment_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,9 +16,9 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kMostMembers = 65536;
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
 constexpr std::uint32_t kIn64Bits32 = 0xffffffff;
+constexpr std::uint16_t kIn64Bits16 = 0xffff;
 
 /// Bytes of the file, and where they begin in it.
 struct Record {
@@ -44,6 +45,14 @@ struct CentralDirectory {
   std::uint64_t end = 0;  // where the records behind it begin
 };
 
+/// A member as the directory has it.
+struct Listed {
+  ZipMember member;
+  std::uint16_t flags = 0;
+};
+
+/// Reads an archive in the one way that there is. Where another reader could come to other members or other
+/// bytes, the archive is corrupt: each byte of the file belongs to one record, or to the data of one member.
 class ZipReader {
  public:
   explicit ZipReader(const ByteSource& file) : file_(file) {}
@@ -55,20 +64,22 @@ class ZipReader {
     std::vector<std::byte> bytes(static_cast<std::size_t>(found.size));
     ETSTREAM_TRY(file_.read_at(found.offset, bytes));
     Record rest{found.offset, bytes};
-    out.members.reserve(static_cast<std::size_t>(found.members));
+    std::vector<Listed> listed;
+    listed.reserve(static_cast<std::size_t>(found.members));
     for (std::uint64_t i = 0; i < found.members; ++i) {
-      ETSTREAM_ASSIGN(ZipMember member, read_member(rest));
-      ETSTREAM_TRY(read_local_header(member, found.offset));
-      out.members.push_back(std::move(member));
+      ETSTREAM_ASSIGN(Listed member, read_member(rest));
+      listed.push_back(std::move(member));
     }
     if (!rest.bytes.empty()) {
       return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
     }
+    ETSTREAM_TRY(read_local_headers(listed, found.offset));
+    out.members.reserve(listed.size());
+    for (Listed& each : listed) out.members.push_back(std::move(each.member));
     if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
       return error_in(ErrorCode::kCorrupt, file_.name(), "expected each member once, found {} twice",
                       quote(*repeated));
     }
-    ETSTREAM_TRY(check_places(out.members));
     return out;
   }
 
@@ -81,34 +92,39 @@ class ZipReader {
     return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, "{}", expected_and_found);
   }
 
-  /// Finds the end record, which lies before a comment at the end of the file.
+  /// Finds the end record: the last thing in the file that begins like one, with its comment up to the end.
   Result<CentralDirectory> find_directory() {
     constexpr std::uint64_t kLongestComment = 0xffff;
     const std::uint64_t size = std::min(file_.size(), zip::kEndSize + kLongestComment);
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
     ETSTREAM_TRY(file_.read_at(file_.size() - size, bytes));
     const Record tail{file_.size() - size, bytes};
-    for (std::uint64_t behind = zip::kEndSize; behind <= size; ++behind) {
+    for (std::uint64_t behind = sizeof(zip::kEndSignature); behind <= size; ++behind) {
       const Record end = tail.part(size - behind, behind);
       constexpr std::uint64_t kCommentSize = 20;
-      if (end.at<std::uint32_t>(0) == zip::kEndSignature &&
-          end.at<std::uint16_t>(kCommentSize) == behind - zip::kEndSize) {
+      if (end.at<std::uint32_t>(0) != zip::kEndSignature) continue;
+      if (behind >= zip::kEndSize && end.at<std::uint16_t>(kCommentSize) == behind - zip::kEndSize) {
         return read_end(end);
       }
+      return corrupt(end.position,
+                     "the end record of a zip archive, with a comment up to the file's end, found one that "
+                     "ends elsewhere");
     }
     return corrupt(file_.size(), "the end record of a zip archive before the file's end, found none");
   }
 
   Result<CentralDirectory> read_end(const Record& end) {
-    if (end.at<std::uint16_t>(4) != 0 || end.at<std::uint16_t>(6) != 0) {
+    const auto members = end.at<std::uint16_t>(10);
+    if (end.at<std::uint16_t>(4) != 0 || end.at<std::uint16_t>(6) != 0 ||
+        end.at<std::uint16_t>(8) != members) {
       return unsupported(end.position + 4, "an archive of one file, found one of several disks");
     }
-    CentralDirectory out{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), end.at<std::uint16_t>(10),
-                         end.position};
-    ETSTREAM_TRY(read_end64(end.position, out.offset == kIn64Bits32 || out.size == kIn64Bits32, out));
-    if (out.members > kMostMembers || out.size > kLargestDirectory) {
+    const CentralDirectory in_32_bits{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), members,
+                                      end.position};
+    ETSTREAM_ASSIGN(const CentralDirectory out, read_end64(in_32_bits));
+    if (out.members > zip::kMostMembers || out.size > kLargestDirectory) {
       return unexpected(ErrorCode::kTooLarge, {file_.name(), end.position},
-                        "at most {} members in a directory of {} bytes, found {} in {}", kMostMembers,
+                        "at most {} members in a directory of {} bytes, found {} in {}", zip::kMostMembers,
                         kLargestDirectory, out.members, out.size);
     }
     if (!range_fits(out.offset, out.size, out.end) || out.offset + out.size != out.end ||
@@ -119,19 +135,21 @@ class ZipReader {
     return out;
   }
 
-  /// Reads the 64-bit end records, if they lie before the end record at `end`, in place of its numbers.
-  Result<void> read_end64(std::uint64_t end, bool required, CentralDirectory& out) {
+  /// Reads the 64-bit end records, if they lie before the end record that says `known`, whose numbers are
+  /// the same where they are not all ones.
+  Result<CentralDirectory> read_end64(const CentralDirectory& known) {
     std::array<std::byte, zip::kLocator64Size> locator_bytes{};
-    const Record locator{end - std::min(end, zip::kLocator64Size), locator_bytes};
-    if (end >= zip::kLocator64Size) ETSTREAM_TRY(file_.read_at(locator.position, locator_bytes));
+    const Record locator{known.end - std::min(known.end, zip::kLocator64Size), locator_bytes};
+    if (known.end >= zip::kLocator64Size) ETSTREAM_TRY(file_.read_at(locator.position, locator_bytes));
     if (locator.at<std::uint32_t>(0) != zip::kLocator64Signature) {
-      if (!required) return {};
+      if (known.offset != kIn64Bits32 && known.size != kIn64Bits32) return known;
       return corrupt(locator.position, "the locator of the 64-bit end record, found none");
     }
     const auto position = locator.at<std::uint64_t>(8);
     std::array<std::byte, zip::kEnd64Size> bytes{};
-    if (!range_fits(position, bytes.size(), locator.position)) {
-      return corrupt(locator.position + 8, "the place of a record of {} bytes before it, found {}",
+    // Some readers go by the locator, some look right before it.
+    if (locator.position < bytes.size() || position != locator.position - bytes.size()) {
+      return corrupt(locator.position + 8, "the place of a record of {} bytes right before it, found {}",
                      bytes.size(), position);
     }
     ETSTREAM_TRY(file_.read_at(position, bytes));
@@ -139,17 +157,24 @@ class ZipReader {
     if (record.at<std::uint32_t>(0) != zip::kEnd64Signature) {
       return corrupt(position, "the 64-bit end record, found another");
     }
+    const CentralDirectory out{record.at<std::uint64_t>(48), record.at<std::uint64_t>(40),
+                               record.at<std::uint64_t>(32), position};
     if (record.at<std::uint32_t>(16) != 0 || record.at<std::uint32_t>(20) != 0 ||
-        locator.at<std::uint32_t>(4) != 0) {
+        record.at<std::uint64_t>(24) != out.members || locator.at<std::uint32_t>(4) != 0) {
       return unsupported(position + 16, "an archive of one file, found one of several disks");
     }
-    out = {record.at<std::uint64_t>(48), record.at<std::uint64_t>(40), record.at<std::uint64_t>(32),
-           position};
-    return {};
+    const auto differs = [](std::uint64_t in_short, std::uint64_t ones, std::uint64_t in_long) {
+      return in_short != ones && in_short != in_long;
+    };
+    if (differs(known.offset, kIn64Bits32, out.offset) || differs(known.size, kIn64Bits32, out.size) ||
+        differs(known.members, kIn64Bits16, out.members)) {
+      return corrupt(known.end, "the numbers of the 64-bit end record, or all ones, found others");
+    }
+    return out;
   }
 
   /// Takes the next header off `rest`, which is what is left of the directory.
-  Result<ZipMember> read_member(Record& rest) {
+  Result<Listed> read_member(Record& rest) {
     if (rest.bytes.size() < zip::kCentralSize || rest.at<std::uint32_t>(0) != zip::kCentralSignature) {
       return corrupt(rest.position, "a member's header in the directory, found none");
     }
@@ -162,11 +187,16 @@ class ZipReader {
     }
     const Record header = rest.part(0, size);
     rest = rest.part(size, rest.bytes.size() - size);
-    ZipMember member;
+    Listed listed;
+    ZipMember& member = listed.member;
     const Record name = header.part(zip::kCentralSize, name_size);
     member.name.assign(reinterpret_cast<const char*>(name.bytes.data()), name.bytes.size());
-    ETSTREAM_TRY(check_stored(header.position + 8, header.at<std::uint16_t>(8), header.at<std::uint16_t>(10),
-                              member.name));
+    if (member.name.find('\0') != std::string::npos) {
+      return corrupt(name.position, "a name without a zero byte, at which some readers end it, found {}",
+                     quote(member.name));
+    }
+    listed.flags = header.at<std::uint16_t>(8);
+    ETSTREAM_TRY(check_stored(header.position + 8, listed.flags, header.at<std::uint16_t>(10), member.name));
     member.time = header.at<std::uint16_t>(12);
     member.day = header.at<std::uint16_t>(14);
     member.crc32 = header.at<std::uint32_t>(16);
@@ -181,7 +211,7 @@ class ZipReader {
       return corrupt(header.position + 20, "{} stored in as many bytes, found {}",
                      counted(member.size, "byte"), stored);
     }
-    return member;
+    return listed;
   }
 
   /// `position` is where the flags are, with the method behind them.
@@ -197,19 +227,27 @@ class ZipReader {
   }
 
   /// Sets those of the numbers that are all ones from the field for 64 bits, which has them in this order.
+  /// Nothing in the fields gives a reader another number or another name.
   Result<void> read_extra(Record extra, std::initializer_list<std::uint64_t*> numbers) const {
     constexpr std::uint64_t kHeader = 4;
+    std::optional<Record> zip64;
     while (!extra.bytes.empty()) {
       const std::uint64_t size = extra.bytes.size() < kHeader ? kIn64Bits32 : extra.at<std::uint16_t>(2);
       if (!range_fits(kHeader, size, extra.bytes.size())) {
         return corrupt(extra.position, "an extra field inside {}, found one that goes on",
                        counted(extra.bytes.size(), "byte"));
       }
-      const Record field = extra.part(kHeader, size);
-      if (extra.at<std::uint16_t>(0) == zip::kZip64Field) return read_zip64(field, numbers);
+      const auto kind = extra.at<std::uint16_t>(0);
+      if (kind == zip::kZip64Field) {
+        if (zip64) return corrupt(extra.position, "one extra field of 64-bit numbers, found another");
+        zip64 = extra.part(kHeader, size);
+      }
+      if (kind == zip::kUnicodeNameField) {
+        return unsupported(extra.position, "a member of one name, found another name in an extra field");
+      }
       extra = extra.part(kHeader + size, extra.bytes.size() - kHeader - size);
     }
-    return read_zip64({extra.position, {}}, numbers);
+    return read_zip64(zip64.value_or(Record{extra.position, {}}), numbers);
   }
 
   Result<void> read_zip64(Record field, std::initializer_list<std::uint64_t*> numbers) const {
@@ -224,8 +262,67 @@ class ZipReader {
     return {};
   }
 
+  /// Reads the members' own headers in the order in which they lie, which is without gaps up to the
+  /// directory.
+  Result<void> read_local_headers(std::vector<Listed>& listed, std::uint64_t directory) const {
+    std::vector<Listed*> by_place;
+    by_place.reserve(listed.size());
+    for (Listed& each : listed) by_place.push_back(&each);
+    std::ranges::stable_sort(by_place, {}, [](const Listed* each) { return each->member.header; });
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < by_place.size(); ++i) {
+      Listed& each = *by_place[i];
+      if (each.member.header < end) {
+        return corrupt(each.member.header,
+                       "member {} behind the one before it, which ends at {}, found it in that",
+                       quote(each.member.name), end);
+      }
+      ETSTREAM_TRY(check_no_gap(end, each.member.header));
+      ETSTREAM_TRY(read_local_header(each, directory));
+      end = each.member.offset + each.member.size;
+      const std::uint64_t next = i + 1 < by_place.size() ? by_place[i + 1]->member.header : directory;
+      if ((each.flags & zip::kHasDescriptor) != 0 && next > end) {
+        ETSTREAM_TRY(read_descriptor(each.member, std::min(next, directory)));
+        end = next;
+      }
+    }
+    return check_no_gap(end, directory);
+  }
+
+  Result<void> check_no_gap(std::uint64_t begin, std::uint64_t end) const {
+    if (begin >= end) return {};
+    return corrupt(begin, "a member's header or the directory right behind what is before it, found {}",
+                   counted(end - begin, "byte") + " of neither");
+  }
+
+  /// Checks what lies between the data and `end`: the checksum and the sizes, of 32 or of 64 bits, behind a
+  /// signature or not.
+  Result<void> read_descriptor(const ZipMember& member, std::uint64_t end) const {
+    constexpr std::uint64_t kLargest = 24;
+    const std::uint64_t begin = member.offset + member.size;
+    std::array<std::byte, kLargest> bytes{};
+    const std::uint64_t size = std::min(end - begin, kLargest);
+    ETSTREAM_TRY(file_.read_at(begin, std::span(bytes).first(static_cast<std::size_t>(size))));
+    const Record descriptor{begin, bytes};
+    const bool is_64 = size >= 20;
+    const std::uint64_t signature = size % 8 == 0 ? sizeof(zip::kDescriptorSignature) : 0;
+    const std::uint64_t sizes = signature + sizeof(member.crc32);
+    const auto number = [&](std::uint64_t at) {
+      return is_64 ? descriptor.at<std::uint64_t>(at) : descriptor.at<std::uint32_t>(at);
+    };
+    const bool has_size = size == signature + (is_64 ? 20 : 12) && end - begin <= kLargest;
+    if (has_size && (signature == 0 || descriptor.at<std::uint32_t>(0) == zip::kDescriptorSignature) &&
+        descriptor.at<std::uint32_t>(signature) == member.crc32 && number(sizes) == member.size &&
+        number(sizes + (is_64 ? 8 : 4)) == member.size) {
+      return {};
+    }
+    return corrupt(begin, "checksum and sizes behind the data of member {}, as in the directory, found {}",
+                   quote(member.name), counted(end - begin, "byte") + " of others");
+  }
+
   /// Finds where the data begins, which is before the directory.
-  Result<void> read_local_header(ZipMember& member, std::uint64_t directory) const {
+  Result<void> read_local_header(Listed& listed, std::uint64_t directory) const {
+    ZipMember& member = listed.member;
     std::array<std::byte, zip::kLocalSize> bytes{};
     const auto outside = [&] {
       return corrupt(member.header, "member {} of {} before the directory at {}, found it goes on",
@@ -243,6 +340,10 @@ class ZipReader {
     if (!range_fits(member.offset, member.size, directory)) return outside();
     const auto flags = header.at<std::uint16_t>(6);
     ETSTREAM_TRY(check_stored(member.header + 6, flags, header.at<std::uint16_t>(8), member.name));
+    if (flags != listed.flags) {
+      return corrupt(member.header + 6, "the flags {:#06x} as in the directory, found {:#06x}", listed.flags,
+                     flags);
+    }
     std::vector<std::byte> rest(std::size_t{name_size} + extra_size);
     ETSTREAM_TRY(file_.read_at(member.header + bytes.size(), rest));
     const Record behind{member.header + bytes.size(), rest};
@@ -252,26 +353,15 @@ class ZipReader {
     std::uint64_t stored = header.at<std::uint32_t>(18);
     std::uint64_t size = header.at<std::uint32_t>(22);
     ETSTREAM_TRY(read_extra(behind.part(name_size, extra_size), {&size, &stored}));
-    const bool says_it = (flags & zip::kHasDescriptor) == 0;
     const auto crc32 = header.at<std::uint32_t>(14);
-    if (says_it && (stored != member.size || size != member.size || crc32 != member.crc32)) {
+    // Where they follow the data, a header may leave each of them out.
+    const bool may_be_zero = (flags & zip::kHasDescriptor) != 0;
+    const auto differs = [&](std::uint64_t found, std::uint64_t known) {
+      return found != known && !(may_be_zero && found == 0);
+    };
+    if (differs(stored, member.size) || differs(size, member.size) || differs(crc32, member.crc32)) {
       return corrupt(member.header + 14, "checksum {} and {} as in the directory, found checksum {} and {}",
                      member.crc32, counted(member.size, "byte"), crc32, counted(size, "byte"));
-    }
-    return {};
-  }
-
-  Result<void> check_places(const std::vector<ZipMember>& members) const {
-    std::vector<const ZipMember*> by_place;
-    by_place.reserve(members.size());
-    for (const ZipMember& member : members) by_place.push_back(&member);
-    std::ranges::sort(by_place, {}, &ZipMember::header);
-    for (std::size_t i = 1; i < by_place.size(); ++i) {
-      const std::uint64_t end = by_place[i - 1]->offset + by_place[i - 1]->size;
-      if (by_place[i]->header >= end) continue;
-      return corrupt(by_place[i]->header,
-                     "member {} behind the one before it, which ends at {}, found it in that",
-                     quote(by_place[i]->name), end);
     }
     return {};
   }

@@ -66,34 +66,68 @@ void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t al
 
 }  // namespace
 
-Result<void> ZipWriter::append_record(std::vector<std::byte> bytes, const char* label) {
+Result<void> ZipWriter::append_record(ByteSource bytes, const char* label) {
   metadata_size_ += bytes.size();
-  return append(plan_, 1, label, ByteSource::owned(std::move(bytes)));
+  return append(plan_, 1, label, std::move(bytes));
+}
+
+/// Appends the local header. Its sizes are all ones for a `version` of 64 bits, and 0 where they follow.
+Result<void> ZipWriter::append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
+                                      std::vector<std::byte> fields) {
+  RecordWriter extra;
+  extra.put_bytes(fields);
+  member.header = plan_.size;
+  put_alignment(extra, plan_.size + zip::kLocalSize + member.name.size() + extra.size(), alignment_);
+  const bool follows = (flags & zip::kHasDescriptor) != 0;
+  const std::uint32_t size = low(follows ? 0 : member.size, version == kVersion64);
+  RecordWriter header;
+  header.put(zip::kLocalSignature, version, flags, zip::kStored, member.time, member.day, member.crc32, size,
+             size, short_size(member.name), short_size(extra));
+  header.put_bytes(std::as_bytes(std::span(member.name)));
+  header.put_bytes(extra.view());
+  ETSTREAM_TRY(append_record(ByteSource::owned(std::move(header).take()), "zip header"));
+  member.offset = plan_.size;
+  return {};
 }
 
 Result<void> ZipWriter::begin(ZipMember member, bool whole) {
   const bool zip64 = needs_zip64(member, whole);
-  const std::uint16_t version = zip64 ? kVersion64 : kVersion;
   RecordWriter extra;
   if (zip64) extra.put(zip::kZip64Field, std::uint16_t{16}, member.size, member.size);
-  member.header = plan_.size;
-  put_alignment(extra, plan_.size + zip::kLocalSize + member.name.size() + extra.size(), alignment_);
-  const std::uint32_t size = low(member.size, zip64);
-  RecordWriter header;
-  header.put(zip::kLocalSignature, version, std::uint16_t{0}, zip::kStored, member.time, member.day,
-             member.crc32, size, size, short_size(member.name), short_size(extra));
-  header.put_bytes(std::as_bytes(std::span(member.name)));
-  header.put_bytes(extra.view());
-  ETSTREAM_TRY(append_record(std::move(header).take(), "zip header"));
-  member.offset = plan_.size;
-  members_.push_back({std::move(member), version});
+  const std::uint16_t version = zip64 ? kVersion64 : kVersion;
+  ETSTREAM_TRY(append_header(member, version, 0, std::move(extra).take()));
+  members_.push_back({std::move(member), version, nullptr});
+  return {};
+}
+
+Result<void> ZipWriter::append_streamed(std::string name, ByteSource data, std::string_view label) {
+  ZipMember member{.name = std::move(name), .size = data.size()};
+  const bool zip64 = member.size > kMostIn32Bits;
+  RecordWriter extra;
+  if (zip64) extra.put(zip::kZip64Field, std::uint16_t{16}, std::uint64_t{0}, std::uint64_t{0});
+  const std::uint16_t version = zip64 ? kVersion64 : kVersion;
+  ETSTREAM_TRY(append_header(member, version, zip::kHasDescriptor, std::move(extra).take()));
+  ChecksummedSource checksummed = with_checksum(std::move(data));
+  ETSTREAM_TRY(append(plan_, alignment_, label, std::move(checksummed.source)));
+  RecordWriter descriptor;
+  descriptor.put(zip::kDescriptorSignature, std::uint32_t{0});
+  if (zip64) {
+    descriptor.put(member.size, member.size);
+  } else {
+    descriptor.put(static_cast<std::uint32_t>(member.size), static_cast<std::uint32_t>(member.size));
+  }
+  constexpr std::size_t kChecksum = 4;  // behind the signature
+  ETSTREAM_TRY(append_record(
+      with_checksums(std::move(descriptor).take(), {{kChecksum, checksummed.checksum}}), "zip descriptor"));
+  members_.push_back({std::move(member), version, std::move(checksummed.checksum)});
   return {};
 }
 
 Result<void> ZipWriter::finish() {
   const std::uint64_t begin = plan_.size;
   RecordWriter directory;
-  for (const auto& [member, local_version] : members_) {
+  std::vector<ChecksumPlace> checksums;
+  for (const auto& [member, local_version, checksum] : members_) {
     const bool large = member.size > kMostIn32Bits;
     const bool far = member.header > kMostIn32Bits;
     RecordWriter extra;
@@ -102,9 +136,11 @@ Result<void> ZipWriter::finish() {
     const std::uint16_t version = std::max(local_version, large || far ? kVersion64 : kVersion);
     const std::uint32_t size = low(member.size, large);
     const auto extra_size = static_cast<std::uint16_t>(extra.size() == 0 ? 0 : kFieldHeader + extra.size());
+    constexpr std::uint64_t kChecksum = 16;  // from the header's begin on
+    if (checksum) checksums.push_back({static_cast<std::size_t>(directory.size() + kChecksum), checksum});
     directory.put(zip::kCentralSignature, static_cast<std::uint8_t>(version), kUnix, version,
-                  std::uint16_t{0}, zip::kStored, member.time, member.day, member.crc32, size, size,
-                  short_size(member.name), extra_size);
+                  checksum ? zip::kHasDescriptor : std::uint16_t{0}, zip::kStored, member.time, member.day,
+                  member.crc32, size, size, short_size(member.name), extra_size);
     directory.put_zeros(6);
     directory.put(kOwnersAttributes, low(member.header, far));
     directory.put_bytes(std::as_bytes(std::span(member.name)));
@@ -123,7 +159,7 @@ Result<void> ZipWriter::finish() {
   directory.put(zip::kEndSignature, std::uint32_t{0}, short_count, short_count,
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(size, kIn64Bits)),
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(begin, kIn64Bits)), std::uint16_t{0});
-  return append_record(std::move(directory).take(), "zip directory");
+  return append_record(with_checksums(std::move(directory).take(), std::move(checksums)), "zip directory");
 }
 
 }  // namespace etstream

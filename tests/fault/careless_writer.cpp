@@ -49,7 +49,7 @@ class Copy {
     if (fd < 0) return fail();
     if (!keep_mode(fd)) return fail();
     if (!write_all(fd, bytes) && !has("ignores-writes")) return fail();
-    if (!has("never-asks") && again([&] { return ::fsync(fd); }) != 0 && !has("ignores-sync")) return fail();
+    if (!has("never-asks") && !sync(fd) && !has("ignores-sync")) return fail();
     if (!has("in-place") && again([&] { return ::rename(temporary_.c_str(), out_.c_str()); }) != 0)
       return fail();
     return 0;
@@ -69,6 +69,12 @@ class Copy {
     struct stat before {};
     if (has("in-place") || ::stat(out_.c_str(), &before) != 0) return true;
     return again([&] { return ::fchmod(fd, before.st_mode & 0777); }) == 0;
+  }
+
+  /// Goes on where the file system has no fsync.
+  static bool sync(int fd) {
+    if (again([&] { return ::fsync(fd); }) == 0) return true;
+    return errno == EINVAL || errno == EROFS || errno == EOPNOTSUPP || errno == ENOSYS;
   }
 
   [[nodiscard]] bool write_all(int fd, const std::vector<char>& bytes) const {

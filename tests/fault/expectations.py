@@ -32,6 +32,8 @@ class Rule:
 
 
 CAN_NOT = (errno.EOPNOTSUPP, errno.ENOSYS)
+NO_SYNC = (*CAN_NOT, errno.EINVAL, errno.EROFS)
+NO_MODE = (*CAN_NOT, errno.EINVAL, errno.EPERM)
 
 RULES = {
     "look for leftovers": Rule(Outcome.GOES_ON, "what a killed run left is only in the way; the next run removes it"),
@@ -40,20 +42,20 @@ RULES = {
     "create": Rule(Outcome.STOPS, "without the temporary file there is nothing to write to"),
     "open the new folder": Rule(Outcome.STOPS, "it could not be synced"),
     "lock": Rule(Outcome.GOES_ON, "not every file system has locks; a second writer is then found at the rename"),
-    "keep the mode": Rule(Outcome.STOPS, "a file that was private would become public"),
-    "keep the owner": Rule(Outcome.STOPS, "as above; who may not give files away keeps them", (errno.EPERM,)),
+    "keep the mode": Rule(Outcome.STOPS, "a file that was private would become public", NO_MODE),
+    "keep the owner": Rule(Outcome.STOPS, "as above; who may not give files away keeps them", NO_MODE),
     "reserve": Rule(Outcome.STOPS, "the disk is full, better told now than later", CAN_NOT),
     "write": Rule(Outcome.STOPS, "bytes are missing"),
     "write back": Rule(
         Outcome.STOPS, "the kernel tells a failed write-back once, here or at fsync", (*CAN_NOT, errno.EINVAL)
     ),
     "forget": Rule(Outcome.GOES_ON, "advice about the page cache"),
-    "sync": Rule(Outcome.STOPS, "the bytes may not be on the disk"),
+    "sync": Rule(Outcome.STOPS, "the bytes may not be on the disk; some mounts have no fsync", NO_SYNC),
     "close before the rename": Rule(Outcome.STOPS, "without fsync it is where network file systems tell what failed"),
     "close": Rule(Outcome.GOES_ON, "all was told before, by fsync or by an earlier close"),
     "rename": Rule(Outcome.STOPS, "the destination is the old file"),
     "open the folder to sync it": Rule(Outcome.LATE, "a power cut may bring the old file back"),
-    "sync the folder": Rule(Outcome.LATE, "as above; some file systems have no fsync for folders", (errno.EINVAL,)),
+    "sync the folder": Rule(Outcome.LATE, "as above; some file systems have no fsync for folders", NO_SYNC),
     "tell": Rule(Outcome.LATE, "whoever waits for the report does not get it"),  # stdio does not try again
 }
 

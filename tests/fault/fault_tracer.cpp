@@ -11,6 +11,7 @@
 //   kill-before CALL   the process is killed before the call
 //   kill-after CALL    the process is killed after it
 //   signal CALL NUMBER the process gets the signal during the call
+//   lacks NAME ERRNO   no call whose name begins so is made: all return the error
 //
 // LOG gets a line a call, "CALL<tab>NAME<tab>PATH or DESCRIPTOR<tab>RESULT", and as the last "exit CODE" or
 // "signal NUMBER". The exit code is 0, or 125 where tracing does not work.
@@ -28,22 +29,24 @@
 
 namespace {
 
-enum class Mode { kCount, kFail, kFailFrom, kShort, kKillBefore, kKillAfter, kSignal };
+enum class Mode { kCount, kFail, kFailFrom, kShort, kKillBefore, kKillAfter, kSignal, kLacks };
 
 struct Fault {
   Mode mode = Mode::kCount;
   int call = 0;
-  int number = 0;  // of the error or the signal
+  int number = 0;    // of the error or the signal
+  std::string name;  // that calls begin with, at kLacks
 
-  [[nodiscard]] bool fails(int index) const {
-    return (mode == Mode::kFail && index == call) || (mode == Mode::kFailFrom && index >= call);
+  [[nodiscard]] bool fails(int index, const WriteCall& recognised) const {
+    return (mode == Mode::kFail && index == call) || (mode == Mode::kFailFrom && index >= call) ||
+           (mode == Mode::kLacks && recognised.name.rfind(name, 0) == 0);
   }
   [[nodiscard]] bool is(Mode wanted, int index) const { return mode == wanted && index == call; }
 };
 
 std::optional<Mode> mode_of(const std::string& name) {
   constexpr const char* kNames[] = {"count",       "fail",       "fail-from", "short",
-                                    "kill-before", "kill-after", "signal"};
+                                    "kill-before", "kill-after", "signal",    "lacks"};
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
     if (name == kNames[i]) return static_cast<Mode>(i);
   }
@@ -70,13 +73,13 @@ Stop run(Tracee& tracee, const Fault& fault, std::FILE* log) {
       std::fprintf(log, "%d\t%s\t%s", index, recognised->name.c_str(), recognised->about.c_str());
       if (fault.is(Mode::kKillBefore, index)) ::kill(tracee.id(), SIGKILL);
       if (fault.is(Mode::kSignal, index)) ::kill(tracee.id(), fault.number);
-      if (fault.fails(index) && !recognised->happens_all_the_same) tracee.skip_call();
+      if (fault.fails(index, *recognised) && !recognised->happens_all_the_same) tracee.skip_call();
       if (fault.is(Mode::kShort, index) && recognised->size_argument) {
         const std::size_t size = *recognised->size_argument;
         tracee.set_argument(size, (current.arguments[size] + 1) / 2);
       }
     } else {
-      if (recognised && fault.fails(index)) {
+      if (recognised && fault.fails(index, *recognised)) {
         stop.result = -fault.number;
         tracee.set_result(stop.result);
       }
@@ -105,7 +108,8 @@ int main(int argc, char** argv) {
   if (!mode) return usage();
   const Fault fault{.mode = *mode,
                     .call = dashes > 2 ? std::atoi(arguments[2].c_str()) : 0,
-                    .number = dashes > 3 ? std::atoi(arguments[3].c_str()) : 0};
+                    .number = dashes > 3 ? std::atoi(arguments[3].c_str()) : 0,
+                    .name = dashes > 2 ? arguments[2] : ""};
   std::FILE* log = std::fopen(arguments[0].c_str(), "we");
   if (log == nullptr) return usage();
   Tracee tracee({arguments.begin() + static_cast<std::ptrdiff_t>(dashes) + 1, arguments.end()});

@@ -89,6 +89,8 @@ def scenarios() -> list[Scenario]:
             "pte", ["pte", "in/model.pte", "--segment-alignment", "4096", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
         Scenario("ptd", ["ptd", "in/weights.safetensors", "-o", "out/result"], old_file=True, roles=THE_BYTES),
+        Scenario("ptd_to_pth", ["ptd", "in/weights.safetensors", "--to", "pth", "-o", "out/result"], old_file=True,
+                 roles=THE_BYTES),
         Scenario(
             "fat_pack", ["fat", "pack", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 
-from expectations import CAN_NOT, Call, Outcome, expected, role_of, unheard
+from expectations import CAN_NOT, NO_MODE, NO_SYNC, Call, Outcome, expected, role_of, unheard
 from scenarios import Scenario, scenarios
 from verdict import Run, Verdict
 from workplace import Workplace
@@ -27,8 +27,10 @@ MORE_ERRORS = {
     "write back": (*CAN_NOT, errno.EINVAL),
     "forget": CAN_NOT,
     "lock": CAN_NOT,
-    "keep the owner": (errno.EPERM,),
-    "sync the folder": (errno.EINVAL,),
+    "keep the owner": NO_MODE,
+    "sync": NO_SYNC,
+    "sync the folder": NO_SYNC,
+    "rename": (*CAN_NOT, errno.EPERM, errno.EBUSY),
 }
 
 

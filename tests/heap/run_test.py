@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -201,6 +202,41 @@ print(second[-1], third[-1])
         self.assertEqual((done.returncode, done.stdout), (0, "8388608\n"))
         self.assertIn("stay in memory", done.stderr)
         self.assertIn("ulimit -v", done.stderr)
+
+    def limited(self, kind: int, size: int, *options: str) -> subprocess.CompletedProcess[str]:
+        limit = {"preexec_fn": lambda: resource.setrlimit(kind, (size, size))}
+        return self.run_with([*options], ALLOCATIONS, "large", str(8 << 20), **limit)
+
+    def test_a_limit_of_the_shells_that_leaves_no_heap_is_told_before_the_command_runs(self) -> None:
+        for kind, name, size, need in (
+            (resource.RLIMIT_AS, "ulimit -v", 2000, r"5\.0 GiB"),
+            (resource.RLIMIT_DATA, "ulimit -d", 200, r"1\.0 GiB"),
+            (resource.RLIMIT_FSIZE, "ulimit -f", 500, r"1\.0 TiB"),
+        ):
+            size_words = f"{size / 1024:.1f} GiB" if size >= 1024 else f"{size:.1f} MiB"
+            for options in ([], ["--report"]):
+                done = self.limited(kind, size * MIB, *options)
+                self.assertEqual((done.returncode, done.stdout), (125, ""), done.stderr)
+                self.assertRegex(
+                    done.stderr,
+                    f"^etstream run: large blocks can't lie in '{self.spill}': .*: {name} is {size_words}, and the heap needs "
+                    f"{need} besides what the program does; raise the limit, or give --optional to run without\n$",
+                )
+                done = self.limited(kind, size * MIB, "--optional", *options)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stderr, f"^etstream run: .*{name}.*; the blocks of this command stay in memory\n$")
+
+    def test_limits_of_the_shells_with_room_are_none(self) -> None:
+        for kind, size in ((resource.RLIMIT_AS, 8 << 30), (resource.RLIMIT_DATA, 2 << 30), (resource.RLIMIT_FSIZE, 1 << 41)):
+            done = self.limited(kind, size)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_optional_runs_the_command_where_the_folder_will_not_do(self) -> None:
+        whole = [ETSTREAM, "run", "--spill", "/dev/shm", "--optional", "--", "sh", "-c", "echo here; exit 7"]
+        done = subprocess.run(whole, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (7, "here\n"))
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("in memory itself (tmpfs); the blocks of this command stay in memory", done.stderr)
 
     def test_a_limit_to_the_size_of_files_is_no_sudden_death(self) -> None:
         done = self.run_with([], "sh", "-c", f"ulimit -f 1000; {sys.executable} -c 'print(len(bytearray(8 << 20)))'")

@@ -33,6 +33,8 @@ CASES = [
     ("etstream bundle --format=", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream convert model.bpte --to ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream fat ", ["pack", "list", "extract"], ["bundle", "model.pte"]),
+    ("etstream help ", ["bundle", "verify", "fat"], ["model.pte", "cases.json"]),
+    ("etstream run --limit ", [], ["model.pte", "cases.json", "cases folder"]),
     ("etstream fat pack --", ["--align", "--no-dedup"], ["--segment"]),
     ("etstream fat pack -o m", ["model.pte", "model two.pte"], ["cases.json"]),
     ("etstream fat list m", ["model.pte", "model two.pte"], ["pack"]),

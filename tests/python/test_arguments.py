@@ -72,13 +72,38 @@ def test_a_dtype_is_taken_as_libraries_and_people_have_it(tmp_path: Path) -> Non
         etstream.Tensor(numpy.dtype(">f2"), [1], b"12")
 
 
+def test_a_size_is_taken_as_the_command_takes_it(program: Path, tmp_path: Path) -> None:
+    weights = {"a": torch.ones(3), "b": torch.zeros(510)}
+    expected = bytes(etstream.plan_tensor_data(weights, segment_alignment=4096))
+    for size in ("4096", "4K", "4k", "4 KiB", "4KB"):
+        assert bytes(etstream.plan_tensor_data(weights, segment_alignment=size)) == expected
+        assert bytes(etstream.plan_fat_container({"a": b"x"}, align=size)) == bytes(
+            etstream.plan_fat_container({"a": b"x"}, align=4096)
+        )
+        plan = etstream.plan_program(program, segment_alignment=size).program
+        assert bytes(plan) == bytes(etstream.plan_program(program, segment_alignment=4096).program)
+    assert len(etstream.write_tensor_data_shards(weights, tmp_path / "w.ptd", max_size="2K", max_disk="1 MB")) == 2
+    with pytest.raises(etstream.TooLargeError, match="over the limit of 1.0 KiB"):
+        etstream.save_ptd(weights, tmp_path / "w.ptd", max_disk="1K")
+    for wrong, reason in (
+        ("much", "expected a size such as 4G, 512M or 16K, found 'much'"),
+        (-1, "expected a size such as 4G, 512M or 16K, found '-1'"),
+        ("1.5G", "a smaller unit has a whole number"),
+        ("4X", "units are K, M, G, T, P and E"),
+        (1 << 64, "expected at most 18446744073709551615B"),
+    ):
+        with pytest.raises(etstream.InvalidArgumentError, match=f"^max_disk: .*{reason}"):
+            etstream.save_ptd(weights, tmp_path / "x.ptd", max_disk=wrong)
+    with pytest.raises(etstream.InvalidArgumentError, match="^align: expected at most 4294967295B, found '4G'"):
+        etstream.plan_fat_container({"a": b"x"}, align="4G")
+    with pytest.raises(TypeError, match="segment_alignment: expected an int, or a size such as '4G', found 1.5"):
+        etstream.plan_tensor_data(weights, segment_alignment=1.5)  # type: ignore[arg-type]
+
+
 def test_max_disk_is_a_number_of_bytes(tmp_path: Path) -> None:
     weights, out = {"a": torch.ones(3)}, tmp_path / "w.ptd"
-    for wrong in ("4G", 1.5):
-        with pytest.raises(TypeError, match="max_disk: expected an int"):
-            etstream.save_ptd(weights, out, max_disk=wrong)  # type: ignore[arg-type]
-    with pytest.raises(etstream.InvalidArgumentError, match="max_disk: expected a number from 0"):
-        etstream.save_ptd(weights, out, max_disk=-1)
+    with pytest.raises(TypeError, match="max_disk: expected an int"):
+        etstream.save_ptd(weights, out, max_disk=1.5)  # type: ignore[arg-type]
     with pytest.raises(etstream.TooLargeError, match="of the disk, over the limit of 100 bytes; max_disk 1K would fit"):
         etstream.save_ptd(weights, out, max_disk=100)
     assert not out.exists()

@@ -149,14 +149,14 @@ def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda program: etstream.plan_program(program, segment_alignment=-1), ValueError, "segment_alignment: .* found -1"),
+        (lambda program: etstream.plan_program(program, segment_alignment=-1), ValueError, "segment_alignment: .* found '-1'"),
         (lambda program: etstream.plan_program(program, metadata={3: 1}), TypeError, "metadata: .* found 3"),
         (lambda program: etstream.plan_program(program, drop_methods=[3]), TypeError, "drop_methods: .* found 3"),
         (lambda program: etstream.plan_bundle(program, {3: []}), TypeError, "cases: .* found 3"),
         (lambda program: etstream.plan_bundle(program, {}, program_alignment=-1), ValueError, "program_alignment: "),
         (lambda program: etstream.plan_fat_container({3: program}), TypeError, "payloads: .* found 3"),
-        (lambda program: etstream.plan_fat_container({"a": program}, align="x"), TypeError, "align: .* found 'x'"),
-        (lambda program: etstream.plan_shared_weights({}, least_size=-1), ValueError, "least_size: .* found -1"),
+        (lambda program: etstream.plan_fat_container({"a": program}, align="x"), ValueError, "align: .* found 'x'"),
+        (lambda program: etstream.plan_shared_weights({}, least_size=-1), ValueError, "least_size: .* found '-1'"),
         (lambda program: etstream.plan_tensor_data(program, segment_alignment=2**40), ValueError, "segment_alignment: "),
         (lambda program: etstream.plan_tensor_data(program, dtype={3: "float16"}), TypeError, "dtype: .* found 3"),
         (lambda program: etstream.plan_tensor_data({3: torch.ones(1)}), TypeError, "a tensor's name, found 3"),

@@ -8,6 +8,7 @@ import ctypes
 import itertools
 import multiprocessing
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -417,16 +418,40 @@ def test_folders_that_cannot_hold_it_are_errors(folder: Path) -> None:
     for path, (error, words) in cases.items():
         with pytest.raises(error, match=words), low_memory_export(path):
             pass
-    with pytest.raises(etstream.InvalidArgumentError, match="limit of 0 bytes"), low_memory_export(limit=0):
-        pass
+    for limit, words in ((0, "found '0'"), (4, "found '4', which is bytes; 4G is 4 GiB"), ("1023K", "found '1023K'")):
+        with pytest.raises(etstream.InvalidArgumentError, match=f"^limit: expected at least 1M, {words}$"):
+            with low_memory_export(limit=limit):
+                pass
     before = anonymous()
     outside = filled_tensor()
     assert anonymous() - before > SIZE - 64 * MIB
     del outside
-    with low_memory_export(folder):
+    with low_memory_export(folder, limit="4 GiB"):
         within = filled_tensor()
         assert anonymous() - before < 64 * MIB
     assert bool((within == 1.5).all())
+
+
+def test_too_little_address_space_is_told_with_what_is_needed(folder: Path) -> None:
+    script = """
+import resource, sys
+import etstream
+from etstream.executorch import low_memory_export
+kind, size = int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(kind, (size, resource.RLIM_INFINITY))
+try:
+    with low_memory_export(sys.argv[1]):
+        pass
+except etstream.InvalidArgumentError as error:
+    print(error)
+"""
+    for kind, size, words in (
+        (resource.RLIMIT_FSIZE, 1 << 30, "ulimit -f is 1.0 GiB, and the heap needs 1.0 TiB"),
+        (resource.RLIMIT_DATA, 1 << 30, "ulimit -d is 1.0 GiB, and the heap needs 1.0 GiB"),
+    ):
+        ran = subprocess.run([sys.executable, "-c", script, str(folder), str(int(kind)), str(size)],
+                             capture_output=True, text=True, check=True)  # fmt: skip
+        assert f"{words} besides what the program does; raise the limit" in ran.stdout, ran.stderr
 
 
 def test_a_limit_bounds_what_is_mapped_in(folder: Path) -> None:

@@ -38,6 +38,20 @@ def test_programs_weights_and_a_container_are_written_together(programs: list[Pa
     assert (tmp_path / "back.pte").read_bytes() == programs[0].read_bytes()
 
 
+def test_names_and_an_alignment_give_what_the_command_gives(
+    programs: list[Path], command: Command, tmp_path: Path
+) -> None:
+    named = [f"xnnpack={programs[0]}", f"own={programs[1]}"]
+    out = tmp_path / "out"
+    ran = command("share", *named, "--weights", tmp_path / "w.ptd", "--out-dir", out, "--fat", tmp_path / "w.fat", "--align", "4K")
+    assert ran.returncode == 0, ran.stderr
+    by_name = {"xnnpack": programs[0], "own": programs[1]}
+    etstream.share_weights(by_name, tmp_path / "v.ptd", folder=tmp_path / "out2", fat=tmp_path / "v.fat", align=4096)
+    assert names_in(out) == names_in(tmp_path / "out2") == ["own.pte", "xnnpack.pte"]
+    assert (tmp_path / "w.fat").read_bytes() == (tmp_path / "v.fat").read_bytes()
+    assert all(payload.offset % 4096 == 0 for payload in etstream.FatContainerFile(tmp_path / "w.fat").payloads)
+
+
 def test_the_plan_and_its_report_tell_what_is_shared_without_writing(programs: list[Path], tmp_path: Path) -> None:
     before = names_in(tmp_path)
     plan = etstream.plan_shared_weights({"a": programs[0].read_bytes(), "b": programs[1]})
@@ -74,6 +88,17 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path],
         etstream.share_weights(programs, new, folder=tmp_path / "thin", fat=tmp_path / "none" / "new.fat")
     with pytest.raises(etstream.CorruptError, match="offset"):
         etstream.plan_shared_weights({"a": programs[0].read_bytes()[:5000], "b": programs[1]})
+    assert names_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a/b"])
+def test_names_of_a_container_lead_nowhere_else(name: str, programs: list[Path], tmp_path: Path) -> None:
+    container = tmp_path / "in.fat"
+    etstream.write_fat_container({name: programs[0], "b": programs[1]}, container)
+    before = names_in(tmp_path)
+    payloads = etstream.FatContainerFile(container)
+    with pytest.raises(etstream.InvalidArgumentError, match="expected the name of a file in .* and no path"):
+        etstream.share_weights(payloads, tmp_path / "w.ptd", folder=tmp_path / ("n" * 3), least_size=1)
     assert names_in(tmp_path) == before
 
 

@@ -277,3 +277,53 @@ def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
     for read in (source.read, lambda: bytes(source), lambda: source[5:9].read()):
         with pytest.raises(etstream.CorruptError, match="file: was changed or replaced"):
             read()
+
+
+@pytest.mark.parametrize("make", ["cyclic", "deep"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        etstream.Source,
+        etstream.verify,
+        lambda nested: etstream.rewrite_program(nested, io.BytesIO()),
+        lambda nested: etstream.write_fat_container({"a": nested}, io.BytesIO()),
+        lambda nested: etstream.Tensor("float32", [3], nested),
+    ],
+)
+def test_lists_of_sources_have_an_end(make: str, call: Any) -> None:
+    nested: list[Any] = [b"a"]
+    if make == "cyclic":
+        nested.append(nested)
+    else:
+        for _ in range(100_000):
+            nested = [nested]
+    with pytest.raises(etstream.InvalidArgumentError, match="lists that are nested more than 64 deep"):
+        call(nested)
+
+
+def test_sources_of_sources_have_an_end() -> None:
+    source = etstream.Source(b"a")
+    with pytest.raises(etstream.TooLargeError, match="nested more than 256 deep"):
+        for _ in range(300):
+            source = etstream.Source([source, b"x"])
+    assert bytes(source[:3]) == b"axx"
+
+
+@pytest.mark.parametrize("size", [0, 1 << 24])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_storage_that_was_resized_is_not_read(size: int, transposed: bool) -> None:
+    elements = torch.arange(60_000.0).reshape(200, 300)
+    value = elements.t() if transposed else elements
+    plan = etstream.plan_tensor_data({"a": value})
+    assert bytes(plan) == bytes(etstream.plan_tensor_data({"a": value.contiguous()}))
+    elements.untyped_storage().resize_(size)
+    with pytest.raises(etstream.InvalidArgumentError, match="storage of a tensor was resized"):
+        bytes(plan)
+
+
+def test_a_tensor_that_gets_other_data_keeps_what_was_planned() -> None:
+    value = torch.arange(1000.0)
+    plan = etstream.FilePlan.copy(value)
+    before = bytes(plan)
+    value.data = torch.zeros(3)
+    assert bytes(plan) == before

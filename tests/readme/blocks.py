@@ -9,9 +9,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# The page whose blocks recipes.py runs, all of them.
+RECIPES = ROOT / "docs" / "recipes.md"
 
 FENCED = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
+SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 # A synopsis is written by the command itself; see command_page.py.
 GENERATED = re.compile(r"^<!-- etstream [\w ]+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
@@ -33,7 +36,16 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """Those fenced, in their order, then those indented by four, which have no language."""
-    text = GENERATED.sub("", page.read_text(encoding="utf-8"))
+    return _blocks_in(page, GENERATED.sub("", page.read_text(encoding="utf-8")))
+
+
+def recipes() -> dict[str, list[Block]]:
+    """The blocks of the page of recipes, by the heading that they stand under."""
+    _, *parts = SECTION.split(RECIPES.read_text(encoding="utf-8"))
+    return {heading: _blocks_in(RECIPES, text) for heading, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _blocks_in(page: Path, text: str) -> list[Block]:
     found = [Block(page, *parts) for parts in FENCED.findall(text)]
     if len(re.findall(r"^```", text, re.MULTILINE)) != 2 * len(found):
         raise ValueError(f"{page}: a fenced block without a language")

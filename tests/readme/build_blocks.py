@@ -17,6 +17,7 @@ PREFIX = HERE / "root" / "usr" / "local"
 
 BUILD_BLOCKS = "tests/readme/build_blocks.py"
 PYTHON_BLOCKS = "tests/readme/python_blocks.py"
+RECIPES = "tests/readme/recipes.py"
 HEADERS = "tests/headers compiles it"
 # By page and first line: where each block is run, or why it is not. Consoles, JSON and files are console_blocks.py's.
 BLOCKS = {
@@ -52,7 +53,9 @@ BLOCKS = {
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,
+    "docs/recipes.md: python -m pip install ": RECIPES,
     "docs/weights.md: etstream share portable.pte ": "takes exported models; tests/peer/test_share.py runs it",
+    "docs/weights.md: etstream ptd Llama-3.2-1B ": "docs/recipes.md has both, of a checkpoint that is made there",
     "docs/python.md: from etstream.profile import phase": PYTHON_BLOCKS,
     "docs/weights.md: etstream ptd llama/ --map llama ": "takes a checkpoint of billions of weights;"
     " tests/peer/test_ready_made_rules.py runs it on small ones",

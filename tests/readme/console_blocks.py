@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the blocks of language `console` as they stand in README.md, CONTRIBUTING.md and docs/, and parses those of JSON.
+"""Runs the blocks of language `console` as they stand in README.md, CONTRIBUTING.md and docs/, and parses those of JSON; but
+not those of docs/recipes.md, which recipes.py runs.
 
     python3 console_blocks.py ETSTREAM [--renew]
 
@@ -22,7 +23,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from blocks import PAGES, ROOT, Block, blocks, blocks_of
+from blocks import PAGES, RECIPES, ROOT, Block, blocks_of
 
 STEP = re.compile(r"^\$ (.*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -68,12 +69,15 @@ def check_file(block: Block, folder: Path) -> Iterator[str]:
         yield f"{block}: {block.file} has no such lines"
 
 
-def check_console(block: Block, folder: Path, renew: bool) -> Iterator[str]:
+def check_console(block: Block, folder: Path, renew: bool, must_succeed: bool = False) -> Iterator[str]:
     for step in STEP.finditer(block.text):
         done = subprocess.run(
             ["bash", "-c", step[1]], cwd=folder, text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
+        if must_succeed and done.returncode != 0:
+            yield f"{block.page.relative_to(ROOT)}: $ {step[1]}ends with {done.returncode}; printed:\n{done.stdout}"
+            continue
         if is_as_expected(done.stdout, step[2]):
             continue
         yield f"{block.page.relative_to(ROOT)}: $ {step[1]}expected:\n{step[2]}printed:\n{done.stdout}"
@@ -98,8 +102,9 @@ def check_page(page: Path, renew: bool) -> Iterator[str]:
 def main() -> int:
     etstream, renew = Path(sys.argv[1]).resolve(), sys.argv[2:] == ["--renew"]
     os.environ |= {"PATH": f"{etstream.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
-    problems = [problem for page in PAGES for problem in check_page(page, renew)]
-    consoles = sum(one.language == "console" for one in blocks())
+    pages = [page for page in PAGES if page != RECIPES]
+    problems = [problem for page in pages for problem in check_page(page, renew)]
+    consoles = sum(one.language == "console" for page in pages for one in blocks_of(page))
     print("\n".join(problems) or f"{consoles} consoles print what they show")
     return 1 if problems or not consoles else 0
 

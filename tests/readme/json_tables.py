@@ -60,6 +60,7 @@ COMMANDS = {
         "inspect twice.ptd --json --duplicates",
         "inspect segmented.bpte --json",
         "inspect delegated.pte --json",
+        "inspect delegated.pte --names names.json --json",
         "inspect named.ptd --json",
         "inspect model.gguf --json",
         "inspect said.pte --json",
@@ -75,7 +76,8 @@ COMMANDS = {
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
     "profile": ["profile --callers --json - -- sh phase.sh"],
-    "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json"],
+    "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
+             "diff delegated.pte other.pte --json"],
 }
 # Those of programs with branches, and with delegates of other backends, which none of the files is.
 UNSEEN = {"calls[].destination", "named_data_users"}
@@ -135,6 +137,10 @@ def main() -> int:
         for name in ("program.ptg", "constants.safetensors"):
             shutil.copy(golden / "native_package" / name, folder)
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")
+        delegated = (folder / "delegated.pte").read_bytes()
+        (folder / "other.pte").write_bytes(delegated[:-1] + bytes([delegated[-1] ^ 1]))  # another bias
+        key = "0e46b0f0450941b9cf7ce388df558a92c5d042dae3f9a46a64c946ea56f25415"
+        (folder / "names.json").write_text(f'{{"{key}": "linear.bias"}}')
         (folder / "first.json").write_text('{"1": "weight"}')
         (folder / "second.json").write_text('{"2": "weight"}')
         for heading, commands in COMMANDS.items():

@@ -31,18 +31,20 @@ MAY_INCLUDE = {
     "ptn": "base io layout flatbuffer tensor container zip",
     "bpte": "base io layout flatbuffer tensor container pte",
     "bpte/cases": "base io layout flatbuffer tensor container bpte",
-    "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn",
+    "weights/torch": "base io layout flatbuffer tensor zip",
+    "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn weights/torch",
     "weights/rename": "base io flatbuffer weights",
     "process": "base io",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
-    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " profile",
-    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename report",
-    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " report jobs heap profile",
-    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/rename"
-    " report jobs heap profile",
+    "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename profile",
+    "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report",
+    "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
+    "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
+    " weights/rename report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {
@@ -57,10 +59,14 @@ HEADER_ONLY = {"export": "base", "result": "base", "version": "base", "segment_i
 EXCEPTIONS = {
     # Constants that leave a program become a .ptd file: these two describe it before and after.
     "pte/rewrite": "etstream/tensor_data.h etstream/tensor_data_file.h",
+    # Why ExecuTorch refuses a program: the keys that it lacks, and what is wrong with the file.
+    "executorch": "etstream/program_weights.h etstream/verify.h",
     # A test case may take its tensors from a safetensors file.
     "bpte/cases": "weights/safetensors.h",
     # The constants of a package are a safetensors file, and come from checkpoints.
     "ptn": "etstream/checkpoint.h weights/safetensors.h",
+    # The tensors of torch's files are those of checkpoints.
+    "weights/torch": "etstream/checkpoint.h",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process; and raises what a check found.
     "python": "bpte/bundled_program_schema.h bpte/case_check.h bpte/case_layout.h container/findings.h"

@@ -8,9 +8,10 @@
 //   const auto program = executorch::runtime::Program::load(loader.get());
 //   if (!program.ok()) return etstream::Error{etstream::ErrorCode::kCorrupt, "model.bpte"};
 //   for (const auto& suite : bundle.suites()) {
-//     auto loaded = etstream::LoadedMethod::load(*program, suite.method_name).value();
+//     auto loaded = etstream::LoadedMethod::load(*program, suite.method_name, nullptr, bundle.program());
+//     if (!loaded) return loaded.error();
 //     const auto first = bundle.test_case(suite, 0).value();
-//     const auto run = etstream::run_test_case(loaded.method(), first, 0);
+//     const auto run = etstream::run_test_case(loaded->method(), first, 0);
 //     if (run) std::puts(run->passed() ? "passed" : "failed");
 //   }
 #pragma once

@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "container/foreign_file.h"
 #include "etstream/dim_order.h"
+#include "etstream/file_kind.h"
 #include "flatbuffer/json_reader.h"
 #include "tensor/dimensions.h"
 #include "tensor/npy.h"
@@ -334,6 +335,19 @@ class CasesReader {
   std::vector<MethodTestSuite> suites_;
 };
 
+/// Refuses a file that is recognised as something else than test cases, such as the program that they are
+/// for.
+Result<void> refuse_other_file(const ByteSource& file) {
+  ETSTREAM_TRY(refuse_foreign(file));
+  if (const auto kind = file_kind(file)) {
+    const bool has_article =
+        *kind != FileKind::kTensorData && *kind != FileKind::kSafetensors && *kind != FileKind::kGguf;
+    return error_in(ErrorCode::kUnsupported, file.name(), "is {}{}; test cases come as JSON",
+                    has_article ? "a " : "", describe(*kind));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path) {
@@ -344,7 +358,7 @@ Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path) {
       ETSTREAM_ASSIGN(suites, CasesReader(json, path.substr(0, path.rfind('/') + 1)).run());
       return {};
     });
-    if (!read && read.error().code == ErrorCode::kCorrupt) ETSTREAM_TRY(refuse_foreign(file));
+    if (!read && read.error().code == ErrorCode::kCorrupt) ETSTREAM_TRY(refuse_other_file(file));
     ETSTREAM_TRY(read);
     return suites;
   });

@@ -42,7 +42,7 @@ class TestCasesWriter {
       : bundle_(bundle), folder_(folder), progress_(std::move(progress)), methods_(bundle.open_program()) {}
 
   Result<void> run() {
-    ETSTREAM_ASSIGN(const auto json, open_file_sink(folder_.path_of("cases.json"), {.sync = false}));
+    ETSTREAM_ASSIGN(const auto json, open_file("cases.json"));
     const auto& suites = bundle_.suites();
     // An object of methods is read as sorted; another order, or a method twice, needs a list.
     const bool as_object =
@@ -149,8 +149,13 @@ class TestCasesWriter {
                 list_text(tensor.sizes), order);
   }
 
+  Result<std::unique_ptr<Sink>> open_file(const std::string& name) {
+    ETSTREAM_ASSIGN(const std::string path, folder_.path_of(name));
+    return open_file_sink(path, {.sync = false});
+  }
+
   Result<void> write_tensor(ByteSource source, const std::string& name) {
-    ETSTREAM_ASSIGN(const auto sink, open_file_sink(folder_.path_of(name), {.sync = false}));
+    ETSTREAM_ASSIGN(const auto sink, open_file(name));
     return write(plan_copy(std::move(source), "tensor"), *sink, progress_);
   }
 
@@ -181,18 +186,28 @@ Result<void> check_disk_for(const BundledProgramFile& bundle, std::optional<std:
 
 }  // namespace
 
+Result<std::unique_ptr<PendingOutput>> write_test_cases_uncommitted(const BundledProgramFile& bundle,
+                                                                    const std::string& folder,
+                                                                    const FileSinkOptions& options,
+                                                                    const Progress& progress,
+                                                                    std::optional<std::uint64_t> max_disk) {
+  return without_exceptions([&]() -> Result<std::unique_ptr<PendingOutput>> {
+    ETSTREAM_TRY(check_disk_for(bundle, max_disk));
+    ETSTREAM_ASSIGN(auto created, AtomicFolder::create(folder, options));
+    if (const auto written = TestCasesWriter(bundle, *created, progress).run(); !written) {
+      return created->in_terms_of_destination(written.error());
+    }
+    ETSTREAM_TRY(bundle.file().check_unchanged());
+    return std::unique_ptr<PendingOutput>(std::move(created));
+  });
+}
+
 Result<void> write_test_cases(const BundledProgramFile& bundle, const std::string& folder,
                               const FileSinkOptions& options, const Progress& progress,
                               std::optional<std::uint64_t> max_disk) {
-  return without_exceptions([&]() -> Result<void> {
-    ETSTREAM_TRY(check_disk_for(bundle, max_disk));
-    ETSTREAM_ASSIGN(AtomicFolder created, AtomicFolder::create(folder));
-    if (const auto written = TestCasesWriter(bundle, created, progress).run(); !written) {
-      return created.in_terms_of_destination(written.error());
-    }
-    ETSTREAM_TRY(bundle.file().check_unchanged());
-    return created.publish(options.sync);
-  });
+  ETSTREAM_ASSIGN(const auto written,
+                  write_test_cases_uncommitted(bundle, folder, options, progress, max_disk));
+  return written->commit();
 }
 
 }  // namespace etstream

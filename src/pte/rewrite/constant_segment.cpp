@@ -29,22 +29,28 @@ Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count)
   return sizes;
 }
 
-/// Cuts the segment into its pieces, without the padding behind a piece whose length is known.
+/// Cuts the segment into its pieces, without the padding behind a piece whose length is known. `sizes` is
+/// empty where no length is known, and pieces follow one another. Else ExecuTorch takes offsets in any order,
+/// and one that no tensor refers to, such as the first, may point anywhere.
 Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subsegments, const Sizes& sizes) {
   const ByteSource segment =
       subsegments.segment ? editable.segments[*subsegments.segment].source : ByteSource();
   const std::vector<std::uint64_t>& offsets = subsegments.offsets;
   std::vector<ByteSource> pieces;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const std::uint64_t end = i + 1 < offsets.size() ? offsets[i + 1] : segment.size();
-    const std::uint64_t room = end < offsets[i] ? 0 : end - offsets[i];
-    const std::uint64_t size = sizes[i].value_or(room);
-    if (!range_fits(offsets[i], size, segment.size()) || end < offsets[i] || size > room) {
+    const std::uint64_t end =
+        std::min(i + 1 < offsets.size() ? offsets[i + 1] : segment.size(), segment.size());
+    const std::uint64_t start = std::min(offsets[i], segment.size());
+    const std::optional<std::uint64_t> known = sizes.empty() ? std::nullopt : sizes[i];
+    const std::uint64_t size = known.value_or(end < start ? 0 : end - start);
+    const bool is_used = sizes.empty() || known;
+    if (is_used && ((end < start && !known) || !range_fits(offsets[i], size, segment.size()))) {
       return editable.program.view().corrupt(
-          subsegments.position.value_or(0), text("room for the {} bytes of piece {} in its segment", size, i),
-          std::to_string(room));
+          subsegments.position.value_or(0),
+          text("piece {}, {} bytes, in its place in a segment of {} bytes", i, size, segment.size()),
+          text("it at {}", offsets[i]));
     }
-    ETSTREAM_ASSIGN(ByteSource piece, segment.slice(offsets[i], size));
+    ETSTREAM_ASSIGN(ByteSource piece, segment.slice(start, size));
     pieces.push_back(std::move(piece));
   }
   subsegments.pieces = std::move(pieces);
@@ -88,7 +94,7 @@ Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTen
 Result<void> split_mutable_data(EditableProgram& editable) {
   for (EditableProgram::Subsegments& subsegments : editable.mutable_data) {
     if (subsegments.pieces) continue;
-    ETSTREAM_TRY(split(editable, subsegments, Sizes(subsegments.offsets.size())));
+    ETSTREAM_TRY(split(editable, subsegments, {}));
   }
   return {};
 }

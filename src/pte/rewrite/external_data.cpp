@@ -2,6 +2,7 @@
 #include "pte/rewrite/external_data.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/sha256.h"
@@ -265,9 +266,7 @@ Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
 }
 
 /// Returns the keys of tensors' data by which delegates of the program ask for data too.
-Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
-                                                const EntriesByKey& entries) {
-  ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
+Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, const EntriesByKey& entries) {
   std::set<std::string> out;
   std::set<std::string> unknown;
   for (const DelegateRequest& request : requests.delegates) out.insert(request.key);
@@ -285,16 +284,27 @@ Result<std::set<std::string>> keys_of_delegates(const EditableProgram& editable,
   return out;
 }
 
-/// Adds entries that are of no tensor, or that a delegate asks for too, as named data.
+/// Adds entries that are of no tensor, or that a delegate asks for too, as named data: in the order in which
+/// delegates ask for them, as ExecuTorch has them, and then by key.
 Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
-  ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(editable, entries));
+  ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
+  ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(requests, entries));
   std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are
-  for (const auto& [key, entry] : entries) {
-    if (entry.layout && !asked_for.contains(key)) continue;
+  std::set<std::string_view> added;
+  const auto add = [&](const NamedTensorData& entry) {
+    if (!added.insert(entry.key).second) return;
     const auto [segment, is_new] = segments.try_emplace(entry.data.place());
     if (is_new) segment->second = editable.add_segment(entry.data, kNamedDataLabel);
-    add_named_data(editable, key, segment->second);
+    add_named_data(editable, entry.key, segment->second);
+  };
+  for (const DelegateRequest& request : requests.delegates) {
+    const auto entry = entries.find(request.key);
+    if (entry != entries.end()) add(entry->second);
   }
+  for (const auto& [key, entry] : entries) {
+    if (!entry.layout || asked_for.contains(key)) add(entry);
+  }
+  if (!added.empty()) move_metadata_to_the_end(editable);
   return {};
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/rewrite/named_data.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -40,6 +42,23 @@ void remove_named_data(EditableProgram& editable, const std::set<std::string>& k
 
 void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment) {
   editable.named_data.push_back({std::nullopt, key, segment});
+  editable.has_same_named_data = false;
+}
+
+void move_metadata_to_the_end(EditableProgram& editable) {
+  const auto is_other = [](const EditableProgram::NamedData& named) {
+    return !named.key.starts_with(kMetadataPrefix);
+  };
+  const auto metadata =
+      std::stable_partition(editable.named_data.begin(), editable.named_data.end(), is_other);
+  std::set<std::uint32_t> of_others;
+  for (auto named = editable.named_data.begin(); named != metadata; ++named) of_others.insert(named->segment);
+  for (auto named = metadata; named != editable.named_data.end(); ++named) {
+    const std::uint32_t segment = named->segment;
+    if (of_others.contains(segment) || editable.segments[segment].label != kNamedDataLabel) continue;
+    std::erase(editable.order, segment);
+    editable.order.push_back(segment);
+  }
   editable.has_same_named_data = false;
 }
 

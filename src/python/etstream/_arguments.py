@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from etstream import _core
 from etstream._errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -28,13 +29,35 @@ def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
     """An integer from 0 to `most`; None for None. Raises TypeError, InvalidArgumentError."""
     if value is None:
         return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{argument}: expected an int, found {value!r}") from None
+    number = _index(argument, value, "an int")
     if not 0 <= number <= most:
         raise InvalidArgumentError(f"{argument}: expected a number from 0 to {most}, found {number}")
     return number
+
+
+@overload
+def size(argument: str, value: int | str, *, least: int = ..., most: int = ...) -> int: ...
+@overload
+def size(argument: str, value: int | str | None, *, least: int = ..., most: int = ...) -> int | None: ...
+def size(argument: str, value: int | str | None, *, least: int = 0, most: int = UINT64) -> int | None:
+    """A number of bytes, an int or as the command takes it, such as "4G"; None for None. Raises TypeError,
+    InvalidArgumentError."""
+    if value is None:
+        return None
+    words = value if isinstance(value, str) else str(_index(argument, value, "an int, or a size such as '4G'"))
+    try:
+        return _core.parse_size(words, least, most)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{argument}: {error}") from None
+
+
+@overload
+def alignment(argument: str, value: int | str) -> int: ...
+@overload
+def alignment(argument: str, value: int | str | None) -> int | None: ...
+def alignment(argument: str, value: int | str | None) -> int | None:
+    """A size of 32 bits that something begins at a multiple of; see size()."""
+    return size(argument, value, most=UINT32)
 
 
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
@@ -72,6 +95,13 @@ def dtype_name(argument: str, given: DtypeLike) -> str:
         return str(given.name)
     expected = "a dtype of torch's or NumPy's, or a name such as 'bfloat16'"
     raise TypeError(f"{argument}: expected {expected}, found {given!r}")
+
+
+def _index(argument: str, given: Any, expected: str) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{argument}: expected {expected}, found {given!r}") from None
 
 
 def _name(argument: str, given: Any) -> str:

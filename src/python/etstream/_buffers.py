@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from etstream import _core
-from etstream._errors import UnsupportedError
+from etstream._errors import InvalidArgumentError, UnsupportedError
 
 
 def exported(array: Any) -> Any:
@@ -61,15 +62,31 @@ def tensor_bytes(tensor: Any) -> memoryview:
     if tensor.numel() == 0:
         return memoryview(b"")
     is_lazy = tensor.is_conj() or tensor.is_neg()
-    elements = tensor.detach().resolve_conj().resolve_neg() if is_lazy else tensor
+    elements = tensor.detach().resolve_conj().resolve_neg() if is_lazy else tensor.detach()
     # Neither torch's buffers nor NumPy know all of its types, and NumPy may not be there.
-    return memoryview(bytes_at(elements.data_ptr(), elements.nbytes, elements)).cast("B")
+    return bytes_of_storage(elements, elements.data_ptr(), elements.nbytes)
 
 
-def bytes_at(address: int, size: int, owner: Any) -> Any:
-    """A buffer of the bytes at an address, which may be written to, and which keeps `owner` alive."""
+def bytes_of_storage(tensor: Any, address: int, size: int) -> memoryview:
+    """Bytes in the storage of `tensor`, which nobody else has: reading them fails once the storage has been resized."""
+    storage = tensor.untyped_storage()
+    begin, end = storage.data_ptr(), address + size
+
+    def check() -> None:
+        if storage.data_ptr() != begin or begin + storage.nbytes() < end:
+            raise InvalidArgumentError("the storage of a tensor was resized after its bytes were planned")
+
+    return memoryview(bytes_at(address, size, tensor, check)).cast("B")
+
+
+def bytes_at(address: int, size: int, owner: Any, check: Callable[[], None] | None = None) -> Any:
+    """A buffer of the bytes at an address, which may be written to, and which keeps `owner` alive.
+
+    Sources of it call `check` before they read, which raises where the bytes are there no longer.
+    """
     view: Any = (ctypes.c_ubyte * size).from_address(address)
     view.owner = owner
+    view.etstream_check = check
     return view
 
 

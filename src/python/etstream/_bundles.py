@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from etstream import _core
-from etstream._arguments import by_name, integer, several
+from etstream._arguments import alignment, by_name, several
 from etstream._errors import InvalidArgumentError
 from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
@@ -44,7 +44,7 @@ def plan_bundle(
     *,
     format: BundleFormat = "bp08",
     hash: bool = True,
-    program_alignment: int = 32,
+    program_alignment: int | str = 32,
     unchecked: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
@@ -83,7 +83,7 @@ def plan_bundle(
         suites_of(cases),
         format=format,
         hash=hash,
-        program_alignment=integer("program_alignment", program_alignment),
+        program_alignment=alignment("program_alignment", program_alignment),
         unchecked=unchecked,
         as_of=as_of,
         flatbuffers=flatbuffers or installed_flatbuffers(),
@@ -139,12 +139,12 @@ def bundle(
     *,
     format: BundleFormat = "bp08",
     hash: bool = True,
-    program_alignment: int = 32,
+    program_alignment: int | str = 32,
     unchecked: bool = False,
     as_of: str | None = None,
     flatbuffers: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
@@ -174,7 +174,7 @@ def convert(
     *,
     format: BundleFormat,
     hash: bool = True,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from etstream import _core
-from etstream._arguments import by_name, integer
+from etstream._arguments import alignment, by_name
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
 
 def plan_fat_container(
-    payloads: Mapping[str, SourceLike], *, align: int = 1, share_equal: bool = True
+    payloads: Mapping[str, SourceLike], *, align: int | str = 1, share_equal: bool = True
 ) -> _core.FilePlan:
     """The plan of a fat container (NFAT, version 1).
 
@@ -26,16 +26,16 @@ def plan_fat_container(
         InvalidArgumentError: a name or an alignment that is none.
         TooLargeError: over 65,536 payloads.
     """
-    return _core.plan_fat_container(by_name("payloads", payloads), integer("align", align), share_equal)
+    return _core.plan_fat_container(by_name("payloads", payloads), alignment("align", align), share_equal)
 
 
 def write_fat_container(
     payloads: Mapping[str, SourceLike],
     output: OutputLike,
     *,
-    align: int = 1,
+    align: int | str = 1,
     share_equal: bool = True,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from etstream import _core
+from etstream._arguments import size
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
@@ -80,7 +81,7 @@ class ExactJson:
         defaults: bool = False,
         identifier: bool = True,
         size_prefixed: bool = False,
-        leave_out_over: int | None = None,
+        leave_out_over: int | str | None = None,
         file_name: str | None = None,
         sync: bool = True,
     ) -> None:
@@ -109,7 +110,7 @@ class ExactJson:
                 defaults=defaults,
                 identifier=identifier,
                 size_prefixed=size_prefixed,
-                leave_out_over=leave_out_over,
+                leave_out_over=size("leave_out_over", leave_out_over),
                 file_name=file_name,
                 sync=sync,
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etstream import _core
-from etstream._arguments import integer, names
+from etstream._arguments import alignment, names
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -19,7 +19,7 @@ def plan_native_package(
     constants: OneOfWeights | tuple[()] = (),
     *,
     mutable_keys: Iterable[str] = (),
-    align: int = 1,
+    align: int | str = 1,
     modified: Sequence[int] | None = None,
 ) -> _core.FilePlan:
     """The plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
@@ -49,7 +49,7 @@ def plan_native_package(
         graph,
         checkpoints_of([constants])[0],
         keys,
-        integer("align", align),
+        alignment("align", align),
         None if modified is None else list(modified)[:6],
     )
 
@@ -60,9 +60,9 @@ def write_native_package(
     output: OutputLike,
     *,
     mutable_keys: Iterable[str] = (),
-    align: int = 1,
+    align: int | str = 1,
     modified: Sequence[int] | None = None,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:

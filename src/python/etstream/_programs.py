@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from etstream import _core
-from etstream._arguments import UINT64, by_name, integer, names
+from etstream._arguments import alignment, by_name, names, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -30,9 +30,9 @@ class ProgramPlan(NamedTuple):
 def plan_program(
     program: SourceLike,
     *,
-    segment_alignment: int | None = None,
-    constant_tensor_alignment: int | None = None,
-    delegate_alignment: int | None = None,
+    segment_alignment: int | str | None = None,
+    constant_tensor_alignment: int | str | None = None,
+    delegate_alignment: int | str | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
     extract_constants: bool = False,
@@ -48,7 +48,7 @@ def plan_program(
     schema: str | os.PathLike[str] | None = None,
     segments_from: SourceLike | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
-    split_max_size: int | None = None,
+    split_max_size: int | str | None = None,
 ) -> ProgramPlan:
     """The plan of a program (.pte) from another one, or from a description of it in JSON.
 
@@ -98,9 +98,9 @@ def plan_program(
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
     options = _core.ProgramPlanOptions(
-        segment_alignment=integer("segment_alignment", segment_alignment),
-        constant_tensor_alignment=integer("constant_tensor_alignment", constant_tensor_alignment),
-        delegate_alignment=integer("delegate_alignment", delegate_alignment),
+        segment_alignment=alignment("segment_alignment", segment_alignment),
+        constant_tensor_alignment=alignment("constant_tensor_alignment", constant_tensor_alignment),
+        delegate_alignment=alignment("delegate_alignment", delegate_alignment),
         delegates=delegates,
         strict_alignment=strict_alignment,
         extract_constants=extract_constants,
@@ -120,7 +120,7 @@ def plan_program(
         segments_from=segments_from,
         described_flatbuffers=installed_flatbuffers(),
         metadata={key: _encoded(value) for key, value in by_name("metadata", metadata or {})},
-        split_max_size=integer("split_max_size", split_max_size, UINT64),
+        split_max_size=size("split_max_size", split_max_size),
     )
     if split_max_size is not None:
         return ProgramPlan(whole, None, tuple(weights))
@@ -132,9 +132,9 @@ def rewrite_program(
     output: OutputLike,
     *,
     constants_to: OutputLike | None = None,
-    segment_alignment: int | None = None,
-    constant_tensor_alignment: int | None = None,
-    delegate_alignment: int | None = None,
+    segment_alignment: int | str | None = None,
+    constant_tensor_alignment: int | str | None = None,
+    delegate_alignment: int | str | None = None,
     delegates: Literal["inline", "segments"] | None = None,
     strict_alignment: bool = False,
     extract_constants: bool = False,
@@ -149,8 +149,8 @@ def rewrite_program(
     schema: str | os.PathLike[str] | None = None,
     segments_from: SourceLike | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
-    split_max_size: int | None = None,
-    max_disk: int | None = None,
+    split_max_size: int | str | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> ProgramPlan:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Literal, overload
 
 from etstream import _core
@@ -47,7 +48,19 @@ def verify(file: SourceLike, *weights: SourceLike, partial: bool = False) -> _co
     return _core.verify(file, all_shards(list(weights), partial))
 
 
-def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | None = None) -> dict[str, Any]:
+def _key_names(names: SourceLike | Mapping[str, str] | None) -> dict[str, str]:
+    if names is None:
+        return {}
+    return dict(names) if isinstance(names, Mapping) else _core.read_key_names(names)
+
+
+def inspect(
+    file: SourceLike,
+    *,
+    duplicates: bool = False,
+    html: OutputLike | None = None,
+    names: SourceLike | Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """What a file consists of, as `etstream inspect --json` reports it.
 
     Args:
@@ -56,21 +69,25 @@ def inspect(file: SourceLike, *, duplicates: bool = False, html: OutputLike | No
         duplicates: also find what is in the file twice, which reads what has the same size.
         html: where a page with a map of the file goes too, as `etstream inspect --html` writes it: a path, a
             descriptor or an object with write().
+        names: what the keys of named data stand for: by key, or a source of JSON, as etstream.executorch writes it.
+            By default MODEL.names.json beside MODEL.pte.
 
     Returns:
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
         "name", "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test
-        cases. Of a file with a program "program", a summary; of one with weights "named_data"; where they
-        are asked for "duplicates". Of several files "files", with their sizes, and in each part the index of its
-        "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
+        cases. Of a file with a program "program", a summary; of one with weights, or a program that has named data or
+        asks for some, "named_data", in a program each with the "name" of its key, where that is known, and who it is
+        "asked_by"; where they are asked for "duplicates". Of several files "files", with their sizes, and in each part
+        the index of its "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.
         CorruptError: it is damaged.
     """
-    report: dict[str, Any] = json.loads(_core.inspect(file, duplicates))
+    known = _key_names(names)
+    report: dict[str, Any] = json.loads(_core.inspect(file, duplicates, known))
     if html is not None:
-        _core.inspect_page(file).write(html)
+        _core.inspect_page(file, known).write(html)
     return report
 
 
@@ -100,7 +117,16 @@ def graph(
     return json.loads(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
 
 
-def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False, partial: bool = False) -> dict[str, Any]:
+def diff(
+    a: SourceLike,
+    b: SourceLike,
+    *,
+    ignore_layout: bool = False,
+    partial: bool = False,
+    atol: float | None = None,
+    rtol: float | None = None,
+    names: SourceLike | Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """What differs between two files of one kind, as `etstream diff --json` reports it.
 
     Args:
@@ -108,18 +134,23 @@ def diff(a: SourceLike, b: SourceLike, *, ignore_layout: bool = False, partial: 
             at least one is an index, a folder or the first file of a set.
         ignore_layout: list no differences of where things are in the files.
         partial: compare a file of a set by itself.
+        atol, rtol: have elements of weights count as equal that differ by at most atol + rtol * that of `a`; integers,
+            as quantized weights are, by at most atol.
+        names: as of inspect(), for both files.
 
     Returns:
-        "a", "b", "same_bytes", "same_content", and at most 1000 "differences", each with its "kind",
-        "content" or "layout", "subject", and what is in "a" and "b" of it.
+        "a", "b", "same_bytes", "same_content", "same_within_tolerance", and at most 1000 "differences", each with its
+        "kind", "content", "layout", or "tolerated" for elements within the tolerance, its "subject", and what is in
+        "a" and "b" of it. Of data whose elements are known also how many "elements" there are and how many are
+        "equal", and the "largest_difference" and "mean_difference" of them.
 
     Raises:
-        InvalidArgumentError: the files are of two kinds.
+        InvalidArgumentError: the files are of two kinds; atol or rtol is negative.
         CorruptError: one is damaged.
     """
     if is_path(a) and is_path(b):
-        report = _core.diff_paths(a, b, ignore_layout, partial)
+        report = _core.diff_paths(a, b, ignore_layout, partial, atol, rtol, _key_names(names))
     else:
-        report = _core.diff(a, b, ignore_layout)
+        report = _core.diff(a, b, ignore_layout, atol, rtol, _key_names(names))
     differences: dict[str, Any] = json.loads(report)
     return differences

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from etstream import _core
-from etstream._arguments import UINT64, by_name, integer, several
+from etstream._arguments import alignment, by_name, several, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
@@ -37,9 +37,10 @@ class SharedWeightsPlan(NamedTuple):
 def plan_shared_weights(
     programs: Mapping[str, SourceLike],
     *,
-    least_size: int = LEAST_SHARED,
+    least_size: int | str = LEAST_SHARED,
     container: bool = False,
-    split_max_size: int | None = None,
+    align: int | str = 1,
+    split_max_size: int | str | None = None,
 ) -> SharedWeightsPlan:
     """The plan of programs without the weights that they have in common, and of one .ptd file with these.
 
@@ -50,6 +51,7 @@ def plan_shared_weights(
         programs: sources, .pte files, by names that the report and the container call them.
         least_size: of what is moved, in bytes.
         container: also plan a fat container of the programs as they become.
+        align: of where programs begin in the container; see plan_fat_container().
         split_max_size: plan several files of tensor data, each with data of at most so many bytes, by key; see
             write_tensor_data_shards().
 
@@ -59,9 +61,10 @@ def plan_shared_weights(
     """
     planned, files, packed, report = _core.plan_shared_weights(
         by_name("programs", programs),
-        integer("least_size", least_size, UINT64),
+        size("least_size", least_size),
         container,
-        integer("split_max_size", split_max_size, UINT64),
+        alignment("align", align),
+        size("split_max_size", split_max_size),
     )
     plans = dict(zip(programs, planned))
     if split_max_size is not None:
@@ -75,9 +78,10 @@ def share_weights(
     *,
     folder: str | os.PathLike[str] | None = None,
     fat: OutputLike | None = None,
-    least_size: int = LEAST_SHARED,
-    split_max_size: int | None = None,
-    max_disk: int | None = None,
+    align: int | str = 1,
+    least_size: int | str = LEAST_SHARED,
+    split_max_size: int | str | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> SharedWeightsPlan:
@@ -87,20 +91,24 @@ def share_weights(
         programs: sources by name, or paths, whose files' names without the ending are the names.
         weights: where the .ptd file goes, an output as of FilePlan.write(). With split_max_size it is the path that
             shards are named after: NAME-00001-of-00003.ptd.
-        folder: where the programs go, as NAME.pte; made if it is not there.
-        fat: an output too: a fat container of the programs.
+        folder: where the programs go, as NAME.pte; made if it is not there. Names that are paths are refused.
+        fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
 
     All files appear together, or none does, and none of them may be an input. Returns the plan.
 
     Raises:
         InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths of
-            one name; and what plan_shared_weights() raises.
+            one name; with folder, a name that is a path; and what plan_shared_weights() raises.
     """
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
     with _core.Inputs():
         plan = plan_shared_weights(
-            _by_name(programs), least_size=least_size, container=fat is not None, split_max_size=split_max_size
+            _by_name(programs),
+            least_size=least_size,
+            container=fat is not None,
+            align=align,
+            split_max_size=split_max_size,
         )
         files: list[tuple[_core.FilePlan, OutputLike]] = []
         if plan.shards:
@@ -110,7 +118,7 @@ def share_weights(
         else:
             raise InvalidArgumentError("the programs have no weights in common that could be shared")
         if folder is not None:
-            files += [(each, os.path.join(folder, f"{name}.pte")) for name, each in plan.programs.items()]
+            files += [(each, _core.path_in_folder(folder, f"{name}.pte")) for name, each in plan.programs.items()]
         if plan.container is not None and fat is not None:
             files.append((plan.container, fat))
         with _new_folder(folder):

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from etstream import _arguments, _core
-from etstream._buffers import bytes_at, expect_elements, in_memory, tensor_bytes
+from etstream._buffers import bytes_at, bytes_of_storage, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
+
+_BytesFrom = Callable[[int, int], memoryview]
 
 
 def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
@@ -35,7 +38,8 @@ def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
             return _core.Tensor(dtype, list(value.shape), tensor_bytes(value))
         value = value.detach().resolve_conj().resolve_neg()
         strides = [stride * value.element_size() for stride in value.stride()]
-        return _gathered(dtype, list(value.shape), strides, value.data_ptr(), value.element_size(), value)
+        span = functools.partial(bytes_of_storage, value)
+        return _gathered(dtype, list(value.shape), strides, value.data_ptr(), value.element_size(), span)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(value)
@@ -44,19 +48,25 @@ def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
         if array.flags.c_contiguous or array.dtype.hasobject:
             return _core.Tensor(array.dtype.name, list(array.shape), numpy.ascontiguousarray(array))
         address = array.__array_interface__["data"][0]
-        return _gathered(array.dtype.name, list(array.shape), list(array.strides), address, array.itemsize, array)
+
+        def bytes_from(first: int, size: int) -> memoryview:
+            return memoryview(bytes_at(first, size, array)).cast("B")
+
+        return _gathered(array.dtype.name, list(array.shape), list(array.strides), address, array.itemsize, bytes_from)
     raise TypeError(f"expected {expected}, found {type(value).__name__}")
 
 
 def _gathered(
-    dtype: str, sizes: list[int], strides: list[int], address: int, item_size: int, owner: Any
+    dtype: str, sizes: list[int], strides: list[int], address: int, item_size: int, bytes_from: _BytesFrom
 ) -> _core.Tensor:
-    """The elements of an array that has some, and is not contiguous, by strides in bytes from the first one on."""
+    """The elements of an array that has some, and is not contiguous, by strides in bytes from the first one on.
+
+    `bytes_from` gives the bytes at an address.
+    """
     steps = [(size - 1) * stride for size, stride in zip(sizes, strides)]
     before = -sum(step for step in steps if step < 0)
     span = before + sum(step for step in steps if step > 0) + item_size
-    held = memoryview(bytes_at(address - before, span, owner)).cast("B")
-    return _core.gathered_tensor(dtype, sizes, strides, held, before)
+    return _core.gathered_tensor(dtype, sizes, strides, bytes_from(address - before, span), before)
 
 
 def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
-from etstream._arguments import UINT64, by_name, dtype_name, integer, names
+from etstream._arguments import alignment, by_name, dtype_name, integer, names, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import is_path, shard_outputs
 from etstream._progress import Progress
@@ -35,7 +35,7 @@ def plan_tensor_data(
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
-    segment_alignment: int | None = None,
+    segment_alignment: int | str | None = None,
     as_of: str | None = None,
     partial: bool = False,
 ) -> _core.FilePlan:
@@ -75,8 +75,8 @@ def plan_tensor_data(
         TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
-    alignment = integer("segment_alignment", segment_alignment)
-    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, alignment, as_of)
+    aligned = alignment("segment_alignment", segment_alignment)
+    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, aligned, as_of)
     return plan
 
 
@@ -118,9 +118,9 @@ def write_tensor_data(
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
-    segment_alignment: int | None = None,
+    segment_alignment: int | str | None = None,
     as_of: str | None = None,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -155,16 +155,16 @@ def write_tensor_data_shards(
     inputs: WeightsLike,
     output: str | os.PathLike[str],
     *,
-    max_size: int,
+    max_size: int | str,
     only: str | Iterable[str] = (),
     dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
     rules: Rules | None = None,
     head_dim: int | None = None,
     share_equal: bool = True,
     allow_opaque: bool = False,
-    segment_alignment: int | None = None,
+    segment_alignment: int | str | None = None,
     as_of: str | None = None,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -190,9 +190,9 @@ def write_tensor_data_shards(
             "ptd",
             share_equal,
             allow_opaque,
-            integer("segment_alignment", segment_alignment),
+            alignment("segment_alignment", segment_alignment),
             as_of,
-            integer("max_size", max_size, UINT64),
+            size("max_size", max_size),
         )
         files = shard_outputs(plans, output)
         _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
@@ -203,7 +203,7 @@ def save_ptd(
     tensors: Mapping[str, TensorLike],
     output: OutputLike,
     *,
-    max_disk: int | None = None,
+    max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:

@@ -1,11 +1,52 @@
 try etstream 2>&1 | grep -v '^$'  # some releases of CLI11 end with an empty line
+# Names that are mistyped, of subcommands and options.
 try etstream bundel
+try etstream verfy model.pte
+try etstream xyzzy
+try etstream model.pte
+try etstream fat
+try etstream fat pak
+try etstream help nosuch
+try etstream help fat pakc
+try etstream bundle model.pte --cases cases.json -o out.bpte --fast
+try etstream bundle model.pte --case cases.json -o out.bpte
+try etstream inspect model.pte --jsn
+try etstream --verbose verify model.pte
+try etstream --verbose bundle model.pte
+# What is missing, or has no place.
 try etstream bundle
 try etstream bundle model.pte -o out.bpte
 try etstream bundle model.pte --cases cases.json
+try etstream bundle model.pte cases.json -o out.bpte
+try etstream bundle model.pte --cases cases.json out.bpte
+try etstream bundle model.pte cases.json --cases cases.json -o out.bpte
+try etstream convert in.bpte out.bpte --to segmented
+try etstream ptd model.pte out.ptd
+try etstream bundle model.pte --cases
+try etstream share model.pte
+try etstream profile --compare a.json
+try etstream extract model.pte
+# What does not go together, and values that are none.
 try etstream bundle model.pte --cases cases.json -o - --json
+try etstream inspect model.pte --format json
+try etstream inspect model.pte --json --html page.html
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
-try etstream bundle model.pte --cases cases.json -o out.bpte --fast
+try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
+try etstream extract model.pte --segment first -o out
+try etstream profile --fail-above 1G@ -- true
+# A command to run that does not come after --.
 try etstream run
+try etstream run --
 try etstream run echo without the mark
-try etstream run --limit much -- echo
+try etstream run --limit 4G python3 -c 'print("it")'
+try etstream run --lmit 4G python3 export.py
+try etstream run --limt 4G -- true
+try etstream profile python3 export.py
+try etstream run --limit 4 G -- python3 export.py
+try etstream run --limit '4 G' python3 -- export.py
+# Files that are swapped, or given for another's.
+try etstream bundle cases.json --cases model.pte -o out.bpte
+try etstream bundle cases.json --cases cases.json -o out.bpte
+try etstream verify cases.json
+try etstream convert cases.json --to segmented -o out.bpte
+ls *.bpte *.ptd out

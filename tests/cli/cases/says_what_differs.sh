@@ -23,6 +23,6 @@ sed 's/blocks.Q4_0/blocks.q4_0/' a.gguf >b.gguf
 try etstream diff a.gguf b.gguf
 cp "$GOLDEN"/float_conversions/expected.safetensors c.safetensors
 try etstream diff a.gguf c.safetensors --json >differences.json
-head -n 12 differences.json
+head -n 13 differences.json
 try etstream diff model.pte a.gguf
 try etstream inspect a.gguf --duplicates | tail -n 3

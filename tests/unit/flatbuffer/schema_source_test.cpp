@@ -87,6 +87,12 @@ TEST_CASE("an error in a schema is told with the file and the line that it is in
   CHECK(error_in("include \"i.fbs\";") == containing("kCorrupt: " + folder / "i.fbs" + ": line 3: "));
   CHECK(error_in("\ninclude \"none.fbs\";") ==
         containing("kCorrupt: " + folder / "s.fbs" + ": line 2: unable to load include file: none.fbs"));
+  std::string many;
+  for (int i = 0; i < 1000; ++i) {
+    put_file(folder / std::to_string(i) + ".fbs", "table T" + std::to_string(i) + " {}");
+    many += "include \"" + std::to_string(i) + ".fbs\";";
+  }
+  CHECK(error_in(many) == containing("the schema includes so many files, or one so often, that reading it"));
   CHECK(error_in("include \"s.fbs\";\ntable A { b: B; }") == containing("type referenced but not defined"));
   CHECK(error_in("") == containing("input file is empty"));
   CHECK(error_in({"table\0A {}", 10}) == containing("a zero byte at offset 5"));

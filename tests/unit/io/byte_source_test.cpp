@@ -147,6 +147,15 @@ TEST_CASE("a concatenation ends at 2^64 - 1 bytes") {
   CHECK(code_of(ByteSource::concatenation({ByteSource::zeros(kLargest), source_of("x")})) == "kTooLarge");
 }
 
+TEST_CASE("concatenations are not nested without end") {
+  auto whole = ByteSource::concatenation({source_of("a")});
+  for (int depth = 1; depth < 256; ++depth) whole = ByteSource::concatenation({*whole, source_of("a")});
+  REQUIRE_MESSAGE(whole, whole.error().message);
+  CHECK(text_of(*whole) == std::string(256, 'a'));
+  CHECK(error_of(ByteSource::concatenation({*whole})) ==
+        exactly("kTooLarge: a concatenation is nested more than 256 deep"));
+}
+
 TEST_CASE("a concatenation passes on the error of the part that has one") {
   const ByteSource whole = ByteSource::concatenation({source_of("good"), failing(10, 5)}).value();
   std::array<std::byte, 9> out{};

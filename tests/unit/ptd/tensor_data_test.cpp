@@ -57,6 +57,12 @@ TEST_CASE("what no reader would take is refused") {
     change(data);
     return error_of(plan(data));
   };
+  CHECK(refused([](auto& d) { d.entries[2].key = std::string("w\0x", 3); }) ==
+        exactly(
+            "kInvalidArgument: NamedData.key: expected a name without a zero byte, at which ExecuTorch ends "
+            "names, found 'w\\x00x'"));
+  CHECK(refused([](auto& d) { d.entries[2].key = ""; }) ==
+        exactly("kInvalidArgument: NamedData.key: expected a name that is not empty, found ''"));
   CHECK(refused([](auto& d) { d.entries[2].key = "weight"; }) ==
         "kInvalidArgument: tensor data: key 'weight' comes twice");
   CHECK(refused([](auto& d) { d.entries[0].buffer = 2; }) ==

@@ -242,7 +242,7 @@ TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
   };
   const Shards shards;
   const std::vector<Row> rows = {
-      {"{}", "expected the index of a safetensors checkpoint, an object with weight_map"},
+      {"{}", "expected the index of a checkpoint, an object with weight_map"},
       {R"({"weight_map": 1})", "expected an object as weight_map, found an integer"},
       {R"({"weight_map": {"x": 1}})", "expected the name of a file in weight_map, found an integer"},
       {R"({"weight_map": {"x": {"y": "z"}}})", "expected the name of a file in weight_map, found an object"},

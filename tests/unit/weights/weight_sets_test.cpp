@@ -14,6 +14,7 @@
 #include "test_files.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
+#include "weights/shard_name.h"
 
 namespace etstream::weight_sets_test {
 namespace {

@@ -87,7 +87,9 @@ TEST_CASE("damaged archives are errors that say where") {
   };
   const std::vector<Bad> all = {
       {"nothing", [](auto& s) { s.clear(); }, "offset 0: expected the end record of a zip archive"},
-      {"cut off", [](auto& s) { s.pop_back(); }, "offset 182: expected the end record"},
+      {"cut off", [](auto& s) { s.pop_back(); },
+       "offset 161: expected the end record of a zip archive, with a comment up to the file's end, "
+       "found one that ends elsewhere"},
       {"a comment that is longer than said", [](auto& s) { s += "x"; }, "expected the end record"},
       {"a second disk", [](auto& s) { put(s, 165, std::uint16_t{1}); },
        "kUnsupported: memory: offset 165: expected an archive of one file"},
@@ -96,9 +98,18 @@ TEST_CASE("damaged archives are errors that say where") {
       {"a directory elsewhere", [](auto& s) { put(s, 177, std::uint32_t{68}); }, "94 bytes from 68 on"},
       {"a directory behind the file", [](auto& s) { put(s, 177, std::uint32_t{0xfffffff0}); },
        "expected a directory of 2 members"},
-      {"more members than fit", [](auto& s) { put(s, 171, std::uint16_t{3}); }, "directory of 3 members"},
-      {"fewer members than there are", [](auto& s) { put(s, 171, std::uint16_t{1}); },
+      {"more members than fit",
+       [](auto& s) {
+         for (const std::size_t at : {169U, 171U}) put(s, at, std::uint16_t{3});
+       },
+       "directory of 3 members"},
+      {"fewer members than there are",
+       [](auto& s) {
+         for (const std::size_t at : {169U, 171U}) put(s, at, std::uint16_t{1});
+       },
        "offset 114: expected the end of the directory, found 47 bytes"},
+      {"members on another disk", [](auto& s) { put(s, 169, std::uint16_t{1}); },
+       "kUnsupported: memory: offset 165: expected an archive of one file"},
       {"no 64-bit record", [](auto& s) { put(s, 177, ~std::uint32_t{0}); },
        "locator of the 64-bit end record"},
       {"no header in the directory", [](auto& s) { s[67] = 'x'; },
@@ -120,7 +131,8 @@ TEST_CASE("damaged archives are errors that say where") {
       {"a size of 64 bits without any", [](auto& s) { put(s, 67 + 24, ~std::uint32_t{0}); },
        "expected a number of 64 bits in an extra field"},
       {"a member on the directory", [](auto& s) { put(s, 67 + 42, std::uint32_t{60}); },
-       "offset 60: expected member 'a' of 3 bytes before the directory at 67, found it goes on"},
+       "offset 0: expected a member's header or the directory right behind what is before it, found 34 "
+       "bytes of neither"},
       {"a member that goes on",
        [](auto& s) {
          for (const std::size_t at : {87U, 91U, 18U, 22U}) put(s, at, std::uint32_t{37});
@@ -144,12 +156,52 @@ TEST_CASE("damaged archives are errors that say where") {
          s[160] = 'a';
          s[114 + 20] = s[114 + 24] = 3;
        },
-       "'a' twice"},
+       "offset 0: expected member 'a' behind the one before it, which ends at 34, found it in that"},
       {"one in the other",
        [](auto& s) {
          for (const std::size_t at : {87U, 91U, 18U, 22U}) put(s, at, std::uint32_t{5});
        },
        "offset 34: expected member 'b' behind the one before it, which ends at 36, found it in that"},
+      {"a gap before the directory",
+       [](auto& s) {
+         s.insert(67, "x");
+         put(s, 178, std::uint32_t{68});
+       },
+       "offset 67: expected a member's header or the directory right behind what is before it, found 1 byte"},
+      {"bytes before the first member",
+       [](auto& s) {
+         s.insert(0, "x");
+         put(s, 68 + 42, std::uint32_t{1});
+         put(s, 115 + 42, std::uint32_t{35});
+         put(s, 178, std::uint32_t{68});
+       },
+       "offset 0: expected a member's header or the directory right behind what is before it, found 1 byte"},
+      {"two end records",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{22});
+         s += s.substr(161, 20) + std::string(2, '\0');
+       },
+       "offset 183: expected a directory of 2 members that ends at 183, found 94 bytes from 67 on"},
+      {"an end record in the comment that ends elsewhere",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{23});
+         s += s.substr(161, 20) + std::string(2, '\0') + "x";
+       },
+       "offset 183: expected the end record of a zip archive, with a comment up to the file's end"},
+      {"the beginning of an end record at the end",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{4});
+         s += "PK\5\6";
+       },
+       "offset 183: expected the end record"},
+      {"a zero byte in a name",
+       [](auto& s) {
+         s[30] = 0;
+         s[113] = 0;
+       },
+       "offset 113: expected a name without a zero byte"},
+      {"other flags", [](auto& s) { put(s, 6, std::uint16_t{0x800}); },
+       "offset 6: expected the flags 0x0000 as in the directory, found 0x0800"},
   };
   for (const Bad& bad : all) {
     CAPTURE(bad.what);
@@ -164,16 +216,55 @@ TEST_CASE("archives of too many members are too large") {
   CHECK(error_of(read_zip(archive(many))) == containing("kTooLarge: "));
 }
 
-TEST_CASE("a comment at the end, and checksums behind the data, are taken") {
+TEST_CASE("a comment at the end is taken") {
   std::string bytes = text_of(archive({{"a", 3}}));
   bytes[bytes.size() - 2] = 4;
-  bytes += "PK\5\6";
-  REQUIRE(read_zip(source_of(bytes)));
-  bytes[6] = 8;
+  bytes += "PK\5\7";
+  CHECK(read_zip(source_of(bytes)));
+}
+
+/// Of "a", 3 zero bytes, whose checksum and size follow as `descriptor` has them.
+std::string with_descriptor(const std::string& descriptor) {
+  std::string bytes = text_of(archive({{"a", 3}}));
+  REQUIRE(bytes.substr(34, 4) == "PK\1\2");
+  bytes[6] = bytes[34 + 8] = 8;
   std::memset(bytes.data() + 14, 0, 12);
-  const auto read = read_zip(source_of(bytes));
-  REQUIRE_MESSAGE(read, read.error().message);
-  CHECK(read->members[0].size == 3);
+  put(bytes, bytes.size() - 6, static_cast<std::uint32_t>(34 + descriptor.size()));
+  return bytes.insert(34, descriptor);
+}
+
+TEST_CASE("checksums behind the data, which their flags tell of, are taken in each of their forms") {
+  const std::string crc("\7\0\0\0", 4);
+  const std::string size("\3\0\0\0", 4);
+  const std::string size64("\3\0\0\0\0\0\0\0", 8);
+  const std::string signature = "PK\7\10";
+  for (const std::string& descriptor : {std::string(), crc + size + size, signature + crc + size + size,
+                                        crc + size64 + size64, signature + crc + size64 + size64}) {
+    const auto read = read_zip(source_of(with_descriptor(descriptor)));
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK(read->members[0].size == 3);
+    CHECK(read->directory == 34 + descriptor.size());
+  }
+  for (const std::string& descriptor :
+       {crc + size, crc + size + crc, size + size + size, signature + crc + size + size + size64,
+        std::string("PK\7\7") + crc + size + size, std::string(400, '\0')}) {
+    CHECK(error_of(read_zip(source_of(with_descriptor(descriptor)))) ==
+          containing("offset 34: expected checksum and sizes behind the data of member 'a'"));
+  }
+}
+
+TEST_CASE("a second name or second numbers in extra fields are refused, as some readers go by them") {
+  std::string bytes = text_of(archive({{"a", 1}}, 64));
+  put(bytes, 31, std::uint16_t{0x7075});
+  CHECK(error_of(read_zip(source_of(bytes))) ==
+        containing("kUnsupported: memory: offset 31: expected a member of one name"));
+  std::string numbers = text_of(archive({{"a", 5}}, 64));
+  const std::string field("\1\0\x04\0zzzz", 8);
+  numbers.replace(31, 16, field + field);
+  put(numbers, 47, std::uint16_t{0xd935});
+  put(numbers, 49, static_cast<std::uint16_t>(64 - 51));
+  CHECK(error_of(read_zip(source_of(numbers))) ==
+        containing("offset 39: expected one extra field of 64-bit numbers, found another"));
 }
 
 }  // namespace

@@ -7,8 +7,9 @@ import copy
 import logging
 import sys
 import threading
+from contextlib import ExitStack
 
-from etstream.executorch import _bundles, _etrecord, _flatc, _programs
+from etstream.executorch import _bundles, _etrecord, _flatc, _key_names, _programs
 from etstream.executorch._patches import FunctionUse, Patch, PatchSet, counted
 
 _logger = logging.getLogger("etstream")
@@ -37,12 +38,17 @@ _lock = threading.RLock()
 class Installation:
     """What install() put in place. Leaving its outermost block, or an uninstall(), ends it."""
 
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, verbose: bool, names: bool) -> None:
         """Raises ImportError, see install()."""
         self._verbose = verbose
         self._blocks = 0
-        with _lock:
-            _installed.__enter__()
+        with _lock, ExitStack() as installed:
+            if names:
+                # First, so that what counts calls and writes through etstream is around it.
+                installed.enter_context(_key_names.recording)
+                installed.enter_context(_key_names.writing)
+            installed.enter_context(_installed)
+            self._installed = installed.pop_all()
             self._uses = _uses
             _in_force.append(self)
 
@@ -64,7 +70,7 @@ class Installation:
             if self not in _in_force:
                 return
             _in_force.remove(self)
-            _installed.__exit__()
+            self._installed.close()
         if self._verbose:
             print(self, file=sys.stderr)
         _logger.debug("uninstall(): %s", "in force" if _in_force else "not in force")
@@ -84,7 +90,7 @@ class Installation:
         return f"<etstream.executorch.Installation of {len(self._uses)} functions, {state}>"
 
 
-def install(*, verbose: bool = False) -> Installation:
+def install(*, verbose: bool = False, names: bool = False) -> Installation:
     """Has ExecuTorch's own functions save through etstream, in all threads, until uninstall().
 
     Stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
@@ -104,13 +110,16 @@ def install(*, verbose: bool = False) -> Installation:
         verbose: say on standard error which functions are replaced and, at the end of it, how often each was called,
             and how often and why it was left to ExecuTorch. The logger "etstream" of the standard library
             tells of each call at the level of debugging, in any case.
+        names: have save() and write_to_file() of an ExecutorchProgramManager also write MODEL.names.json beside
+            MODEL.pte, which says which parameter became which key of named data; see save_program(). It is noted while
+            the program is lowered, so that is to come after install().
 
     Returns what has the same in its `functions`, and as text.
 
     Raises:
         ImportError: what this ExecuTorch or this torch does not have of what it replaces; nothing is replaced then.
     """
-    installation = Installation(verbose)
+    installation = Installation(verbose, names)
     for use in installation.functions:
         _logger.debug("%s: replaced", use.name)
     if verbose:

@@ -19,11 +19,12 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import torch
-from etstream import InvalidArgumentError, _core
-from etstream._arguments import UINT64, integer
+from etstream import _core
+from etstream._arguments import size
 from etstream._warnings import warn
 
 from ._cords import LazyData, cord_patches
+from ._key_names import recording
 from ._patches import Patch, PatchSet, instead, module_with
 
 # Smaller constants are copied as ever: they are part of what a program's metadata takes.
@@ -110,11 +111,15 @@ _emitted: ContextVar[torch.UntypedStorage | None] = ContextVar("etstream_emitted
 
 @contextlib.contextmanager
 def low_memory_export(
-    spill: str | os.PathLike[str] | None = None, *, limit: int | None = None, freeze: bool = True
+    spill: str | os.PathLike[str] | None = None,
+    *,
+    limit: int | str | None = None,
+    freeze: bool = True,
+    names: bool = False,
 ) -> Iterator[LowMemoryReport]:
     """Within it, large blocks of memory lie in a file, and an export refers to its constants.
 
-        with etstream.executorch.low_memory_export(spill="/data", limit=4 << 30) as report:
+        with etstream.executorch.low_memory_export(spill="/data", limit="4G") as report:
             program = to_edge(torch.export.export(model, inputs)).to_executorch()
         print(report)
         etstream.executorch.save_program(program, "model.pte")
@@ -122,16 +127,17 @@ def low_memory_export(
     Blocks of 16 KiB and more that anything in the process allocates (torch, numpy, Python, other
     libraries) come from a file without a name in the folder `spill`, which has to be on a disk
     with room for them (default: $TMPDIR, or /var/tmp, since /tmp is often in memory; better beside
-    the output). They are the page cache's then, not memory of the process. Of them `limit` bytes stay
-    in memory, looked at every 20 ms; without a limit, as many as the system leaves there. Where
-    the disk is full, allocating fails, with a MemoryError or what a library makes of it.
+    the output). They are the page cache's then, not memory of the process. Of them `limit` bytes, an
+    int or "4G", at least 1 MiB, stay in memory, looked at every 20 ms; without a limit, as many as the
+    system leaves there. Where the disk is full, allocating fails, with a MemoryError or what a library makes of it.
     Blocks last as long as they are used, also after the end, and may be freed and resized then.
 
     The program is the same, byte for byte. Its constants of 16 KiB and more are views of the
     tensors' memory, not copies. They must not change before the program is saved; where they are
     mapped from a checkpoint, neither may that file. With `freeze` Python's collector leaves what is
     there at the beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs
-    soon; without it, the heap of a process with many objects holds several of them.
+    soon; without it, the heap of a process with many objects holds several of them. With `names` it is noted
+    which parameter becomes which key of named data, for save_program(..., names=True).
 
     It may be nested, and entered by several threads at once. For blocks it acts on the whole
     process, all its threads, while any thread is within; the folder and the limit of the one that
@@ -155,17 +161,18 @@ def low_memory_export(
         ImportError: what this ExecuTorch or this torch does not have of what is replaced meanwhile.
         etstream.NotFoundError, etstream.IoError: the folder is not there, or can't be written to.
         etstream.InvalidArgumentError: it is in memory itself (tmpfs), its file system can't reserve
-            room, or the limit is not positive.
+            room, a limit of the process's (ulimit -v, -d, -f) leaves too little, or `limit` is below
+            1 MiB.
         OSError: the folder is full.
     """
-    limit = integer("limit", limit, UINT64)
-    if limit == 0:
-        raise InvalidArgumentError(f"a limit of {limit} bytes: at least 1 has to stay in memory")
+    kept = size("limit", limit, least=_core.least_heap_limit)
     begin = entered = left = time.monotonic()
     report = LowMemoryReport(_seconds=lambda: time.monotonic() - begin)
     collected = _garbage_found_soon() if freeze else contextlib.nullcontext()
     try:
-        with _in_place, _told_to(report), _large_blocks_in("" if spill is None else spill, limit, report), collected:
+        noted = recording if names else contextlib.nullcontext()
+        heap = _large_blocks_in("" if spill is None else spill, kept, report)
+        with noted, _in_place, _told_to(report), heap, collected:
             entered = time.monotonic()
             try:
                 yield report

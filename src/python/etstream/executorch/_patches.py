@@ -82,6 +82,11 @@ class PatchSet:
             if self._entered == 0:
                 self._undo.close()
 
+    @property
+    def in_place(self) -> bool:
+        """Whether anyone has entered it."""
+        return self._entered > 0
+
     def _applied(self) -> ExitStack:
         """Puts the patches in place. Closing what it returns puts back what was there."""
         lookup = Lookup(self._feature)

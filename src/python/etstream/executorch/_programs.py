@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from itertools import accumulate
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
@@ -17,6 +17,7 @@ from etstream._types import OutputLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._cords import cord_of
 from etstream.executorch._internals import of_manager
+from etstream.executorch._key_names import is_writing, path_of_names, plan_of
 from etstream.executorch._patches import Patch, instead, leave_to_executorch
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def save_program(
     manager: ExecutorchProgramManager | ExecutorchProgram,
     output: OutputLike,
     *,
+    names: str | os.PathLike[str] | bool | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> None:
@@ -141,11 +143,25 @@ def save_program(
 
     Args:
         manager: what to_executorch() returned.
-        output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically.
+        names: where a JSON file goes that says which parameter became which key of named data; True for
+            MODEL.names.json beside MODEL.pte, where etstream.inspect(), diff() and the command look for it. All are
+            known that a backend took as they are, and those that XNNPACK transformed within install(names=True) or
+            low_memory_export(names=True).
+        output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically, together with the names.
 
     The bytes are those of manager.write_to_file(). Raises TypeError for another object, an EdgeProgramManager for one.
     """
-    _core.FilePlan.copy(program_source(manager)).write(output, sync=sync, progress=progress)
+    program = _core.FilePlan.copy(program_source(manager))
+    names_path = path_of_names(names, output)
+    if names_path is None:
+        program.write(output, sync=sync, progress=progress)
+        return
+    known = plan_of(cast("ExecutorchProgramManager", manager))
+    if isinstance(output, (str, os.PathLike)):
+        _core.write_plans([(program, os.fspath(output)), (known, names_path)], sync=sync, progress=progress)
+        return
+    program.write(output, sync=sync, progress=progress)
+    known.write(names_path, sync=sync)
 
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
@@ -159,19 +175,24 @@ def save_tensor_data(
     manager: ExecutorchProgramManager,
     folder: str | os.PathLike[str],
     *,
+    names: str | os.PathLike[str] | bool | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> list[str]:
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. Each is replaced atomically; bytes and names are those of
-    manager.write_tensor_data_to_file(). Raises TypeError as save_program().
+    manager.write_tensor_data_to_file(). `names` is as of save_program(); True for NAME.names.json beside each NAME.ptd.
+    Raises TypeError as save_program(), and InvalidArgumentError for a tag that is a path.
     """
     paths = []
     for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
-        path = os.path.join(folder, name if name.endswith(".ptd") else f"{name}.ptd")
+        path = _core.path_in_folder(folder, name if name.endswith(".ptd") else f"{name}.ptd")
         _core.FilePlan.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
         paths.append(path)
+    for names_path in dict.fromkeys(path_of_names(names, path) for path in paths):
+        if names_path is not None:
+            plan_of(manager).write(names_path, sync=sync)
     return paths
 
 
@@ -215,7 +236,7 @@ def _cord_or(plan: Callable[[], _core.FilePlan], executorchs: Callable[[], Cord]
 def _save(self: ExecutorchProgramManager, path: str) -> None:
     if not path.endswith(".pte"):
         raise ValueError(f"Path {path} does not end with .pte")
-    save_program(self, path)
+    save_program(self, path, names=is_writing())
 
 
 def patches() -> list[Patch]:

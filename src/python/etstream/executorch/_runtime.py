@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from etstream._errors import Error, ExecutionError, NoSuchNameError, Unsupported
 from etstream._types import SourceLike
 from etstream._values import torch_tensor
 from etstream.executorch._internals import needed
+from etstream.executorch._refusals import Attempt, refusal
+from etstream.executorch._weights import Weights, WeightsOfProgram
 
 _SHOWN = 20
 """How many failed test cases a repr has at most."""
@@ -69,15 +72,15 @@ class Bundle(_core.BundledProgramFile):
 
     The program, and the weights, are mapped where they lie in their files, which are not to change while the
     bundle is open: they take no memory but what the runtime makes of them (a delegate may copy weights), and
-    nothing is copied on the disk. They are copied to memory where they can't be mapped: in a source that is
-    no regular file, or at an offset that is no multiple of 16 bytes.
+    nothing is copied on the disk, but weights in several files, see open_bundle(). They are copied to memory where
+    they can't be mapped: in a source that is no regular file, or at an offset that is no multiple of 16 bytes.
     """
 
-    def __init__(self, source: SourceLike, weights: SourceLike | None = None) -> None:
+    def __init__(self, source: SourceLike, weights: WeightsOfProgram | None = None) -> None:
         file = _core.Source(source)
         super().__init__(file)
         self._name = file.name
-        self._weights = None if weights is None else _core.Source(weights)
+        self._weights = None if weights is None else Weights(weights)
         self._loaded: tuple[Any, Any] | None = None
         self._closed = False
 
@@ -174,7 +177,9 @@ class Bundle(_core.BundledProgramFile):
             return outputs
         except RuntimeError as error:
             where = f"method {method!r}, test case {case}"
-            raise ExecutionError.about(self._name, f"{where}: ExecuTorch says: {error}") from error
+            given = () if self._weights is None else self._weights.sources
+            said = refusal(error, Attempt(self.program, method, given))
+            raise ExecutionError.about(self._name, f"{where}: {said}") from error
         finally:
             del module  # it refers to the bytes, and is to be gone before them
 
@@ -182,7 +187,10 @@ class Bundle(_core.BundledProgramFile):
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
-            weights = None if self._weights is None else loadable_bytes(self._weights)
+            weights = None
+            if self._weights is not None:
+                with self._weights.in_one() as source:
+                    weights = loadable_bytes(source)
             self._loaded = loadable_bytes(self.program), weights
         return self._loaded
 
@@ -194,17 +202,22 @@ class Bundle(_core.BundledProgramFile):
         return suites
 
 
-def open_bundle(source: SourceLike, *, weights: SourceLike | None = None) -> Bundle:
+def open_bundle(source: SourceLike, *, weights: WeightsOfProgram | None = None) -> Bundle:
     """Opens a bundle (.bpte, of either format), to run its test cases on the installed ExecuTorch runtime.
 
     What runs is what this process has of ExecuTorch: import first what registers more operators.
 
     Args:
         source: all of the file: a path, a buffer, or another source.
-        weights: a source: the .ptd file that the program takes weights from, if it does.
+        weights: a source: the .ptd file that the program takes weights from, if it does. Or the path of the first of
+            several shards, which stands for all, or a list of paths. ExecuTorch's Python functions take one file:
+            several are joined in a temporary one when the first case runs, which takes as much room in TMPDIR until
+            the bundle is closed.
 
     Raises:
         CorruptError: the file is damaged; names file and offset.
+        UnsupportedError: it is no bundle; says what it is.
+        InvalidArgumentError: a shard without the others; files of one key that differ.
     """
     return Bundle(source, weights)
 
@@ -217,21 +230,28 @@ class FatProgram:
     rejected: dict[str, str]
     """Why those that come before it can't be run here, by their names."""
 
-    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: str | None) -> None:
-        """Raises RuntimeError, with ExecuTorch's words, where that can't run the program."""
+    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: Weights | None) -> None:
+        """Raises ExecutionError where ExecuTorch can't run the program."""
         self.name = name
         self.rejected = rejected
+        self._source = source
+        self._given = () if weights is None else weights.sources
         self._program: Any = None
         self._methods: dict[str, Any] = {}
         load = _runtime_function("load_fat()", "_load_program_from_buffer")
-        findings = verify(source, *([weights] if weights else []))
+        findings = verify(source, *self._given)
         if not findings:
             raise UnsupportedError(findings.errors[0])
         self._bytes: Any = loadable_bytes(source)
-        # As bytes: the runtime takes no str that is not UTF-8.
-        self._program = load(self._bytes.bytes, data_path=weights and os.fsencode(weights))
-        names = map(self._program.get_method_name, range(self._program.num_methods()))
-        self._methods = {name: self._program.load_method(name) for name in names}
+        with nullcontext() if weights is None else weights.in_one() as one:
+            # As bytes: the runtime takes no str that is not UTF-8.
+            path = None if one is None else os.fsencode(one.name)
+            try:
+                self._program = load(self._bytes.bytes, data_path=path)
+            except RuntimeError as error:
+                raise self._refused(error, "forward") from error
+            names = map(self._program.get_method_name, range(self._program.num_methods()))
+            self._methods = {name: self._load_method(name) for name in names}
 
     def __repr__(self) -> str:
         return f"<etstream.executorch.FatProgram {self.name!r}>"
@@ -270,8 +290,18 @@ class FatProgram:
         try:
             outputs: list[Any] = methods[method].call(list(inputs))
         except RuntimeError as error:
-            raise ExecutionError(f"payload {self.name!r}: method {method!r}: ExecuTorch says: {error}") from error
+            raise self._refused(error, method, inputs) from error
         return outputs
+
+    def _load_method(self, name: str) -> Any:
+        try:
+            return self._program.load_method(name)
+        except RuntimeError as error:
+            raise self._refused(error, name) from error
+
+    def _refused(self, error: RuntimeError, method: str, inputs: Sequence[Any] | None = None) -> ExecutionError:
+        said = refusal(error, Attempt(self._source, method, self._given, inputs))
+        return ExecutionError(f"payload {self.name!r}: method {method!r}: {said}")
 
     def _loaded(self) -> dict[str, Any]:
         if self._program is None:
@@ -282,7 +312,7 @@ class FatProgram:
 def load_fat(
     path: str | os.PathLike[str],
     *,
-    weights: str | os.PathLike[str] | None = None,
+    weights: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     prefer: Iterable[str] = (),
 ) -> FatProgram:
     """Loads the first payload of a fat container that the installed ExecuTorch runtime can run.
@@ -294,8 +324,8 @@ def load_fat(
 
     Args:
         path: of the container. Neither it nor the weights are to change while the program is open.
-        weights: path of the .ptd file that the payloads share; by default the one beside the container that has its
-            name with the suffix .ptd, if there is one.
+        weights: path of the .ptd file that the payloads share, or several as of open_bundle(); by default the one
+            beside the container that has its name with the suffix .ptd, if there is one.
         prefer: names of payloads to try before the others, which follow in the container's order. Names that the
             container lacks are passed over.
 
@@ -306,7 +336,8 @@ def load_fat(
     """
     preferences = several("prefer", "names", prefer)
     container = _core.FatContainerFile(os.fspath(path))
-    shared = _weights_beside(path) if weights is None else os.fspath(weights)
+    given = _weights_beside(path) if weights is None else weights
+    shared = None if given is None else Weights(given)
     preferred = [name for name in preferences if name in container]
     rejected: dict[str, str] = {}
     for name in dict.fromkeys([*preferred, *container]):

@@ -198,9 +198,9 @@ def specialize(
     recipes: _Recipes = ("xnnpack",),
     fallback: str | None = "portable",
     weights: str | os.PathLike[str] | None = None,
-    align: int = _PAGE,
+    align: int | str = _PAGE,
     spill: str | os.PathLike[str] | None = None,
-    limit: int | None = None,
+    limit: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> Specialized:
@@ -253,10 +253,10 @@ def specialized_preprocess(
     *,
     recipes: _Recipes = ("xnnpack",),
     fallback: str | None = "portable",
-    align: int = 1,
+    align: int | str = 1,
     external_tag: str | None = "weights",
     spill: str | os.PathLike[str] | None = None,
-    limit: int | None = None,
+    limit: int | str | None = None,
 ) -> PreprocessResult:
     """The same as what a backend's preprocess() returns: the container as the processed bytes, and the shared weights
     as named data, each with its tensor's layout.
@@ -304,9 +304,9 @@ def _specialized(
     exported_program: ExportedProgram,
     recipes: _Recipes,
     fallback: str | None,
-    align: int,
+    align: int | str,
     spill: str | os.PathLike[str] | None,
-    limit: int | None,
+    limit: int | str | None,
 ) -> Iterator[_Made]:
     chosen = _chosen_recipes(recipes, fallback)
     plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # the names and the alignment, before the work

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream help [SUBCOMMAND]...
+#include <string>
+#include <vector>
+
+#include "base/print.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/wrong_command_line.h"
+
+namespace etstream::cli {
+namespace {
+
+struct HelpArguments {
+  std::vector<std::string> names;
+};
+
+/// Returns the subcommand that the names lead to from `app`. Throws CLI::ValidationError where there is none.
+const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
+  const CLI::App* out = &app;
+  for (const std::string& name : arguments.names) {
+    const auto found =
+        out->get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+    if (found.empty()) throw CLI::ValidationError(no_subcommand(*out, name));
+    out = found.front();
+  }
+  return *out;
+}
+
+/// Not by the help() of a subcommand's, which is that of the one that was chosen: of this one.
+void print_help(const CLI::App& app, const HelpArguments& arguments) {
+  std::string name = app.get_name();
+  for (const std::string& each : arguments.names) name += " " + each;
+  print_to(stdout, app.get_formatter()->make_help(&named(app, arguments), name, CLI::AppFormatMode::Normal));
+}
+
+}  // namespace
+
+void add_help_command(CLI::App& app, Run& run) {
+  const auto [command, arguments] = add_subcommand<HelpArguments>(
+      app, run, "help", "Show what a subcommand does and takes, or all subcommands",
+      [&app](const HelpArguments& given) -> Result<void> {
+        print_help(app, given);
+        return {};
+      },
+      [&app](const CLI::App&, const HelpArguments& given) { static_cast<void>(named(app, given)); });
+  command.add_option(kSubcommand, arguments.names, "A subcommand, such as bundle, or fat pack; none for all");
+}
+
+}  // namespace etstream::cli

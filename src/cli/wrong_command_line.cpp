@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/wrong_command_line.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+
+#include "base/text.h"
+#include "cli/nearest.h"
+#include "cli/other_command.h"
+
+namespace etstream::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Returns the words that choose `app`: "bundle", "fat pack"; "" for the whole command.
+std::string path_of(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "";
+  const std::string before = path_of(*app.get_parent());
+  return before + (before.empty() ? "" : " ") + app.get_name();
+}
+
+/// Returns the subcommand that the arguments chose, as far as they did.
+const CLI::App& chosen(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : chosen(*parsed.front());
+}
+
+/// Returns what the arguments chose, or the one before it that has something left over.
+const CLI::App& with_extras(const CLI::App& command) {
+  const CLI::App* out = &command;
+  while (out->remaining().empty() && out->get_parent() != nullptr) out = out->get_parent();
+  return out->remaining().empty() ? command : *out;
+}
+
+Words subcommand_names(const CLI::App& app) {
+  Words out;
+  for (const CLI::App* command : app.get_subcommands({})) out.push_back(command->get_name());
+  return out;
+}
+
+Words long_names(const CLI::App& app) {
+  Words out;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  }
+  return out;
+}
+
+bool is_option(const std::string& word) { return word.size() > 1 && word.starts_with('-'); }
+
+bool takes_value(const CLI::Option& option) {
+  return option.nonpositional() && option.get_items_expected_max() > 0;
+}
+
+std::string ending(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+
+/// Returns the option that `word` was likely meant for, which stands there by its place: an option that is
+/// not given, and has a value with the same ending, as in CASES.json; null where there is none, or several.
+const CLI::Option* option_for(const CLI::App& command, const std::string& word) {
+  const CLI::Option* found = nullptr;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string value = takes_value(*option) && option->count() == 0 ? option->get_type_name() : "";
+    if (ending(value).empty() || ending(value) != ending(word)) continue;
+    if (found != nullptr && !option->get_required() && !found->get_required()) return nullptr;
+    if (found == nullptr || option->get_required()) found = option;
+  }
+  return found;
+}
+
+/// Returns "; did you mean --cases cases.json?" where `option` lacks a value, and an argument looks like it:
+/// one that has no place, or one of a list that is no file.
+std::string misplaced_value(const CLI::App& command, const CLI::Option& option) {
+  Words words = command.remaining();
+  const bool is_alone = std::ranges::none_of(words, is_option) && words.size() == 1;
+  for (const CLI::Option* positional : command.get_options()) {
+    if (positional->nonpositional() || positional->count() < 2) continue;
+    std::error_code failed;
+    std::ranges::copy_if(positional->results(), std::back_inserter(words),
+                         [&](const std::string& path) { return !std::filesystem::exists(path, failed); });
+  }
+  for (const std::string& word : words) {
+    const bool fits = !ending(word).empty() && ending(word) == ending(option.get_type_name());
+    if (is_option(word) || (!fits && !(is_alone && word == words.front()))) continue;
+    return text("; did you mean {} {}?", option.get_name(), printable(word));
+  }
+  return "";
+}
+
+/// Returns the words as a shell has to be given them.
+std::string as_typed(const Words& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
+  std::string out;
+  for (const std::string& word : words) {
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    std::string quoted;
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += (out.empty() ? "" : " ") + (is_plain ? word : text("'{}'", quoted));
+  }
+  return printable(out);
+}
+
+/// Returns what is said of a command to run that does not come after "--"; "" where an option before it is
+/// what is wrong.
+std::string misplaced_command(const CLI::App& command, const Words& arguments, const Run& run) {
+  const CLI::Option* const place = command.get_option_no_throw(kOtherCommand);
+  constexpr std::string_view kWhere = "the command to run comes after --";
+  if (place->count() == 0) {
+    return command.remaining().empty()
+               ? text("{}: etstream {} -- python3 export.py", kWhere, command.get_name())
+               : "";
+  }
+  if (!run.command.empty()) {
+    if (!command.remaining().empty()) return "";
+    return text("{} comes before --; the command to run comes after it", quote(place->results().front()));
+  }
+  const auto begin = std::ranges::find(arguments, place->results().front());
+  const auto left = command.remaining();
+  const auto wrong = left.empty() ? arguments.end() : std::ranges::find(arguments, left.front());
+  if (wrong < begin) return "";
+  return text("{}: etstream {} -- {}", kWhere, as_typed(Words(arguments.begin(), begin)),
+              as_typed(Words(begin, arguments.end())));
+}
+
+/// Returns what is said of an option with too few values, or too many; `words` begin with its name.
+std::string describe_count(const CLI::App& command, const std::string& words) {
+  const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.find(':')));
+  if (option == nullptr) return words;
+  const std::string name = words.substr(0, words.find(':'));
+  if (option->count() == 0) return text("{}: expected {} behind it", name, option->get_type_name());
+  return text("{}: expected {}{}, found {}", name, option->get_items_expected_min(),
+              option->get_items_expected_max() > option->get_items_expected_min() ? " or more" : "",
+              option->count());
+}
+
+/// Returns what is said of what is left over.
+std::string describe_extra(const CLI::App& command) {
+  const Words words = command.remaining();
+  if (words.empty()) return "";
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option != words.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    const std::string meant = nearest(name, long_names(command));
+    return text("there is no option {}{}", quote(name),
+                meant.empty() ? "" : text("; did you mean {}?", meant));
+  }
+  if (!command.get_subcommands({}).empty()) return no_subcommand(command, words.front());
+  const CLI::Option* const meant = option_for(command, words.front());
+  return text(
+      "{} is an argument too many{}", quote(words.front()),
+      meant == nullptr ? "" : text("; did you mean {} {}?", meant->get_name(), printable(words.front())));
+}
+
+/// Returns what is said of what is missing; `words` are CLI11's.
+std::string describe_missing(const CLI::App& command, const std::string& words) {
+  constexpr std::string_view kEnd = " is required";
+  const Words names = subcommand_names(command);
+  if (!names.empty()) return text("expected a subcommand: {}", CLI::detail::join(names, ", "));
+  if (!words.ends_with(kEnd)) return words;
+  const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.size() - kEnd.size()));
+  return option == nullptr || !takes_value(*option) ? words : words + misplaced_value(command, *option);
+}
+
+std::string describe_within(const CLI::App& command, const CLI::ParseError& error, const Words& arguments,
+                            const Run& run) {
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
+  if (runs_another && (is_extra || is_missing) && (run.command.empty() || command.count(kOtherCommand) > 0)) {
+    std::string words = misplaced_command(command, arguments, run);
+    if (!words.empty()) return words;
+  }
+  // A slip in an option's or a subcommand's name makes another one be missing.
+  const Words left = command.remaining();
+  const bool is_slip =
+      std::ranges::any_of(left, is_option) || (!left.empty() && !subcommand_names(command).empty());
+  if (is_extra || (is_missing && is_slip)) {
+    std::string words = describe_extra(command);
+    return words.empty() ? error.what() : words;
+  }
+  if (is_missing) return describe_missing(command, error.what());
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+    return describe_count(command, error.what());
+  return error.what();
+}
+
+}  // namespace
+
+std::string no_subcommand(const CLI::App& app, const std::string& word) {
+  const std::string meant = nearest(word, subcommand_names(app));
+  return text("there is no subcommand {}{}", quote(word),
+              meant.empty() ? "" : text("; did you mean {}?", meant));
+}
+
+std::string describe(const CLI::App& app, const CLI::ParseError& error, const Words& arguments,
+                     const Run& run) {
+  const CLI::App& command = with_extras(chosen(app));
+  const std::string words = describe_within(command, error, arguments, run);
+  const bool says_what_to_do =
+      words.find("; ") != std::string::npos || words.find(" -- ") != std::string::npos;
+  const std::string path = path_of(command);
+  const std::string start = (path.empty() ? "etstream" : "etstream ") + path.substr(0, path.find(' '));
+  return text("{}: {}{}", start, words,
+              says_what_to_do                  ? ""
+              : path.empty() || path == "help" ? "; see etstream help"
+                                               : text("; see etstream help {}", path));
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.load reads what etstream writes, and etstream reads what torch.save writes, and never executes a pickle."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from command import Etstream
+from safetensors.torch import save_file
+
+DTYPES = [
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
+    torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.float8_e4m3fn,
+    torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
+]  # fmt: skip
+
+
+def bits_of(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    def alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(bits_of(a), bits_of(b))
+
+    return list(one) == list(other) and all(alike(one[name], other[name]) for name in one)
+
+
+def random_tensors() -> dict[str, torch.Tensor]:
+    """One of each type, and of each number of dimensions."""
+    generator = torch.Generator().manual_seed(7)
+    tensors = {}
+    for i, dtype in enumerate(DTYPES):
+        shape = [(), (0, 3), (5,), (2, 3), (2, 1, 4), (1, 2, 3, 2)][i % 6]
+        size = max(torch.Size(shape).numel(), 0) * dtype.itemsize
+        high = 2 if dtype is torch.bool else 256
+        data = torch.randint(0, high, (size,), dtype=torch.uint8, generator=generator)
+        tensors[f"layer.{i}.größe"] = data.view(dtype).reshape(shape)
+    return tensors
+
+
+def pickle_in(file: Path | io.BytesIO) -> bytes:
+    with zipfile.ZipFile(file) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
+        return archive.read(name)
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_torch_loads_tensors_of_all_types(etstream: Etstream, tmp_path: Path, mmap: bool) -> None:
+    save_file(random_tensors(), tmp_path / "in.safetensors")
+    etstream.ptd([tmp_path / "in.safetensors"], tmp_path / "out.pth", "--to", "pth")
+    loaded = torch.load(tmp_path / "out.pth", weights_only=True, mmap=mmap)
+    tensors = random_tensors()
+    assert same({name: loaded[name] for name in tensors}, tensors)
+    with zipfile.ZipFile(tmp_path / "out.pth") as archive:
+        assert archive.testzip() is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40, 999, 1000, 1001, 2000])
+def test_the_pickle_is_the_one_that_torch_writes(etstream: Etstream, tmp_path: Path, count: int) -> None:
+    shapes = [(), (1,), (0, 300), (2, 1, 0, 70000)]
+    tensors = {f"layers.{i}.weight": torch.full(shapes[i % 4], i).float() for i in range(count)}
+    save_file(tensors, tmp_path / "in.safetensors")
+    etstream.ptd([tmp_path / "in.safetensors"], tmp_path / "out.pth", "--to", "pth")
+    loaded = torch.load(tmp_path / "out.pth", weights_only=True)
+    assert len(loaded) == count
+    again = io.BytesIO()
+    torch.save(loaded, again)
+    assert pickle_in(again) == pickle_in(tmp_path / "out.pth")
+
+
+def test_tensors_that_share_bytes_share_a_storage(etstream: Etstream, tmp_path: Path) -> None:
+    tensor = torch.arange(1 << 16, dtype=torch.float32).reshape(256, 256)
+    save_file({"model.embed_tokens.weight": tensor}, tmp_path / "in.safetensors")
+    out = tmp_path / "out.pth"
+    etstream.ptd([tmp_path / "in.safetensors"], out, "--map", "smollm3", "--to", "pth")
+    loaded = torch.load(out, weights_only=True)
+    assert sorted(loaded) == ["output.weight", "tok_embeddings.weight"]
+    assert len({one.untyped_storage().data_ptr() for one in loaded.values()}) == 1
+    assert all(torch.equal(one, tensor) for one in loaded.values())
+    assert out.stat().st_size < 1.1 * tensor.nbytes
+
+
+def read_back(etstream: Etstream, file: Path, *options: str) -> dict[str, torch.Tensor]:
+    """What etstream reads in a file, by way of one that it writes."""
+    etstream.ptd([file], file.with_suffix(".out"), *options, "--to", "pth")
+    return torch.load(file.with_suffix(".out"), weights_only=True)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_all_types_are_read_from_what_torch_writes(etstream: Etstream, tmp_path: Path, protocol: int) -> None:
+    torch.save(random_tensors(), tmp_path / "in.pth", pickle_protocol=protocol)
+    assert same(read_back(etstream, tmp_path / "in.pth"), random_tensors())
+    assert etstream.verify(tmp_path / "in.pth").errors == []
+
+
+def test_strided_and_shared_tensors_are_read_from_where_they_lie(etstream: Etstream, tmp_path: Path) -> None:
+    base = torch.arange(120.0).reshape(2, 3, 4, 5)
+    tensors = {
+        "base": base, "again": base, "transposed": base.transpose(0, 3), "row": base[1, 2], "step": base[:, ::2, 1:],
+        "channels_last": base.contiguous(memory_format=torch.channels_last), "expanded": base[0, 0, 0].expand(3, 5),
+        "parameter": torch.nn.Parameter(base[0]), "buffer": torch.nn.Buffer(base[1]), "scalar": base[1, 1, 1, 1],
+        "empty": base[:0],
+    }  # fmt: skip
+    torch.save(tensors, tmp_path / "in.pth")
+    assert same(read_back(etstream, tmp_path / "in.pth"), {name: one.detach() for name, one in tensors.items()})
+
+
+def test_names_in_nested_containers_are_joined(etstream: Etstream, tmp_path: Path) -> None:
+    linear = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(linear.parameters())
+    linear(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    checkpoint = {"model": linear.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "best": 0.5}
+    torch.save(checkpoint | {"list": [torch.ones(1), (torch.zeros(2),)]}, tmp_path / "in.bin")
+    state = [f"optimizer.state.{i}.{name}" for i in (0, 1) for name in ("step", "exp_avg", "exp_avg_sq")]
+    expected = ["model.weight", "model.bias", *state, "list.0", "list.1.0"]
+    read = read_back(etstream, tmp_path / "in.bin")
+    assert list(read) == expected
+    assert torch.equal(read["model.weight"], linear.weight)
+    torch.save(linear.weight, tmp_path / "one.pt")
+    assert list(read_back(etstream, tmp_path / "one.pt")) == ["tensor"]
+
+
+def test_an_index_of_torch_files_is_one_checkpoint(etstream: Etstream, tmp_path: Path) -> None:
+    tensors = random_tensors()
+    names = list(tensors)
+    shards = {"a.bin": names[:5], "b.bin": names[5:]}
+    for shard, there in shards.items():
+        torch.save({name: tensors[name] for name in there}, tmp_path / shard)
+    index = {"metadata": {}, "weight_map": {name: shard for shard, there in shards.items() for name in there}}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    etstream.ptd([tmp_path], tmp_path / "out.pth", "--to", "pth")
+    assert same(torch.load(tmp_path / "out.pth", weights_only=True), tensors)
+    assert "is file 1 of 2 of a set" in etstream.attempt("verify", tmp_path / "a.bin").stderr
+
+
+class Exported(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+        self.register_buffer("shift", torch.ones(4, dtype=torch.bfloat16))
+        self.constant = torch.arange(5.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) * self.constant[:2] + self.shift[0]
+
+
+def test_an_exported_program_has_weights_and_constants(etstream: Etstream, tmp_path: Path) -> None:
+    exported = torch.export.export(Exported(), (torch.ones(1, 3),))
+    torch.export.save(exported, tmp_path / "in.pt2")
+    read = read_back(etstream, tmp_path / "in.pt2")
+    expected = exported.state_dict | exported.constants
+    assert sorted(read) == sorted(expected)
+    assert all(torch.equal(read[name], expected[name]) for name in read)
+
+
+def archive(pickle: bytes, **members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
+        for name, data in {"data.pkl": pickle, "version": b"3\n", **members}.items():
+            file.writestr(f"archive/{name}", data)
+    return out.getvalue()
+
+
+class Runs:
+    """Would run a command if it were executed."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch executed",)
+
+
+MANY = 200_000
+HOSTILE = {
+    "a command": pickle.dumps(Runs(), 2),
+    "a command of protocol 4": pickle.dumps(Runs(), 4),
+    "a command of protocol 0": pickle.dumps(Runs(), 0),
+    "an instance": b"(S'touch executed'\nios\nsystem\n.",
+    "deep lists": b"\x80\x02" + b"](" * MANY + b"e" * MANY + b".",
+    "deep dicts": b"\x80\x02" + b"}U\x01a" * MANY + b"s" * (MANY - 1) + b".",
+    "a list in itself": b"\x80\x02]q\x00h\x00a.",
+    "doubled lists": b"\x80\x02]q\x00" + b"".join(b"](h%ch%ceq%c" % (i, i, i + 1) for i in range(100)) + b".",
+    "a long tuple again and again": b"\x80\x02(" + b"K\x01" * MANY + b"tq\x00" + b"ccollections\nOrderedDict\nq\x01"
+    + b"h\x01h\x00R0" * MANY + b".",
+    "dicts that are copied": b"\x80\x02ccollections\nOrderedDict\nq\x01](" + b"K\x01K\x02\x86" * MANY + b"e\x85q\x00"
+    + b"h\x01h\x00R0" * MANY + b"N.",
+    "long names": b"\x80\x02}(X\x40\x42\x0f\x00" + b"n" * 1_000_000 + b"q\x00}" + b"h\x00}" * MANY + b"u.",
+    "a huge count": b"\x80\x02\x8d" + b"\xff" * 8 + b"x.",
+    "a huge memo": b"\x80\x02}r\xff\xff\xff\xffj\xff\xff\xff\xfe.",
+    "no end": b"\x80\x02}q\x00(",
+    "nothing on the stack": b"\x80\x02.",
+    "no mark": b"\x80\x02u.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_hostile_pickles_are_refused(etstream: Etstream, tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.pth").write_bytes(archive(HOSTILE[name]))
+    command = ["prlimit", "--as=268435456", "--cpu=10", etstream.binary, "ptd", "in.pth", "--to", "pth", "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    assert re.search(r"in\.pth: (offset \d+: pickle: )?\w", done.stderr), done.stderr
+    assert os.listdir(tmp_path) == ["in.pth"]
+    if "command" in name:
+        assert "'posix.system', and etstream knows tensors and containers only" in done.stderr
+
+
+def test_every_beginning_of_a_file_is_refused(etstream: Etstream, tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(2), "b": {"c": torch.ones(3)[::2]}}, tmp_path / "in.pth")
+    whole = pickle_in(tmp_path / "in.pth")
+    members = {"data/0": bytes(8), "data/1": bytes(12)}
+    for size in range(0, len(whole), 7):
+        (tmp_path / "cut.pth").write_bytes(archive(whole[:size], **members))
+        assert etstream.attempt("verify", tmp_path / "cut.pth").code == 1
+    (tmp_path / "cut.pth").write_bytes(archive(whole, **members))
+    assert etstream.verify(tmp_path / "cut.pth").errors == []
+    for wrong in ({"data/0": bytes(7), "data/1": bytes(12)}, {"data/0": bytes(8)}, members | {"byteorder": b"big"}):
+        (tmp_path / "cut.pth").write_bytes(archive(whole, **wrong))
+        assert etstream.attempt("verify", tmp_path / "cut.pth").code == 1
+
+
+def test_what_is_no_archive_of_tensors_says_how_to_save_it_again(etstream: Etstream, tmp_path: Path) -> None:
+    torch.save(torch.nn.Linear(1, 1), tmp_path / "module.pth")
+    torch.save({"a": torch.ones(1)}, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    torch.save({"a": torch.ones(1)}, tmp_path / "plain.pth")
+    with zipfile.ZipFile(tmp_path / "plain.pth") as plain:
+        with zipfile.ZipFile(tmp_path / "small.pth", "w", zipfile.ZIP_DEFLATED) as small:
+            for name in plain.namelist():
+                small.writestr(name, plain.read(name))
+    told = {name: etstream.attempt("verify", tmp_path / f"{name}.pth").stderr for name in ("module", "old", "small")}
+    assert "'torch.nn.modules.linear.Linear'" in told["module"] and "state_dict()" in told["module"]
+    assert "torch before 1.6" in told["old"] and "save it again" in told["old"]
+    assert "compressed by method 8; load it in torch and save it again" in told["small"]
+
+
+LLAMA = {
+    "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96, "rms_norm_eps": 1e-5, "hidden_act": "silu",
+    "rope_theta": 500000.0, "tie_word_embeddings": True,
+    "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                     "original_max_position_embeddings": 8192},
+}  # fmt: skip
+
+
+def llama_folder(folder: Path, **config: object) -> dict[str, torch.Tensor]:
+    """A tiny checkpoint as Hugging Face has it, with tied embeddings."""
+    folder.mkdir()
+    sizes = {"q_proj": (64, 64), "k_proj": (32, 64), "v_proj": (32, 64), "o_proj": (64, 64)}
+    layer = {f"self_attn.{name}": size for name, size in sizes.items()}
+    layer |= {"mlp.gate_proj": (128, 64), "mlp.up_proj": (128, 64), "mlp.down_proj": (64, 128)}
+    layer |= {"input_layernorm": (64,), "post_attention_layernorm": (64,)}
+    shapes = {f"model.layers.{i}.{name}.weight": size for i in range(2) for name, size in layer.items()}
+    shapes |= {"model.embed_tokens.weight": (96, 64), "model.norm.weight": (64,)}
+    generator = torch.Generator().manual_seed(3)
+    tensors = {name: torch.randn(size, generator=generator) * 0.05 for name, size in shapes.items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(LLAMA | config))
+    return tensors
+
+
+def test_export_llama_reads_a_hugging_face_folder(etstream: Etstream, tmp_path: Path) -> None:
+    tensors = llama_folder(tmp_path / "llama")
+    etstream.ptd([tmp_path / "llama"], tmp_path / "consolidated.00.pth", "--map", "llama", "--to", "pth")
+    parameters = json.loads((tmp_path / "params.json").read_text())
+    assert parameters == {
+        "dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 96, "hidden_dim": 128,
+        "norm_eps": 1e-5, "rope_theta": 500000.0, "use_scaled_rope": True, "rope_scale_factor": 32,
+        "high_freq_factor": 4,
+    }  # fmt: skip
+    loaded = torch.load(tmp_path / "consolidated.00.pth", weights_only=True, mmap=True)
+    assert torch.equal(loaded["output.weight"], tensors["model.embed_tokens.weight"])
+    files = ["-c", "consolidated.00.pth", "-p", "params.json"]
+    command = [sys.executable, "-m", "executorch.examples.models.llama.export_llama", *files, "--model", "llama3_2"]
+    done = subprocess.run([*command, "-d", "fp32", "-kv", "-n", "out.pte"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "out.pte").stat().st_size > sum(tensor.nbytes for tensor in tensors.values())
+
+
+@pytest.mark.parametrize(
+    "config", [{"hidden_act": "gelu"}, {"attention_bias": True}, {"rope_scaling": {"rope_type": "yarn", "factor": 4}}]
+)
+def test_both_files_come_or_none(etstream: Etstream, tmp_path: Path, config: dict[str, object]) -> None:
+    llama_folder(tmp_path / "llama", **config)
+    (tmp_path / "out").mkdir()
+    outcome = etstream.attempt("ptd", tmp_path / "llama", "--map", "llama", "--to", "pth", "-o", tmp_path / "out/c.pth")
+    assert outcome.code == 1 and "config.json" in outcome.stderr
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_memory_does_not_grow_with_the_checkpoint(etstream: Etstream, tmp_path: Path) -> None:
+    size = 5 << 30  # over 4 GiB, where zip archives need 64 bits
+    header = json.dumps({"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with open(tmp_path / "in.safetensors", "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + size)
+    command = [etstream.binary, "ptd", tmp_path / "in.safetensors", "--to", "pth", "-o", "-"]
+    script = 'prlimit --as=67108864 "$@" | tail -c 1000'
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", script, "bash", *command], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"archive/data/0" in done.stdout

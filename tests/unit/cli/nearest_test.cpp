@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/nearest.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace etstream::nearest_test {
+namespace {
+
+using cli::nearest;
+
+const std::vector<std::string> kNames = {"bundle", "compile", "convert", "decompile", "diff", "fat",
+                                         "pack",   "ptd",     "pte",     "ptn",       "run",  "verify"};
+
+TEST_CASE("a word with a letter left out, added, changed or swapped is the name that is meant") {
+  for (const char* const word : {"verfy", "veriffy", "verifi", "vreify", "verify"}) {
+    CAPTURE(word);
+    CHECK(nearest(word, kNames) == "verify");
+  }
+  CHECK(nearest("bundel", kNames) == "bundle");
+  CHECK(nearest("pakc", kNames) == "pack");
+  CHECK(nearest("dif", kNames) == "diff");
+}
+
+TEST_CASE("of several names the nearest is meant, and of equally near ones the first") {
+  CHECK(nearest("ptx", kNames) == "ptd");
+  CHECK(nearest("compil", kNames) == "compile");
+  CHECK(nearest("decompil", kNames) == "decompile");
+}
+
+TEST_CASE("a word that is like no name means none") {
+  for (const char* const word : {"", "xyzzy", "model.pte", "help", "xx"}) {
+    CAPTURE(word);
+    CHECK(nearest(word, kNames).empty());
+  }
+  CHECK(nearest(std::string(65, 'a'), {std::string(65, 'a')}).empty());
+  CHECK(nearest("a", {"b"}).empty());
+}
+
+}  // namespace
+}  // namespace etstream::nearest_test
