@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,14 @@ int most_kept_open() noexcept {
   return static_cast<int>(std::min<::rlim_t>(most.rlim_cur / 2, std::numeric_limits<int>::max()));
 }
 
+/// Returns the blocks of the file system; none where it does not tell, as many mounts of FUSE don't: they say
+/// zero.
+std::optional<struct statvfs> blocks_of(int descriptor) {
+  struct statvfs out {};
+  if (::fstatvfs(descriptor, &out) != 0 || out.f_blocks == 0 || out.f_bsize == 0) return std::nullopt;
+  return out;
+}
+
 /// A file that appears whole or not at all: a temporary one beside its destination, removed unless it is
 /// renamed over it.
 class FileSink final : public BufferedSink {
@@ -69,11 +78,11 @@ class FileSink final : public BufferedSink {
   }
 
   std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
-    struct statvfs system {};
-    if (source.size() < kSmallestShared || ::fstatvfs(file_.descriptor(), &system) != 0) return 0;
+    if (source.size() < kSmallestShared) return 0;
+    const auto system = blocks_of(file_.descriptor());
     // Whole blocks only, which begin where blocks begin.
-    const std::uint64_t size = source.size() - source.size() % system.f_bsize;
-    if (size == 0 || offset % system.f_bsize != 0) return 0;
+    const std::uint64_t size = system ? source.size() - source.size() % system->f_bsize : 0;
+    if (size == 0 || offset % system->f_bsize != 0) return 0;
     const auto blocks = source.slice(0, size);
     if (!blocks || !blocks->clone_range(file_.descriptor(), offset)) return 0;
     shared_.push_back({offset, size});
@@ -134,17 +143,16 @@ class FileSink final : public BufferedSink {
     if (begin == end) return {};
     if (retried([&] { return reserve_space(file_.descriptor(), begin, end - begin); }) == 0) return {};
     int reason = errno;
-    struct statvfs system {};
-    const bool is_told = ::fstatvfs(file_.descriptor(), &system) == 0;
-    const std::uint64_t free = is_told ? std::uint64_t{system.f_bavail} * system.f_frsize : 0;
+    const auto system = blocks_of(file_.descriptor());
+    const std::uint64_t free = system ? std::uint64_t{system->f_bavail} * system->f_frsize : 0;
     if (mount_lacks(MountCall::kReserve, reason)) {
       // A file system that can't reserve is written without, if it says that there is room.
-      if (!is_told || free >= end - begin) return {};
+      if (!system || free >= end - begin) return {};
       reason = ENOSPC;
     }
     Error error = system_error(reason, "cannot reserve space for", destination_);
     error.message += text(" ({}", readable_size(end - begin));
-    if (is_told && reason == ENOSPC) error.message += text("; {} are free", readable_size(free));
+    if (system && reason == ENOSPC) error.message += text("; {} are free", readable_size(free));
     error.message += ')';
     return error;
   }

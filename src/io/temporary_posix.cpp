@@ -264,7 +264,10 @@ Result<Temporary> create_temporary_file(const std::string& destination) {
 }
 
 Temporary::~Temporary() {
-  if (is_there_) remove_with_content(path_);
+  if (!is_there_) return;
+  // FUSE renames a file that is open instead of removing it, which a mount without rename refuses.
+  close();
+  remove_with_content(path_);
 }
 
 bool Temporary::rename_to(const std::string& destination) noexcept {
