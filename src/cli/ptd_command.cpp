@@ -106,7 +106,7 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
   return plan(data);
 }
 
-/// As a torch file, with params.json beside it for a checkpoint of Llama: both appear or none does.
+/// Writes a torch file, with params.json beside it for a checkpoint of Llama: both appear or none does.
 Result<void> write_torch_file(const Checkpoint& checkpoint, const PtdArguments& arguments) {
   ETSTREAM_ASSIGN(const FilePlan plan, plan_torch_file(checkpoint));
   const bool is_piped = is_standard_output(arguments.output);

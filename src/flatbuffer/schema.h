@@ -159,7 +159,7 @@ class Schema {
   /// the table is not there, or has a field of that name.
   [[nodiscard]] Result<void> add_field(std::string_view table, FieldType field);
 
-  /// Has the strings of fields that `known` has too follow the rules that it gives them.
+  /// Takes over the rules that `known` gives the strings of fields that both schemas have.
   void take_string_rules(const Schema& known);
 
   /// Overrides the alignment of an inline vector, for this schema alone. Error: kInvalidArgument unless

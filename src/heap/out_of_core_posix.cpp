@@ -79,7 +79,7 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   return {};
 }
 
-/// Has the command load the library. Where there can be no heap, options.without_heap is told, if it is
+/// Makes the command load the library. Where there can be no heap, options.without_heap is told, if it is
 /// there. Errors: kInvalidArgument.
 Result<void> prepare(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");

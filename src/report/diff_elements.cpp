@@ -64,7 +64,7 @@ Result<std::optional<ElementComparisons::Compared>> ElementComparisons::compare(
   const auto known = known_.find(key);
   if (known != known_.end()) return Found(known->second.compared);
   Tolerance tolerance = tolerance_.value_or(Tolerance{.absolute = 0, .relative = 0});
-  // As the difference of integers is one too; it is below 2^64.
+  // The difference of two integers is an integer below 2^64.
   constexpr double kMost = 1e18;
   tolerance.integer = static_cast<std::uint64_t>(std::min(tolerance.absolute, kMost));
   ETSTREAM_ASSIGN(const Comparison comparison, etstream::compare(*one, *other, tolerance));

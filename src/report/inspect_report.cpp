@@ -199,7 +199,7 @@ Json methods_to_json(const FileInspection& found) {
   return out;
 }
 
-/// Has the page say of named data what it stands for, and who asks for it.
+/// Adds to the page what named data stands for, and who asks for it.
 void describe_named_data(FileInspection& found, const KeyNames& names) {
   std::map<std::string, const NamedDataInfo*> infos;
   for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;

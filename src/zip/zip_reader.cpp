@@ -354,7 +354,7 @@ class ZipReader {
     std::uint64_t size = header.at<std::uint32_t>(22);
     ETSTREAM_TRY(read_extra(behind.part(name_size, extra_size), {&size, &stored}));
     const auto crc32 = header.at<std::uint32_t>(14);
-    // Where they follow the data, a header may leave each of them out.
+    // A header may leave out each of them if they follow the data.
     const bool may_be_zero = (flags & zip::kHasDescriptor) != 0;
     const auto differs = [&](std::uint64_t found, std::uint64_t known) {
       return found != known && !(may_be_zero && found == 0);

@@ -21,7 +21,7 @@ ETSTREAM, GOLDEN, EXAMPLES = (Path(argument).resolve() for argument in sys.argv[
 MUTANTS = int(sys.argv[4]) if len(sys.argv) > 4 else 60
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 METADATA = 1 << 12
-"""Of a file, in which bytes are changed first of all: what lies behind is payload, for most of them."""
+"""The bytes at a file's beginning that are changed first: most of what lies behind is payload."""
 
 BUNDLES = [
     ["extract", "F", "--program", "OUT.pte", "--cases", "FOLDER"],
@@ -60,7 +60,7 @@ CANNOT = (
     "only by a schema that has all of its fields",
     "--max-disk",
 )
-"""What a message says of a file that is sound, but can't become what is asked for."""
+"""Parts of messages about a file that is sound, but can't become what is asked for."""
 KINDS = {".pte", ".ptd", ".bpte", ".safetensors", ".ptn", ".fat"}
 
 
@@ -104,7 +104,7 @@ def mutated(content: bytes, random_: random.Random) -> bytes:
 
 
 def check(path: Path, seed: Path, folder: Path) -> list[str]:
-    """What is wrong with how the commands take a file that `verify` accepts."""
+    """Returns what is wrong with how the commands take a file that `verify` accepts."""
     wrong = []
     for command in ALL + COMMANDS[path.suffix]:
         places = {"F": path, "OTHER": seed, "NONE.json": folder / "none.json", "FOLDER": folder / "cases"}

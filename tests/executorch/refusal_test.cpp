@@ -19,7 +19,7 @@ namespace {
 
 namespace runtime = ::executorch::runtime;
 
-/// Has keys, and no data for any.
+/// A map that has keys, and no data for any.
 class Keys final : public runtime::NamedDataMap {
  public:
   explicit Keys(std::vector<std::string> keys) : keys_(std::move(keys)) {}

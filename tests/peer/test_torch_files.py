@@ -92,7 +92,7 @@ def test_tensors_that_share_bytes_share_a_storage(etstream: Etstream, tmp_path: 
 
 
 def read_back(etstream: Etstream, file: Path, *options: str) -> dict[str, torch.Tensor]:
-    """What etstream reads in a file, by way of one that it writes."""
+    """Returns what etstream reads in a file, by way of one that it writes."""
     etstream.ptd([file], file.with_suffix(".out"), *options, "--to", "pth")
     return torch.load(file.with_suffix(".out"), weights_only=True)
 

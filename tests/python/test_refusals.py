@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where ExecuTorch's runtime tells a number, the error names what is missing; weights may be in several files."""
+"""Errors name what is missing where ExecuTorch's runtime gives a number; weights may be in several files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ void remove_named_data(EditableProgram& editable, const std::set<std::string>& k
 /// Adds a key for the data of a segment.
 void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment);
 
-/// Has metadata, and the segments of it alone, follow all other named data, as add_metadata() has it.
+/// Moves metadata, and the segments that only it uses, behind all other named data, where add_metadata() puts
+/// it.
 void move_metadata_to_the_end(EditableProgram& editable);
 
 /// Adds named data under these keys with the prefix of metadata, in place of what has them. Bytes that named

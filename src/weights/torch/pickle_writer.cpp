@@ -34,7 +34,7 @@ void PickleWriter::put_integer(std::uint64_t number) {
     put(PickleOpcode::kBinInt);
     put_bytes(static_cast<std::int32_t>(number));
   } else {
-    // As few bytes as hold it and its sign.
+    // The fewest bytes that hold the number and its sign.
     std::uint8_t size = 1;
     while (size < sizeof(number) && number >> (8U * size - 1) != 0) ++size;
     put(PickleOpcode::kLong1);

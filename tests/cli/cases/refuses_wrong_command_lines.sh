@@ -13,7 +13,7 @@ try etstream bundle model.pte --case cases.json -o out.bpte
 try etstream inspect model.pte --jsn
 try etstream --verbose verify model.pte
 try etstream --verbose bundle model.pte
-# What is missing, or has no place.
+# Options that are missing, and positionals without a place.
 try etstream bundle
 try etstream bundle model.pte -o out.bpte
 try etstream bundle model.pte --cases cases.json
@@ -26,7 +26,7 @@ try etstream bundle model.pte --cases
 try etstream share model.pte
 try etstream profile --compare a.json
 try etstream extract model.pte
-# What does not go together, and values that are none.
+# Options that exclude each other, and wrong values.
 try etstream bundle model.pte --cases cases.json -o - --json
 try etstream inspect model.pte --format json
 try etstream inspect model.pte --json --html page.html

@@ -223,7 +223,7 @@ TEST_CASE("a comment at the end is taken") {
   CHECK(read_zip(source_of(bytes)));
 }
 
-/// Of "a", 3 zero bytes, whose checksum and size follow as `descriptor` has them.
+/// Returns an archive of "a", 3 zero bytes; `descriptor` has the checksum and size that follow.
 std::string with_descriptor(const std::string& descriptor) {
   std::string bytes = text_of(archive({{"a", 3}}));
   REQUIRE(bytes.substr(34, 4) == "PK\1\2");

@@ -30,17 +30,17 @@ _XNNPACK_VISITOR = "executorch.backends.xnnpack.operators.node_visitor:NodeVisit
 _NOTED = "_etstream_names"
 
 _PARAMETRIZED = re.compile(r"\.parametrizations\.([^.]+)\.original\d*$")
-"""What torch makes of a parameter's name that is a tensor of several, as quantized ones are, when it exports."""
+"""The name that torch gives on export to a part of a parameter of several tensors, as quantized ones are."""
 
 _Names = dict[str, dict[str, None]]
 """The names of parameters by key, in order, each once."""
 
 _parameter: ContextVar[str | None] = ContextVar("etstream_parameter", default=None)
-"""That the backend makes named data of."""
+"""The parameter that a backend makes named data of at the moment."""
 
 
 def _noted(store: Any) -> _Names:
-    """What was noted of a NamedDataStore, or of its output."""
+    """Returns the notes on a NamedDataStore, or on its output."""
     return vars(store).setdefault(_NOTED, {})  # type: ignore[no-any-return]
 
 
@@ -132,11 +132,11 @@ def _write_patches() -> list[Patch]:
 
 
 writing = PatchSet("names", _write_patches)
-"""Has write_to_file() of a manager write names too while anyone has entered it."""
+"""While anyone has entered it, write_to_file() of a manager writes names too."""
 
 
 def is_writing() -> bool:
-    """Whether programs are to be saved with names."""
+    """Tells whether programs are to be saved with names."""
     return writing.in_place
 
 
@@ -146,7 +146,7 @@ def beside(path: str) -> str:
 
 
 def path_of_names(names: str | os.PathLike[str] | bool | None, output: object) -> str | None:
-    """Where names are to go; None for nowhere."""
+    """Returns the path that names go to; None for nowhere."""
     if names is None or names is False:
         return None
     if names is not True:
@@ -163,7 +163,7 @@ def plan_of(manager: ExecutorchProgramManager) -> _core.FilePlan:
 
 
 def names_of(manager: ExecutorchProgramManager) -> dict[str, str | list[str]]:
-    """What the keys stand for, of the data in the program and of that beside it, as far as it is known."""
+    """Returns the names of keys, of data in the program and beside it, as far as they are known."""
     named_data = of_manager("names", manager, "_named_data")
     if named_data is None:
         return {}

@@ -84,7 +84,7 @@ class PatchSet:
 
     @property
     def in_place(self) -> bool:
-        """Whether anyone has entered it."""
+        """Tells whether anyone has entered it."""
         return self._entered > 0
 
     def _applied(self) -> ExitStack:

@@ -141,7 +141,7 @@ _CAUSES: dict[int, tuple[tuple[Callable[[Attempt], str | None], ...], str]] = {
     0x24: ((_keys, _unsound), "the weights are not those that the program was exported with"),
     0x30: ((_backends, _unsound), "the program was lowered for another version of its backend"),
 }
-"""What to ask for each of ExecuTorch's numbers (runtime/core/error.h), in this order, and what to say otherwise."""
+"""Questions for each of ExecuTorch's numbers (runtime/core/error.h), and what to say where none has an answer."""
 
 
 def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:
