@@ -163,10 +163,8 @@ def test_types_that_executorch_lacks_are_copied_as_the_library_writes_them(etstr
 
 def test_what_the_library_would_refuse_is_not_written(etstream: Etstream, tmp_path: Path) -> None:
     for name, dtype in (("__metadata__", torch.float32), ("a", torch.complex128)):
-        import etstream as package
-
-        source, out = tmp_path / "x.ptd", tmp_path / "out.safetensors"
-        package.save_ptd({name: torch.ones(2).to(dtype)}, source)
+        source, out = tmp_path / "x.pth", tmp_path / "out.safetensors"
+        torch.save({name: torch.ones(2).to(dtype)}, source)
         outcome = etstream.attempt("ptd", source, "--to", "safetensors", "-o", out)
         assert outcome.code == 1 and name in outcome.stderr, outcome
         assert not out.exists()

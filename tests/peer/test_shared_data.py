@@ -65,32 +65,3 @@ def test_what_would_be_many_times_larger_needs_a_word(
     etstream.ptd([weights], out, "--to", "safetensors", "--max-disk", "25M")
     loaded = load_file(out)
     assert len(loaded) == LAYERS and sum(each.nbytes for each in loaded.values()) == size
-
-
-def test_a_dict_of_equal_tensors_comes_back(tmp_path: Path) -> None:
-    import etstream as package
-
-    state = {f"layers.{i}.weight": torch.zeros(WIDTH, WIDTH) for i in range(LAYERS)}
-    file, out = tmp_path / "own.ptd", tmp_path / "own.safetensors"
-    package.save_ptd(state, file)
-    loaded = package.load_ptd(file)
-    assert list(loaded) == list(state)
-    assert all(torch.equal(loaded[name], tensor) for name, tensor in state.items())
-    checkpoint = package.Checkpoint(file)
-    assert len(checkpoint) == LAYERS
-    package.write_tensor_data(checkpoint, tmp_path / "again.ptd")
-    assert (tmp_path / "again.ptd").read_bytes() == file.read_bytes()
-    with pytest.raises(package.TooLargeError, match=r"found 24.0 MiB \(2516"):
-        package.write_tensor_data(file, out, format="safetensors")
-    with pytest.raises(package.TooLargeError, match="over the limit of 1.0 MiB"):
-        package.write_tensor_data(file, out, format="safetensors", max_disk=1 << 20)
-    with pytest.raises(package.TooLargeError):
-        package.plan_tensor_data(file, format="safetensors").write(out)
-    assert not out.exists()
-    package.write_tensor_data(file, out, format="safetensors", max_disk=25 << 20)
-    assert len(load_file(out)) == LAYERS
-    # Tensors in memory are whatever the caller has made them.
-    package.write_tensor_data(state, out, format="safetensors")
-    tied = dict.fromkeys(state, torch.zeros(WIDTH, WIDTH))
-    package.write_tensor_data(tied, out, format="safetensors")
-    assert len(load_file(out)) == LAYERS

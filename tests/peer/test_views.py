@@ -253,5 +253,5 @@ def test_diff_tells_another_layout_from_another_weight(
     other.write_bytes(changed)
     code, found = etstream.diff(program, other)
     assert (code, found["same_content"]) == (1, False)
-    assert len(found["differences"]) == 2, found
-    assert all("which differ from byte" in one["a"] for one in found["differences"])
+    (difference,) = found["differences"]
+    assert "which differ from byte" in difference["a"]
