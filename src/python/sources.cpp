@@ -57,24 +57,6 @@ class HeldObject {
 /// How deep lists of sources may be nested, so that one that holds itself is told from one that has an end.
 constexpr int kDeepestList = 64;
 
-/// A step deeper into lists of sources.
-class ListDepth {
- public:
-  ListDepth() {
-    if (depth_ == kDeepestList) {
-      raise(make_error(ErrorCode::kInvalidArgument, "sources in lists that are nested more than {} deep",
-                       kDeepestList));
-    }
-    ++depth_;
-  }
-  ListDepth(const ListDepth&) = delete;
-  ListDepth& operator=(const ListDepth&) = delete;
-  ~ListDepth() { --depth_; }
-
- private:
-  static inline thread_local int depth_ = 0;
-};
-
 /// The memory of an object with the buffer protocol. Memory that its owner may give back all the same, a
 /// torch storage's, is looked after by a function, `check` of etstream._buffers.bytes_at(), which raises once
 /// it has.
@@ -288,7 +270,12 @@ FileIdentity identity_of_object(nb::handle object) {
   return identity_of_file(static_cast<int>(descriptor)).value_or(as_object);
 }
 
-ByteSource source_of(nb::handle object) {
+namespace {
+
+std::vector<ByteSource> sources_in(nb::handle objects, int depth);
+
+/// Returns the bytes of an object that is nested in `depth` lists.
+ByteSource source_in(nb::handle object, int depth) {
   if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
   if (is_path(object)) return file_range(nb::borrow(object), 0, std::nullopt, nb::none());
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
@@ -297,13 +284,13 @@ ByteSource source_of(nb::handle object) {
     return ByteSource(std::make_shared<Buffer>(buffer));
   }
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
-    return value_or_raise(ByteSource::concatenation(sources_of(object)));
+    return value_or_raise(ByteSource::concatenation(sources_in(object, depth)));
   }
   if (nb::hasattr(object, "read") && nb::hasattr(object, "seek") && nb::hasattr(object, "tell")) {
     return ByteSource(std::make_shared<PythonFile>(nb::borrow(object)));
   }
   const nb::object known = nb::module_::import_("etstream._buffers").attr("known")(object);
-  if (!known.is_none()) return source_of(known);
+  if (!known.is_none()) return source_in(known, depth);
   PyErr_SetString(
       PyExc_TypeError,
       text("expected a path, a buffer, a tensor, or a readable and seekable binary file, found {}",
@@ -312,12 +299,22 @@ ByteSource source_of(nb::handle object) {
   throw nb::python_error();
 }
 
-std::vector<ByteSource> sources_of(nb::handle objects) {
-  const ListDepth deeper;
+/// Returns the bytes of each object of a list that is nested in `depth` others.
+std::vector<ByteSource> sources_in(nb::handle objects, int depth) {
+  if (depth == kDeepestList) {
+    raise(make_error(ErrorCode::kInvalidArgument, "sources in lists that are nested more than {} deep",
+                     kDeepestList));
+  }
   std::vector<ByteSource> sources;
-  for (const nb::handle object : nb::iter(objects)) sources.push_back(source_of(object));
+  for (const nb::handle object : nb::iter(objects)) sources.push_back(source_in(object, depth + 1));
   return sources;
 }
+
+}  // namespace
+
+ByteSource source_of(nb::handle object) { return source_in(object, 0); }
+
+std::vector<ByteSource> sources_of(nb::handle objects) { return sources_in(objects, 0); }
 
 namespace {
 
