@@ -9,8 +9,11 @@ to write expected.bpte.
 
 from __future__ import annotations
 
+import collections
+import io
 import math
 import sys
+import zipfile
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -240,11 +243,61 @@ def native_package(folder: Path) -> None:
         write_ptn(str(folder / "expected.ptn"), graph, constants, frozenset({"state"}))
 
 
+TORCH_TYPES: tuple[torch.dtype, ...] = (
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
+    torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex32, torch.complex64,
+    torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu, torch.float4_e2m1fn_x2,
+)  # fmt: skip
+
+
+class Shifted(torch.nn.Module):
+    """A model with a parameter and a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.arange(3, dtype=torch.float32))
+        self.shift = torch.ones(2, dtype=torch.float32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale + self.shift[0]
+
+
+def torch_files(folder: Path) -> None:
+    """What torch.save writes for each type and each protocol, and the weights of an exported program."""
+    every_type = {
+        _name(dtype): torch.tensor([0, 1] * dtype.itemsize, dtype=torch.uint8).view(dtype) for dtype in TORCH_TYPES
+    }
+    torch.save(every_type, folder / "every_type.pth")
+    matrix = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    linear = torch.nn.Linear(3, 2)
+    linear.weight.data = matrix
+    linear.bias.data = torch.zeros(2)
+    nested = {
+        "model": linear.state_dict(),
+        "shared": [matrix, (matrix[1], matrix.t(), matrix[:, ::2])],
+        "parameter": linear.weight,
+        "größe": {7: torch.tensor(1 << 40), True: torch.empty(0, 3, dtype=torch.int8)},
+        "left aside": [None, 1.5, -1, 1 << 70, b"bytes", bytearray(b"more"), {1}, frozenset([2]), torch.Size([3])],
+        "more": collections.defaultdict(dict, left=torch.device("cpu"), type=torch.float16),
+    }
+    for protocol in range(2, 6):
+        torch.save(nested, folder / f"protocol_{protocol}.pth", pickle_protocol=protocol)
+    whole = io.BytesIO()
+    torch.export.save(torch.export.export(Shifted(), (torch.ones(3),)), whole)
+    with zipfile.ZipFile(whole) as exported, zipfile.ZipFile(folder / "exported.pt2", "w") as weights:
+        for name in exported.namelist():
+            if "/models/" in name or "/sample_inputs/" in name or "/.data/" in name:
+                continue
+            weights.writestr(zipfile.ZipInfo(name), exported.read(name))
+
+
 OTHERS: tuple[Callable[[Path], None], ...] = (
     tensor_data,
     float_conversions,
     delegated_program,
     native_package,
+    torch_files,
 )
 
 

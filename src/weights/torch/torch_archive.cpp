@@ -83,8 +83,10 @@ Result<CheckpointTensor> tensor_in(const ByteSource& storage, std::string name, 
   }
   auto data = gather(storage, std::move(strided));
   if (!data) {
-    if (data.error().code != ErrorCode::kInvalidArgument) return std::move(data).error();
-    return corrupt(data.error().message);
+    std::string_view why = data.error().message;
+    const std::string file = storage.name() + ": ";  // which corrupt() names already
+    if (why.starts_with(file)) why.remove_prefix(file.size());
+    return corrupt(why);
   }
   CheckpointTensor out;
   out.name = std::move(name);

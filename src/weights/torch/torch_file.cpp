@@ -80,7 +80,7 @@ class TensorCollector {
         return error_in(
             ErrorCode::kUnsupported, archive_.file.name(),
             "has a dict in {} with a key that is no text and no integer; name its tensors by text",
-            quote(name));
+            quote(std::string_view(name).substr(0, before)));
       }
       ETSTREAM_TRY(count_name(name.size() - before));
       ETSTREAM_TRY(visit(item, name, depth + 1));
