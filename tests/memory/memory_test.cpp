@@ -271,6 +271,22 @@ std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   return peaks;
 }
 
+/// What a torch file from a checkpoint took, verifying it, and tensor data from it.
+std::vector<PeakMemory> convert_torch_file(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string weights = files.path("out.pth");
+  const std::vector<std::string> converting = {
+      etstream_path, "ptd", files.sparse_checkpoint(size), "--to", "pth", "-o", weights};
+  std::vector<PeakMemory> peaks = {run(converting, size, true)};
+  check_limits(converting, peaks[0], fs::file_size(weights));
+  CHECK(fs::file_size(weights) > size);
+  for (const std::vector<std::string>& command : {std::vector<std::string>{etstream_path, "verify", weights},
+                                                  {etstream_path, "ptd", weights, "-o", "/dev/null"}}) {
+    peaks.push_back(run(command, size, true));
+  }
+  return peaks;
+}
+
 /// What packing two programs took, one of them twice, and reading what came of it.
 std::vector<PeakMemory> pack(std::uint64_t size) {
   const LargeFiles files;
@@ -383,6 +399,10 @@ TEST_CASE("laying a program out again and verifying it takes the same for 64 MiB
 
 TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and of 16 GiB") {
   check_contract(convert_weights(kSmall), convert_weights(size_that_fits(2 * kHuge)));
+}
+
+TEST_CASE("torch files take the same, written, verified and read, for checkpoints of 64 MiB and of 8 GiB") {
+  check_contract(convert_torch_file(kSmall), convert_torch_file(size_that_fits(kHuge)));
 }
 
 TEST_CASE("64 shards take what the plan says, which follows the number of tensors") {
