@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <span>
 #include <string_view>
 
-#include "base/crc32.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
 #include "container/foreign_file.h"
 #include "flatbuffer/json_reader.h"
-#include "io/read_pieces.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
 #include "zip/zip.h"
@@ -122,12 +119,13 @@ std::vector<CheckpointTensor> NativePackageFile::tensors() const {
 
 Result<void> NativePackageFile::verify_checksums(Findings& findings) const {
   for (const PackageMember& member : members_) {
-    Crc32 checksum;
-    ETSTREAM_TRY(read_pieces(member.data, [&](std::span<const std::byte> bytes) { checksum.update(bytes); }));
-    if (checksum.value() == member.crc32) continue;
-    add_error(findings, unexpected(ErrorCode::kCorrupt, {file_.name(), member.offset},
-                                   "member {} with the checksum {:08x}, found {:08x}", quote(member.name),
-                                   member.crc32, checksum.value()));
+    ZipMember stored;
+    stored.name = member.name;
+    stored.size = member.data.size();
+    stored.crc32 = member.crc32;
+    stored.offset = member.offset;
+    ETSTREAM_ASSIGN(auto damage, find_damage(file_, stored));
+    if (damage) add_error(findings, *std::move(damage));
   }
   return {};
 }

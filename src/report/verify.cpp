@@ -12,6 +12,7 @@
 #include "pte/load_verify.h"
 #include "report/any_file.h"
 #include "report/weight_paths.h"
+#include "weights/torch/torch_file.h"
 #include "weights/weight_sets.h"
 
 namespace etstream {
@@ -68,8 +69,11 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
         return done;
       },
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
-      // All that can be checked of it has been when it was opened.
-      [](const CheckpointFile&) { return Result<void>(); },
+      // All that can be checked of others has been when they were opened.
+      [&](const CheckpointFile& checkpoint) {
+        return checkpoint.kind == FileKind::kTorch ? verify_checksums(checkpoint.file, findings)
+                                                   : Result<void>();
+      },
       [&](const FatContainerFile& container) -> Result<void> {
         ETSTREAM_TRY(container.verify(findings));
         return verify_payloads(container, findings);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,11 @@ struct ZipArchive {
 /// is compressed or encrypted or has a second name, and for an archive of several disks; kTooLarge over
 /// 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
+
+/// Reads the data of a member of `file`, in pieces. Returns an error of kCorrupt, naming file, offset,
+/// member, expected and found, where it has another checksum than `member` says; none otherwise. Errors:
+/// those of reading.
+[[nodiscard]] Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member);
 
 /// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.
 ///

@@ -9,9 +9,11 @@
 #include <string_view>
 
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "io/read_pieces.h"
 
 namespace etstream {
 namespace {
@@ -372,5 +374,15 @@ class ZipReader {
 }  // namespace
 
 Result<ZipArchive> read_zip(const ByteSource& file) { return ZipReader(file).run(); }
+
+Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member) {
+  ETSTREAM_ASSIGN(const ByteSource data, file.slice(member.offset, member.size));
+  Crc32 checksum;
+  ETSTREAM_TRY(read_pieces(data, [&](std::span<const std::byte> bytes) { checksum.update(bytes); }));
+  if (checksum.value() == member.crc32) return std::optional<Error>();
+  return std::optional(unexpected(ErrorCode::kCorrupt, {file.name(), member.offset},
+                                  "member {} with the checksum {:08x}, found {:08x}", quote(member.name),
+                                  member.crc32, checksum.value()));
+}
 
 }  // namespace etstream

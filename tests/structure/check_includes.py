@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "ptn": "base io layout flatbuffer tensor container zip",
     "bpte": "base io layout flatbuffer tensor container pte",
     "bpte/cases": "base io layout flatbuffer tensor container bpte",
-    "weights/torch": "base io layout flatbuffer tensor zip",
+    "weights/torch": "base io layout flatbuffer tensor container zip",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn weights/torch",
     "weights/rename": "base io flatbuffer weights",
     "process": "base io",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "weights/torch/torch_file.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,8 +10,10 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "container/findings.h"
 #include "weights/torch/torch_archive.h"
 #include "weights/torch/unpickler.h"
+#include "zip/zip.h"
 
 namespace etstream {
 namespace {
@@ -140,6 +143,24 @@ class TensorCollector {
 Result<std::vector<CheckpointTensor>> saved_tensors(const TorchArchive& archive, const ByteSource& pickle) {
   ETSTREAM_ASSIGN(const Unpickled unpickled, unpickle(pickle, pickle.offset_in(archive.file).value_or(0)));
   return TensorCollector(archive, unpickled).run();
+}
+
+Result<void> verify_checksums(const ByteSource& file, Findings& findings) {
+  ETSTREAM_ASSIGN(const ZipArchive archive, read_zip(file));
+  const bool has_none = std::ranges::all_of(archive.members, [](const ZipMember& member) {
+    return member.crc32 == 0;  // with torch.serialization.set_crc32_options(False)
+  });
+  if (has_none) {
+    add_warning(findings, text("{}: its members have no checksums, which would tell damaged ones; torch "
+                               "writes them by default",
+                               file.name()));
+    return {};
+  }
+  for (const ZipMember& member : archive.members) {
+    ETSTREAM_ASSIGN(auto damage, find_damage(file, member));
+    if (damage) add_error(findings, *std::move(damage));
+  }
+  return {};
 }
 
 Result<std::vector<CheckpointTensor>> open_torch_file(const ByteSource& file) {

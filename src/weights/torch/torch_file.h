@@ -8,6 +8,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
+#include "etstream/findings.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -19,5 +20,10 @@ namespace etstream {
 /// directory. Errors: kCorrupt; kUnsupported for other classes than those of tensors and containers,
 /// compressed members, big-endian files, and archives that torch did not write; kTooLarge.
 [[nodiscard]] Result<std::vector<CheckpointTensor>> open_torch_file(const ByteSource& file);
+
+/// Reads all members of `file`, which open_torch_file() opens, and adds an error for each whose bytes have
+/// another checksum than the archive says; a warning where it has none, as torch leaves them out on demand.
+/// Errors: those of reading.
+[[nodiscard]] Result<void> verify_checksums(const ByteSource& file, Findings& findings);
 
 }  // namespace etstream

@@ -69,6 +69,22 @@ TEST_CASE("members begin where they are aligned to") {
   }
 }
 
+TEST_CASE("a member whose bytes have another checksum is told, with both") {
+  const std::string good = text_of(archive({{"a", 3}, {"b", 0}}));
+  const auto read = read_zip(source_of(good));
+  REQUIRE_MESSAGE(read, read.error().message);
+  const auto damage = find_damage(source_of(good), read->members[0]);
+  REQUIRE_MESSAGE(damage, damage.error().message);
+  REQUIRE(damage->has_value());
+  CHECK((*damage)->message ==
+        "memory: offset 31: expected member 'a' with the checksum 00000007, found ff41d912");
+  CHECK((*damage)->code == ErrorCode::kCorrupt);
+  ZipMember same = read->members[0];
+  same.crc32 = 0xff41d912;
+  CHECK_FALSE(find_damage(source_of(good), same).value());
+  CHECK(code_of(find_damage(failing(1000, 0), same)) == "kIo");
+}
+
 template <class Integer>
 void put(std::string& bytes, std::size_t at, Integer value) {
   std::memcpy(bytes.data() + at, &value, sizeof(value));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "test_errors.h"
 #include "test_sources.h"
 #include "test_torch_files.h"
+#include "weights/torch/torch_archive.h"
+#include "weights/torch/torch_types.h"
 
 namespace etstream::torch_file_test {
 namespace {
@@ -177,6 +180,33 @@ TEST_CASE("storages that are not there, or too small for what the pickle says, a
         containing("kCorrupt: memory: tensor 'a' of float32 [2]: "));
   CHECK(with(tensor(storage("FloatStorage", "0", 2), 1, {2}, {1}), {{"data/0", kEight}}) ==
         containing("kCorrupt: memory: tensor 'a' of float32 [2]: "));
+}
+
+TEST_CASE("each member whose bytes have another checksum is an error, where there are checksums") {
+  const auto findings_of = [](const std::string& file) {
+    Findings out;
+    const auto verified = verify_checksums(source_of(file), out);
+    REQUIRE_MESSAGE(verified, verified.error().message);
+    return out;
+  };
+  std::string file = torch_file(whole(small_tensor()), {{"data/0", kEight}, {"data/1", "89"}});
+  CHECK(findings_of(file).ok());
+  CHECK(findings_of(text_of(golden("protocol_2.pth"))).ok());
+  CHECK(findings_of(text_of(golden("exported.pt2"))).ok());
+  const std::size_t eight = file.find(kEight);
+  file[eight + 7] = file[file.find("89")] = 'x';
+  const Findings damaged = findings_of(file);
+  REQUIRE(damaged.errors.size() == 2);
+  CHECK(damaged.errors[0].message == text("memory: offset {}: expected member 'archive/data/0' with the "
+                                          "checksum 2d803af5, found cbe366f4",
+                                          eight));
+  CHECK(exactly(damaged.errors[1].message) == containing("expected member 'archive/data/1' with"));
+  const Findings none = findings_of(text_of(golden("no_checksums.pth")));
+  CHECK(none.ok());
+  REQUIRE(none.warnings.size() == 1);
+  CHECK(none.warnings[0].message ==
+        "memory: its members have no checksums, which would tell damaged ones; "
+        "torch writes them by default");
 }
 
 TEST_CASE("a zip archive that torch did not write is refused") {
