@@ -9,7 +9,7 @@
 //   if (!rules) return rules.error();
 //   if (const auto renamed = etstream::apply(*rules, *weights); !renamed) return renamed.error();
 //   const auto parameters = etstream::llama_parameters(*weights);
-//   if (parameters && *parameters) std::puts((*parameters)->c_str());
+//   if (parameters && *parameters) std::puts((*parameters)->json.c_str());
 #pragma once
 
 #include <optional>
@@ -21,12 +21,18 @@
 
 namespace etstream {
 
-/// Returns the JSON text for a checkpoint whose tensors have Meta's names (tok_embeddings.weight), from
-/// config.json beside its first file. None for tensors of other names, where there is no config.json, and for
-/// one whose model_type is not "llama" or "mistral". Errors: kCorrupt for a config.json that is not JSON or
-/// lacks what is needed; kUnsupported for a model that ExecuTorch's Transformer computes otherwise: another
-/// activation, other scaling of RoPE than Llama 3's, biases; those of reading.
-[[nodiscard]] ETSTREAM_EXPORT Result<std::optional<std::string>> llama_parameters(
+struct LlamaParameters {
+  std::string model_type;  // that config.json says: "llama"
+  std::string json;  // the text of params.json; "" for another than "llama", "mistral", "qwen2", "qwen3"
+};
+
+/// Returns what params.json has for a checkpoint whose tensors have Meta's names (tok_embeddings.weight), as
+/// the ready-made rules for its model give them, from config.json beside its first file. None for tensors of
+/// other names, and where there is no config.json or it has no model_type. Errors: kCorrupt for a config.json
+/// that is not JSON or lacks what is needed; kUnsupported for a model that ExecuTorch's Transformer computes
+/// otherwise: another activation, other scaling of RoPE than Llama 3's, other biases than Qwen2's, windows of
+/// Qwen's; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::optional<LlamaParameters>> llama_parameters(
     const Checkpoint& checkpoint);
 
 }  // namespace etstream

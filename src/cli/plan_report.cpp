@@ -62,7 +62,7 @@ void print_table(const FilePlan& plan) {
       plan.size, readable_size(plan.metadata_size), readable_size(planned_memory(std::array{&plan})));
 }
 
-void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_data) {
+void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_data, const Output* params) {
   nlohmann::ordered_json report = plan_to_json(plan);
   for (const Output& one : tensor_data) {
     if (tensor_data.size() == 1) {
@@ -71,23 +71,28 @@ void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_dat
       report["tensor_data"].push_back(plan_to_json(*one.plan));
     }
   }
+  if (params != nullptr) report["params"] = params->path;
   print_json(report);
 }
 
 }  // namespace
 
+void say_params(const Output& params) { say("{}: the shape of the model, from config.json\n", params.path); }
+
 Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
-                       const std::vector<Output>& tensor_data) {
+                       const std::vector<Output>& tensor_data, const Output* params) {
   if (options.json) {
-    print_plan_json(plan, tensor_data);
+    print_plan_json(plan, tensor_data, params);
   } else {
     print_table(plan);
     for (const Output& one : tensor_data) {
       say("\nthe tensor data:\n");
       print_table(*one.plan);
     }
+    if (params != nullptr) say_params(*params);
   }
   std::vector<Output> outputs = tensor_data;
+  if (params != nullptr) outputs.push_back(*params);
   outputs.push_back({&plan, options.output});
   return check_outputs(outputs, options);
 }

@@ -18,9 +18,13 @@ namespace etstream::cli {
 /// On standard output a table of the extents, the longest 40 of them; as JSON all: {"size", "metadata_size",
 /// "payload_size", "memory", "extents": [{"offset", "size", "alignment", "label", "source"}]}, sizes in
 /// bytes. Of `tensor_data`, the files that are written with it, the same below it, in JSON under
-/// "tensor_data", a list where there are several. Errors: those of check_limits(), once all is shown.
+/// "tensor_data", a list where there are several. Of `params`, a params.json that is written with it unless
+/// null, a line, in JSON its path under "params". Errors: those of check_outputs(), once all is shown.
 [[nodiscard]] Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
-                                     const std::vector<Output>& tensor_data = {});
+                                     const std::vector<Output>& tensor_data = {},
+                                     const Output* params = nullptr);
+/// Says where a params.json is written, and what it has.
+void say_params(const Output& params);
 
 /// Shows the plan, or writes it and says so: with --json prints `report`, otherwise where it went and
 /// `words`. Errors: those of write_output().

@@ -106,25 +106,38 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
   return plan(data);
 }
 
+/// Returns the params.json of a checkpoint in Meta's format; none where no config.json tells it.
+Result<std::optional<std::string>> params_of(const Checkpoint& checkpoint) {
+  ETSTREAM_ASSIGN(const auto found, llama_parameters(checkpoint));
+  if (!found) return std::optional<std::string>();
+  if (!found->json.empty()) return std::optional(found->json);
+  Findings findings;
+  findings.warnings.emplace_back(
+      text("config.json is of model_type {}, for which no params.json is written; "
+           "export_llama takes one from executorch/examples/models",
+           quote(found->model_type)));
+  print(findings);
+  return std::optional<std::string>();
+}
+
 /// Writes a torch file, with params.json beside it for a checkpoint of Llama: both appear or none does.
 Result<void> write_torch_file(const Checkpoint& checkpoint, const PtdArguments& arguments) {
   ETSTREAM_ASSIGN(const FilePlan plan, plan_torch_file(checkpoint));
   const bool is_piped = is_standard_output(arguments.output);
-  ETSTREAM_ASSIGN(const auto parameters,
-                  is_piped ? std::optional<std::string>() : llama_parameters(checkpoint));
-  if (!parameters || arguments.dry_run) {
-    return show_or_write(plan, arguments, "tensor", checkpoint.tensors.size());
-  }
+  ETSTREAM_ASSIGN(const auto parameters, is_piped ? std::optional<std::string>() : params_of(checkpoint));
+  if (!parameters) return show_or_write(plan, arguments, "tensor", checkpoint.tensors.size());
   const auto bytes = std::as_bytes(std::span(*parameters));
   const FilePlan beside = plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "params.json");
   const std::string path = arguments.output.substr(0, arguments.output.rfind('/') + 1) + "params.json";
-  ETSTREAM_TRY(write_outputs({{&plan, arguments.output}, {&beside, path, true}}, arguments));
+  const Output params = {&beside, path, true};
+  if (arguments.dry_run) return show_plan(plan, arguments, {}, &params);
+  ETSTREAM_TRY(write_outputs({{&plan, arguments.output}, params}, arguments));
   const std::size_t tensors = checkpoint.tensors.size();
   if (arguments.json) {
     print_json({{"output", arguments.output}, {"size", plan.size}, {"tensors", tensors}, {"params", path}});
   } else {
     say("{}: {}, {}\n", arguments.output, counted(tensors, "tensor"), readable_size(plan.size));
-    say("{}: {}\n", path, "the shape of the model, from config.json");
+    say_params(params);
   }
   return {};
 }
@@ -195,7 +208,7 @@ void add_ptd_command(CLI::App& app, Run& run) {
   add_choice(command, "--to", kWeightFormats, arguments.format,
              "Write tensor data, a safetensors file, or what torch.load reads; beside that, params.json for "
              "export_llama, where the tensors have Meta's names and config.json beside the checkpoint is "
-             "Llama's");
+             "that of a Llama, Mistral, Qwen2 or Qwen3 model");
   add_list(command, "--only", "GLOB", arguments.only,
            "Take only tensors whose name, after --map, matches by * and ?; may be given several times");
   add_rename_options(command, arguments);

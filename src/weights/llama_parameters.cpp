@@ -6,6 +6,7 @@
 #include "etstream/llama_parameters.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -24,6 +25,21 @@ using Kind = JsonReader::Kind;
 
 constexpr double kLowFrequencyFactor = 1;
 constexpr double kOriginalContext = 8192;
+
+/// How ExecuTorch's Transformer computes a model of transformers, as its examples/models have it. Rules for
+/// models with Hugging Face's RoPE leave the rows of queries and keys in their order.
+struct KnownModel {
+  std::string_view type;
+  bool has_hf_rope = false;
+  bool has_qkv_bias = false;
+  bool has_qk_norm = false;
+};
+constexpr auto kKnownModels = std::to_array<KnownModel>({
+    {.type = "llama"},
+    {.type = "mistral"},
+    {.type = "qwen2", .has_hf_rope = true, .has_qkv_bias = true},
+    {.type = "qwen3", .has_hf_rope = true, .has_qk_norm = true},
+});
 
 /// The members of config.json that are numbers, strings or true and false, those of rope_scaling and
 /// rope_parameters among them as "rope_scaling.factor". transformers has the latter from version 5 on.
@@ -65,7 +81,7 @@ Value value_or(const std::map<std::string, Value, std::less<>>& values, std::str
 
 class Parameters {
  public:
-  explicit Parameters(const Config& config) : config_(config) {}
+  Parameters(const Config& config, const KnownModel& model) : config_(config), model_(model) {}
 
   Result<std::string> run() {
     ETSTREAM_TRY(check_supported());
@@ -80,6 +96,12 @@ class Parameters {
     constexpr double kEpsilon = 1e-6;  // what transformers has by default
     put("norm_eps", exact_text(value_or(config_.numbers, "rms_norm_eps", kEpsilon)));
     ETSTREAM_TRY(put_rope());
+    if (model_.has_hf_rope) put("use_hf_rope", "true");
+    if (model_.has_qkv_bias) put("attention_qkv_bias", "true");
+    if (model_.has_qk_norm) {
+      put("use_qk_norm", "true");
+      put("qk_norm_before_rope", "true");
+    }
     return "{" + members_ + "}\n";
   }
 
@@ -108,8 +130,8 @@ class Parameters {
   Result<void> check_supported() const {
     const std::string activation = value_or(config_.strings, "hidden_act", std::string("silu"));
     if (activation != "silu") return unsupported(text("hidden_act {}", quote(activation)));
-    for (const std::string_view bias : {"attention_bias", "mlp_bias"}) {
-      if (value_or(config_.switches, bias, false)) return unsupported(text("{} true", bias));
+    for (const std::string_view other : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
+      if (value_or(config_.switches, other, false)) return unsupported(text("{} true", other));
     }
     return {};
   }
@@ -122,7 +144,8 @@ class Parameters {
     const std::string type = value_or(config_.strings, "rope_scaling.rope_type", old_name);
     put("use_scaled_rope", type == "llama3" ? "true" : "false");
     if (type == "default") return {};
-    if (type != "llama3") return unsupported(text("RoPE that is scaled by {}", quote(type)));
+    if (type != "llama3" || model_.has_hf_rope)
+      return unsupported(text("RoPE that is scaled by {}", quote(type)));
     const auto is = [&](std::string_view key, double expected) {
       return value_or(config_.numbers, key, expected) == expected;
     };
@@ -137,14 +160,15 @@ class Parameters {
   }
 
   const Config& config_;
+  const KnownModel& model_;
   std::string members_;
 };
 
 }  // namespace
 
-Result<std::optional<std::string>> llama_parameters(const Checkpoint& checkpoint) {
-  return without_exceptions([&]() -> Result<std::optional<std::string>> {
-    std::optional<std::string> none;
+Result<std::optional<LlamaParameters>> llama_parameters(const Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<std::optional<LlamaParameters>> {
+    std::optional<LlamaParameters> none;
     const bool is_metas = std::ranges::any_of(checkpoint.tensors, [](const CheckpointTensor& tensor) {
       return tensor.name == "tok_embeddings.weight";
     });
@@ -157,9 +181,13 @@ Result<std::optional<std::string>> llama_parameters(const Checkpoint& checkpoint
     ETSTREAM_TRY(read_json(*file, ErrorCode::kCorrupt,
                            [&](JsonReader& json) { return read_config_members(json, config); }));
     const std::string type = value_or(config.strings, "model_type", std::string());
-    if (type != "llama" && type != "mistral") return none;
-    ETSTREAM_ASSIGN(std::string json, Parameters(config).run());
-    return std::optional(std::move(json));
+    if (type.empty()) return none;
+    LlamaParameters out{type, {}};
+    const auto* const model = std::ranges::find(kKnownModels, type, &KnownModel::type);
+    if (model != kKnownModels.end()) {
+      ETSTREAM_ASSIGN(out.json, Parameters(config, *model).run());
+    }
+    return std::optional(std::move(out));
   });
 }
 

@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from command import Etstream
+from executorch.examples.models.llama.llama_transformer import construct_transformer
+from executorch.examples.models.llama.model_args import ModelArgs
 from safetensors.torch import save_file
 
 DTYPES = [
@@ -284,6 +287,40 @@ def test_export_llama_reads_a_hugging_face_folder(etstream: Etstream, tmp_path: 
     done = subprocess.run([*command, "-d", "fp32", "-kv", "-n", "out.pte"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "out.pte").stat().st_size > sum(tensor.nbytes for tensor in tensors.values())
+
+
+MODELS = {
+    "llama": ("llama", transformers.LlamaConfig, transformers.LlamaForCausalLM, {}),
+    "mistral": ("llama", transformers.MistralConfig, transformers.MistralForCausalLM, {}),
+    "qwen2": ("qwen2_5", transformers.Qwen2Config, transformers.Qwen2ForCausalLM, {}),
+    "qwen3": ("qwen3", transformers.Qwen3Config, transformers.Qwen3ForCausalLM, {"head_dim": 32}),
+}
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_model_of_params_json_computes_what_transformers_does(
+    etstream: Etstream, tmp_path: Path, name: str
+) -> None:
+    rules, config, model_class, more = MODELS[name]
+    torch.manual_seed(1)
+    shape = {
+        "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 64, "rope_theta": 1e6,
+    }  # fmt: skip
+    model = model_class(config(**shape, **more)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model.save_pretrained(tmp_path / "model")
+    etstream.ptd([tmp_path / "model"], tmp_path / "out.pth", "--map", rules, "--to", "pth")
+    params = json.loads((tmp_path / "params.json").read_text())
+    ours = construct_transformer(ModelArgs(**params, max_seq_len=64, max_context_len=64, generate_full_logits=True))
+    ours.load_state_dict(torch.load(tmp_path / "out.pth", weights_only=True))
+    tokens = torch.arange(10)[None] * 7 % 96
+    with torch.no_grad():
+        outputs = ours.eval()(tokens)
+        expected = model(tokens).logits
+    logits = outputs[0] if isinstance(outputs, tuple) else outputs
+    assert torch.allclose(logits, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,36 @@ try etstream extract out.pth --tensor a -o -
 try etstream ptd out.pth --to safetensors -o again.safetensors
 etstream ptd out.pth --to pth -o - | cmp - out.pth && echo the same bytes
 try etstream ptd in.safetensors --to pth --split-max-size 1K -o never
+model() { # TYPE MORE: a folder with a tensor of Meta's names
+  mkdir -p model
+  checkpoint model/model.safetensors '{"tok_embeddings.weight":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}' abcd
+  echo '{"model_type":"'"$1"'","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,
+    "vocab_size":96,"head_dim":16'"$2"'}' >model/config.json
+}
+model llama
+try etstream ptd model --to pth -o model/out.pth --dry-run
+etstream ptd model --to pth -o model/out.pth --dry-run --json | grep params
+ls model
+try etstream ptd model --to pth -o model/params.json --dry-run | tail -2
+for type in llama mistral qwen2 qwen3; do
+  model $type
+  try etstream ptd model --to pth -o model/out.pth
+  cat model/params.json
+done
+rm model/params.json
+model gemma
+try etstream ptd model --to pth -o model/out.pth
+model qwen2 ',"use_sliding_window":true'
+try etstream ptd model --to pth -o model/out.pth
+model qwen3 ',"rope_scaling":{"rope_type":"llama3","factor":2.0,"high_freq_factor":4.0}'
+try etstream ptd model --to pth -o model/out.pth
+ls model
 printf '\x80\x04\x95\0\0\0\0\0\0\0\0.' >plain.pth
 try etstream verify plain.pth
+cp out.pth damaged.pth
+printf x | dd of=damaged.pth bs=1 seek=577 conv=notrunc status=none
+try etstream verify damaged.pth
+cp "$GOLDEN/torch_files/no_checksums.pth" .
+try etstream verify no_checksums.pth
 head -c 300 out.pth >short.pth
 try etstream verify short.pth
