@@ -24,6 +24,7 @@ TEST_CASE("members are found by their names in the archive's folder, whatever th
     const auto archive =
         open({{folder + "data.pkl", "N."}, {folder + "data/0", "xy"}, {folder + "data/1", ""}});
     REQUIRE_MESSAGE(archive, archive.error().message);
+    for (const std::string name : {"data.pkl", "data/0", "data/1"}) REQUIRE(archive->find(name) != nullptr);
     CHECK(text_of(*archive->find("data.pkl")) == "N.");
     CHECK(text_of(*archive->find("data/0")) == "xy");
     CHECK(archive->find("data/1")->size() == 0);
