@@ -56,6 +56,7 @@ struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t equal = 0;  // how many are, whatever the tolerance; NaN equals NaN where it passes
   std::uint64_t mismatches = 0;
+  std::uint64_t not_finite = 0;  // how many are unequal, as one of both is NaN or infinite
   double largest_absolute_error = 0;
   double mean_absolute_error = 0;
   /// |a - e| / |e|, over the pairs whose e is not 0.

@@ -25,8 +25,9 @@ namespace etstream {
 
 /// How far apart the elements of two tensors of one type and shape are.
 struct ElementDifference {
-  std::uint64_t elements = 0;  // how many there are
-  std::uint64_t equal = 0;     // how many of them are; NaN equals NaN
+  std::uint64_t elements = 0;    // how many there are
+  std::uint64_t equal = 0;       // how many of them are; NaN equals NaN
+  std::uint64_t not_finite = 0;  // how many are not, as one of both is NaN or infinite
   /// The largest and the mean of the absolute differences where both elements are finite. Of data of four
   /// bits in steps of its quantization.
   double largest = 0;

@@ -12,8 +12,8 @@
 #include "bpte/bundled_program_schema.h"
 #include "bpte/case_check.h"
 #include "bpte/segmented_bundle_file.h"
+#include "container/expected_kind.h"
 #include "container/findings.h"
-#include "container/foreign_file.h"
 #include "container/tensor_shape.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
@@ -29,11 +29,6 @@ namespace {
 
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
-
-bool is_program(const ByteSource& file) {
-  const auto kind = file_kind(file);
-  return kind && *kind == FileKind::kProgram;
-}
 
 /// Adds an error for each field that ExecuTorch's reader takes to be there and is not.
 class PresenceCheck : public FlatbufferVisitor {
@@ -255,12 +250,9 @@ Result<BundledProgramFile> BundledProgramFile::open(ByteSource file) {
     ETSTREAM_TRY(impl->fill());
     return BundledProgramFile(std::move(impl));
   });
-  if (!opened && is_program(whole)) {
-    return error_in(ErrorCode::kUnsupported, whole.name(),
-                    "is a {}, expected a bundle (BP08, BPS1); bundle it with test cases first",
-                    describe(FileKind::kProgram));
-  }
-  return unless_foreign(whole, std::move(opened));
+  return unless_other(whole,
+                      {"a bundle (BP08, BPS1)", {FileKind::kBundledProgram, FileKind::kSegmentedBundle}},
+                      std::move(opened));
 }
 
 const ByteSource& BundledProgramFile::file() const noexcept { return impl_->file; }
@@ -373,8 +365,10 @@ Result<ProgramFile> open_program(const ByteSource& file) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind == FileKind::kProgram) return ProgramFile::open(file);
     if (kind != FileKind::kBundledProgram && kind != FileKind::kSegmentedBundle) {
-      return error_in(ErrorCode::kUnsupported, file.name(),
-                      "expected a program or a bundle, found weights (.ptd, .safetensors)");
+      const Expected expected = {"a program or a bundle",
+                                 {FileKind::kProgram, FileKind::kBundledProgram, FileKind::kSegmentedBundle}};
+      return explain(file, expected,
+                     error_in(ErrorCode::kUnsupported, file.name(), "expected {}", expected.what));
     }
     ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
     return bundle.open_program();

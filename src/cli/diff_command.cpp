@@ -47,8 +47,9 @@ std::string_view summary_of(const FileDiff& found) {
 std::string elements_text(const ElementDifference& found, bool is_tolerated) {
   const double share =
       found.elements == 0 ? 1 : static_cast<double>(found.equal) / static_cast<double>(found.elements);
-  return text("{} of {} equal ({:.1f}%), largest difference {:.3g}, mean {:.3g}{}", found.equal,
+  return text("{} of {} equal ({:.1f}%), largest difference {:.3g}, mean {:.3g}{}{}", found.equal,
               counted(found.elements, "element"), std::floor(1000 * share) / 10, found.largest, found.mean,
+              found.not_finite == 0 ? "" : text(", {} with NaN or infinity", found.not_finite),
               is_tolerated ? "; within the tolerance" : "");
 }
 
@@ -112,10 +113,12 @@ void add_diff_command(CLI::App& app, Run& run) {
   command.add_flag("--ignore-layout", arguments.ignore_layout,
                    "Take files for the same that only have the same content in other places");
   add_option(command, "--atol", "X", arguments.atol,
-             "Take elements of weights for equal that differ by at most X, integers too");
+             "Take elements of weights for equal that differ by at most X, integers too")
+      ->check(tolerance());
   add_option(
       command, "--rtol", "X", arguments.rtol,
-      "Take floating-point elements for equal that differ by at most X times that of A, besides --atol");
+      "Take floating-point elements for equal that differ by at most X times that of A, besides --atol")
+      ->check(tolerance());
   add_names_option(command, arguments.names);
   add_partial_option(command, arguments.partial);
   command.add_flag("--json", arguments.json, "Report as JSON");

@@ -16,11 +16,14 @@ struct Wording {
 
 constexpr Wording kWordings[] = {
     {"allow_opaque", "--opaque"},
+    {"bundle a program with them", "etstream bundle takes them as --cases"},
     {"constant_tensor_alignment", "--constant-tensor-alignment"},
     {"constants_to moves them", "etstream pte --constants-to WEIGHTS.ptd moves them"},
     {"delegate_alignment", "--delegate-alignment"},
     {"delegates in segments, which may be of any size",
      "delegates in segments, which may be of any size (--delegates segments)"},
+    {"give a file in it",
+     "give a file in it: a checkpoint's folder is for ptd, inspect, verify, diff and extract --tensor"},
     {"head_dim", "--head-dim"},
     {"writing it again with extract_constants", "etstream pte --extract-constants"},
     {"identifier = false", "--raw-binary"},
@@ -28,11 +31,15 @@ constexpr Wording kWordings[] = {
     {"alone with partial", "alone with --partial"},
     {"there with partial", "there with --partial"},
     {"program_alignment", "--program-alignment"},
+    {"read it as a checkpoint", "etstream ptd reads it as a checkpoint"},
     {"raise the limit", "raise the limit, or give --optional to run without"},
     {"segments_from", "--segments-from"},
     {"strict_alignment with", "etstream pte --strict-alignment"},
     {"sync = false", "--no-sync"},
+    {"take a payload out of it first", "etstream fat extract takes payloads out of it"},
+    {"take it apart first", "etstream extract takes it apart"},
     {"take the program out of a bundle first", "extract --program takes the program out of a bundle"},
+    {"write a program from it first", "etstream pte writes a program from it"},
     {"write to an open descriptor", "write to standard output (-o - >FILE)"},
 };
 

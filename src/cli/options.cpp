@@ -2,6 +2,8 @@
 #include "cli/options.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -41,6 +43,17 @@ CLI::Validator whole_number() {
             const bool is_number =
                 !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
             return is_number ? "" : text("expected a whole number, found {}", quote(given));
+          },
+          ""};
+}
+
+CLI::Validator tolerance() {
+  return {[](std::string& given) -> std::string {
+            double number = 0;
+            const char* const end = given.data() + given.size();
+            const auto [read, error] = std::from_chars(given.data(), end, number);
+            if (error == std::errc() && read == end && number >= 0) return "";
+            return text("expected a number from 0 on, such as 1e-5, found {}", quote(given));
           },
           ""};
 }

@@ -46,6 +46,9 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
 /// Returns what refuses all but decimal digits.
 [[nodiscard]] CLI::Validator whole_number();
 
+/// Returns what refuses all but numbers that are neither negative nor NaN.
+[[nodiscard]] CLI::Validator tolerance();
+
 /// A whole number.
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& number,

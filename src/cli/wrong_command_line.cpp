@@ -70,6 +70,20 @@ const CLI::Option* option_for(const CLI::App& command, const std::string& word) 
   return found;
 }
 
+/// Returns whether a value of `option` ends as `word` does, as in CASES.json.
+bool fits(const CLI::Option& option, const std::string& word) {
+  return !ending(word).empty() && ending(word) == ending(option.get_type_name());
+}
+
+/// Returns what stands in a place of its own though it looks like the value of `option`; "" for nothing.
+std::string in_other_place(const CLI::App& command, const CLI::Option& option) {
+  for (const CLI::Option* positional : command.get_options()) {
+    const bool is_one = !positional->nonpositional() && positional->count() == 1;
+    if (is_one && fits(option, positional->results().front())) return positional->results().front();
+  }
+  return "";
+}
+
 /// Returns "; did you mean --cases cases.json?" where `option` lacks a value, and an argument looks like it:
 /// one that has no place, or one of a list that is no file.
 std::string misplaced_value(const CLI::App& command, const CLI::Option& option) {
@@ -82,9 +96,10 @@ std::string misplaced_value(const CLI::App& command, const CLI::Option& option) 
                          [&](const std::string& path) { return !std::filesystem::exists(path, failed); });
   }
   for (const std::string& word : words) {
-    const bool fits = !ending(word).empty() && ending(word) == ending(option.get_type_name());
-    if (is_option(word) || (!fits && !(is_alone && word == words.front()))) continue;
-    return text("; did you mean {} {}?", option.get_name(), printable(word));
+    if (is_option(word) || (!fits(option, word) && !(is_alone && word == words.front()))) continue;
+    const std::string swapped = fits(option, word) ? "" : in_other_place(command, option);
+    if (swapped.empty()) return text("; did you mean {} {}?", option.get_name(), printable(word));
+    return text("; did you mean {} {} {}?", printable(word), option.get_name(), printable(swapped));
   }
   return "";
 }

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "container/foreign_file.h"
 #include "container/known_kind.h"
 
@@ -90,10 +91,12 @@ Result<FileKind> file_kind(const ByteSource& file) {
     return error_in(ErrorCode::kUnsupported, file.name(), "is {} long, expected a .pte, .ptd or .bpte file",
                     counted(file.size(), "byte"));
   }
-  return unexpected(
-      ErrorCode::kUnsupported, {file.name(), kOffset},
-      "the identifier of a program (ET12), of a bundle (BP08, BPS1) or of tensor data (FT01), found {}{}",
-      quote(begin.substr(kOffset, 4)), if_json(file));
+  return explain_json(
+      file, {"a model or weights"},
+      unexpected(
+          ErrorCode::kUnsupported, {file.name(), kOffset},
+          "the identifier of a program (ET12), of a bundle (BP08, BPS1) or of tensor data (FT01), found {}",
+          quote(begin.substr(kOffset, 4))));
 }
 
 Result<bool> begins_json_object(const ByteSource& file) {

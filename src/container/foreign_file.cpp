@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/json_content.h"
 #include "container/known_kind.h"
 
 namespace etstream {
@@ -55,12 +56,6 @@ constexpr auto kForeignFormats = std::to_array<ForeignFormat>({
     {4, "TFL3", "is a model of TensorFlow Lite", "give one of ExecuTorch"},
 });
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return text.substr(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
-}
-
 bool starts_with_word(std::string_view text, std::string_view lower_case) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return text.size() >= lower_case.size() &&
@@ -73,24 +68,6 @@ std::string excerpt(std::string_view text) {
   constexpr std::size_t kMost = 100;
   while (!text.empty() && kWhiteSpace.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
   return text.size() <= kMost ? quote(text) : quote(std::string(text.substr(0, kMost)) + "...");
-}
-
-/// Returns the keys of a JSON object that `text` begins with, as they are spelled there.
-std::vector<std::string_view> json_keys(std::string_view text) {
-  std::vector<std::string_view> out;
-  if (!text.starts_with('{')) return out;
-  int depth = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '{' || text[at] == '[') ++depth;
-    if (text[at] == '}' || text[at] == ']') --depth;
-    if (text[at] != '"') continue;
-    const std::size_t begin = ++at;
-    while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2U : 1U;
-    if (at >= text.size()) break;
-    const std::string_view word = text.substr(begin, at - begin);
-    if (depth == 1 && trimmed(text.substr(at + 1)).starts_with(':')) out.push_back(word);
-  }
-  return out;
 }
 
 /// Whether a server's answer is an error, by its keys: those of answers, whichever comes first, or an error.
@@ -138,7 +115,9 @@ std::optional<std::string> describe_text(std::string_view begin, bool is_whole) 
     return is_error ? text("is an error of an object store, {}{}", excerpt(words), kAgain)
                     : text("is an XML document, {}; give a model or its weights", excerpt(words));
   }
-  if (is_json_error(json_keys(words))) return text("is an error as JSON, {}{}", excerpt(words), kAgain);
+  const bool is_known = json_content(words).value_or(JsonContent::kOther) != JsonContent::kOther;
+  if (!is_known && is_json_error(json_keys(words)))
+    return text("is an error as JSON, {}{}", excerpt(words), kAgain);
   if (!is_whole || words.starts_with('{') || words.starts_with('[') || !is_plain_text(words)) {
     return std::nullopt;
   }
@@ -167,20 +146,13 @@ std::optional<std::string> describe_zip(std::string_view begin) {
 
 }  // namespace
 
-std::string_view if_json(const ByteSource& file) {
-  std::array<char, 64> bytes{};
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), file.size()));
-  if (!file.read_at(0, std::as_writable_bytes(std::span(bytes)).first(size))) return "";
-  const std::string_view begin = trimmed({bytes.data(), size});
-  if (known_kind({bytes.data(), size}) || !begin.starts_with('{')) return "";
-  const std::string_view member = trimmed(begin.substr(1));
-  return member.starts_with('"') || member.starts_with('}') ? "; it is JSON" : "";
+bool is_whole_file(const ByteSource& file) {
+  const SourcePlace place = file.place();
+  return place.storage != nullptr && place.begin == 0 && place.end == place.storage->size();
 }
 
 Result<void> refuse_foreign(const ByteSource& file) {
-  // A part of a file is no download.
-  const SourcePlace place = file.place();
-  if (place.storage == nullptr || place.begin != 0 || place.end != place.storage->size()) return {};
+  if (!is_whole_file(file)) return {};
   return without_exceptions([&]() -> Result<void> {
     const auto read = [&](std::size_t most) -> Result<std::string> {
       std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');

@@ -4,9 +4,6 @@
 // of other tools.
 #pragma once
 
-#include <string_view>
-#include <utility>
-
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 
@@ -18,20 +15,8 @@ namespace etstream {
 /// do; those of reading.
 [[nodiscard]] Result<void> refuse_foreign(const ByteSource& file);
 
-/// Returns "; it is JSON" for a file that begins so and is of no kind that is JSON: the end of an error. ""
-/// for others.
-[[nodiscard]] std::string_view if_json(const ByteSource& file);
-
-/// Returns what opening `file` gave. An error that says it is not of that kind becomes what the file is
-/// instead, where that is recognised.
-template <class T>
-[[nodiscard]] Result<T> unless_foreign(const ByteSource& file, Result<T> opened) {
-  if (opened || opened.error().code == ErrorCode::kIo) return opened;
-  const auto recognised = refuse_foreign(file);
-  if (!recognised && recognised.error().code == ErrorCode::kUnsupported) return recognised.error();
-  Error error = std::move(opened).error();
-  error.message += if_json(file);
-  return error;
-}
+/// Returns whether `file` is all of a file, or of bytes: a part of one is no download, and has no name of its
+/// own.
+[[nodiscard]] bool is_whole_file(const ByteSource& file);
 
 }  // namespace etstream

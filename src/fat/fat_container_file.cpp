@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "container/findings.h"
-#include "container/foreign_file.h"
 #include "fat/fat_table.h"
 #include "io/paged_reader.h"
 
@@ -122,7 +122,7 @@ Result<FatContainerFile> FatContainerFile::open(ByteSource file) {
     ETSTREAM_TRY(check_apart(file, payloads));
     return FatContainerFile(std::move(file), std::move(payloads));
   });
-  return unless_foreign(whole, std::move(opened));
+  return unless_other(whole, {"a fat container (NFAT)", {FileKind::kFatContainer}}, std::move(opened));
 }
 
 const FatPayload* FatContainerFile::find(std::string_view name) const noexcept {

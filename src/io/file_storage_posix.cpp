@@ -93,8 +93,9 @@ Result<Opened> open_regular(const std::string& path) {
   if (::fstat(descriptor.get(), &s) != 0) return system_error(errno, "cannot examine", path);
   if (!S_ISREG(s.st_mode)) {
     return refusal(ErrorCode::kInvalidArgument, "cannot read", path,
-                   text("it is {}, and an input's size must be known before it is read",
-                        S_ISDIR(s.st_mode) ? "a folder" : "not a regular file"));
+                   S_ISDIR(s.st_mode)
+                       ? "it is a folder; give a file in it"
+                       : "it is not a regular file, and an input's size must be known before it is read");
   }
   return Opened{std::move(descriptor), Identity(s)};
 }

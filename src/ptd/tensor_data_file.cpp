@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/data_segments.h"
+#include "container/expected_kind.h"
 #include "container/findings.h"
-#include "container/foreign_file.h"
 #include "container/shared_fields.h"
 #include "container/tensor_shape.h"
 #include "flat_tensor_bfbs_generated.h"
@@ -122,7 +122,7 @@ Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
     ETSTREAM_TRY(verify_flatbuffer(view));
     return TensorDataFile(std::make_unique<const Impl>(Impl{std::move(file), header, std::move(view)}));
   });
-  return unless_foreign(whole, std::move(opened));
+  return unless_other(whole, {"tensor data (FT01)", {FileKind::kTensorData}}, std::move(opened));
 }
 
 const ByteSource& TensorDataFile::file() const noexcept { return impl_->file; }

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "container/extended_header.h"
-#include "container/foreign_file.h"
 #include "io/file_budget.h"
 #include "pte/program_model.h"
 
@@ -58,7 +58,7 @@ Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const P
                     pte::Program::open(std::move(tables), std::move(file), header, std::move(name)));
     return ProgramFile(std::move(model));
   });
-  return unless_foreign(whole, std::move(opened));
+  return unless_other(whole, {"a program (ET12)", {FileKind::kProgram}}, std::move(opened));
 }
 
 const ByteSource& ProgramFile::file() const noexcept { return model_->file(); }

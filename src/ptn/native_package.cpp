@@ -20,6 +20,7 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "io/read_pieces.h"
 #include "layout/append.h"
 #include "layout/same_bytes.h"
@@ -60,7 +61,8 @@ std::string some_of(const std::vector<std::string_view>& names) {
 }
 
 Result<NativeGraph> read_graph(const NativePackage& package) {
-  auto graph = read_native_graph(package.graph, package.graph.name());
+  auto graph =
+      unless_other(package.graph, {"a graph (NPTG)"}, read_native_graph(package.graph, package.graph.name()));
   if (graph || graph.error().code != ErrorCode::kCorrupt) return graph;
   graph.error().code = ErrorCode::kInvalidArgument;
   return graph;

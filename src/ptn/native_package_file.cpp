@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "container/findings.h"
-#include "container/foreign_file.h"
 #include "flatbuffer/json_reader.h"
 #include "ptn/package_members.h"
 #include "weights/safetensors.h"
@@ -67,7 +67,7 @@ Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
     ETSTREAM_TRY(out.open_aliases());
     return out;
   });
-  return unless_foreign(whole, std::move(opened));
+  return unless_other(whole, {"a package (.ptn)", {FileKind::kNativePackage}}, std::move(opened));
 }
 
 const PackageMember* NativePackageFile::find(std::string_view name) const noexcept {

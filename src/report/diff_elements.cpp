@@ -68,8 +68,8 @@ Result<std::optional<ElementComparisons::Compared>> ElementComparisons::compare(
   constexpr double kMost = 1e18;
   tolerance.integer = static_cast<std::uint64_t>(std::min(tolerance.absolute, kMost));
   ETSTREAM_ASSIGN(const Comparison comparison, etstream::compare(*one, *other, tolerance));
-  const Compared compared{{comparison.elements, comparison.equal, comparison.largest_absolute_error,
-                           comparison.mean_absolute_error},
+  const Compared compared{{comparison.elements, comparison.equal, comparison.not_finite,
+                           comparison.largest_absolute_error, comparison.mean_absolute_error},
                           comparison.passed()};
   known_.emplace(key, Known{a.data, b.data, compared});
   return Found(compared);

@@ -18,6 +18,7 @@ static void to_json(nlohmann::ordered_json& out, const DiffEntry& one) {
   if (!one.elements) return;
   out["elements"] = one.elements->elements;
   out["equal"] = one.elements->equal;
+  out["not_finite"] = one.elements->not_finite;
   out["largest_difference"] = one.elements->largest;
   out["mean_difference"] = one.elements->mean;
 }

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "flatbuffer/json_reader.h"
 
 namespace etstream {
@@ -27,18 +28,21 @@ Result<KeyNames> read_key_names(const ByteSource& json) {
                       kMostBytes, json.size());
     }
     KeyNames out;
-    ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-      return reader.different_members([&](std::string_view key) -> Result<void> {
-        std::string& names = out[std::string(key)];
-        const auto take_name = [&]() -> Result<void> {
-          ETSTREAM_ASSIGN(const JsonTape::Value name, reader.take(JsonReader::Kind::kString));
-          add_name(name.string, names);
-          return {};
-        };
-        if (reader.next().kind == JsonReader::Kind::kArray) return reader.elements(take_name);
-        return take_name();
-      });
-    }));
+    ETSTREAM_TRY(unless_other(json, {"names as JSON", {}, JsonContent::kOther},
+                              read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+                                return reader.different_members([&](std::string_view key) -> Result<void> {
+                                  std::string& names = out[std::string(key)];
+                                  const auto take_name = [&]() -> Result<void> {
+                                    ETSTREAM_ASSIGN(const JsonTape::Value name,
+                                                    reader.take(JsonReader::Kind::kString));
+                                    add_name(name.string, names);
+                                    return {};
+                                  };
+                                  if (reader.next().kind == JsonReader::Kind::kArray)
+                                    return reader.elements(take_name);
+                                  return take_name();
+                                });
+                              })));
     return out;
   });
 }

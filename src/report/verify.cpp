@@ -8,10 +8,12 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "container/findings.h"
 #include "pte/load_verify.h"
 #include "report/any_file.h"
 #include "report/weight_paths.h"
+#include "weights/set_flaws.h"
 #include "weights/torch/torch_file.h"
 #include "weights/weight_sets.h"
 
@@ -102,8 +104,10 @@ Result<void> require_program(const ByteSource& file) {
   if (kind == FileKind::kProgram || kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
     return {};
   }
-  return error_in(ErrorCode::kUnsupported, file.name(),
-                  "expected the program or the bundle that the files after it are for");
+  return error_in(
+      ErrorCode::kUnsupported, file.name(),
+      "is {}, expected the program or the bundle that the files after it are for; give that first",
+      with_article(kind));
 }
 
 void append(Findings& findings, Findings more) {
@@ -118,7 +122,8 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
   for (const ByteSource& file : files) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind != FileKind::kTensorData) {
-      return error_in(ErrorCode::kUnsupported, file.name(), "expected tensor data (.ptd)");
+      return explain(file, {"tensor data (.ptd)", {FileKind::kTensorData}},
+                     error_in(ErrorCode::kUnsupported, file.name(), "expected tensor data (.ptd)"));
     }
     Findings of_file;
     ETSTREAM_ASSIGN(out.emplace_back(), open_and_verify(file, of_file));
@@ -188,7 +193,7 @@ Result<FileFindings> verify_path(const std::string& given, const CheckpointOptio
     ETSTREAM_ASSIGN(findings, verify(path.file, std::vector<ByteSource>()));
     if (!findings.ok() || options.partial) return findings;
     ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
-    if (!place) return findings;
+    if (!place && !flaw_of_parallel_part(path.path)) return findings;
   }
   const auto opened = open_weights({path.has_several ? given : path.path}, options);
   if (!opened) {

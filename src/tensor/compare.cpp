@@ -80,6 +80,7 @@ class Comparer {
     const std::uint64_t index = comparison_.elements++;
     if (found.finite) add_error(found.absolute, magnitude(expected));
     if (found.finite ? found.absolute == 0 : found.passes) ++comparison_.equal;
+    if (!found.finite && !found.passes) ++comparison_.not_finite;
     if (found.passes) return;
     const Mismatch mismatch{index, expected, actual};
     if (comparison_.mismatches++ == 0) comparison_.first = mismatch;

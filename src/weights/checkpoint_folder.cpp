@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "mo
                                                         "pytorch_model.bin", "pytorch_model.bin.index.json"};
 /// Endings of other names that weights have. An index stands for the files that it names.
 constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
-constexpr std::array<std::string_view, 4> kEndings = {".safetensors", ".gguf", ".ptd", ".pth"};
+constexpr std::array<std::string_view, 5> kEndings = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
+/// The beginning of names of weights that end in .bin, as optimizers and tokenizers are in such files too.
+constexpr std::string_view kBin = "pytorch_model";
 
 /// The files that a folder may stand for, by checkpoint.
 using Candidates = std::map<std::string, std::vector<std::string>>;
@@ -63,7 +65,8 @@ Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open
   for (const std::string_view ending : kEndings) {
     ETSTREAM_ASSIGN(const auto paths, files_in(folder, ending));
     for (const std::string& path : paths) {
-      if (indexed.contains(path)) continue;
+      const bool is_other = ending == ".bin" && !path.substr(folder.size()).starts_with(kBin);
+      if (is_other || indexed.contains(path)) continue;
       ETSTREAM_ASSIGN(const std::string set, set_of(path, open_file));
       out[set].push_back(path);
     }
@@ -112,8 +115,8 @@ Result<std::vector<std::string>> files_of_folder(const std::string& folder, cons
   if (found.empty()) {
     return error_in(
         ErrorCode::kInvalidArgument, folder,
-        "is a folder without weights: expected model.safetensors, model.safetensors.index.json, or "
-        "another safetensors, GGUF or .ptd file; give the file itself");
+        "is a folder without weights: expected model.safetensors, model.safetensors.index.json, "
+        "pytorch_model.bin, or another safetensors, GGUF, .pth or .ptd file; give the file itself");
   }
   std::string names;
   for (const auto& [set, paths] : found) {

@@ -10,7 +10,7 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "container/foreign_file.h"
+#include "container/expected_kind.h"
 #include "io/paged_reader.h"
 #include "tensor/dimensions.h"
 
@@ -386,7 +386,9 @@ class GgufParser {
 
 }  // namespace
 
-Result<GgufFile> open_gguf(const ByteSource& file) { return unless_foreign(file, GgufParser(file).parse()); }
+Result<GgufFile> open_gguf(const ByteSource& file) {
+  return unless_other(file, {"GGUF", {FileKind::kGguf}}, GgufParser(file).parse());
+}
 
 std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file) {
   const auto offset_of = [&](const GgufTensor& tensor) { return tensor.data.offset_in(file).value_or(0); };

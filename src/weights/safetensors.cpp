@@ -10,7 +10,7 @@
 #include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "container/foreign_file.h"
+#include "container/expected_kind.h"
 #include "flatbuffer/json_stream.h"
 #include "tensor/dimensions.h"
 
@@ -268,7 +268,7 @@ class HeaderHandler final : public JsonHandler {
     ETSTREAM_ASSIGN(tensor.data, data_.slice(begin, end - begin));
     if (const SafetensorsType* const type = find_type(tensor.type)) {
       if (!has_size(*type, shape, end - begin)) {
-        return corrupt("its data is {} bytes, expected {} from its shape and {}", end - begin,
+        return corrupt("its data is {}, expected {} from its shape and {}", counted(end - begin, "byte"),
                        size_text(*type, shape), tensor.type);
       }
       if (type->type) tensor.layout = contiguous_layout(*type->type, shape);
@@ -335,7 +335,7 @@ Result<SafetensorsFile> read_safetensors(const ByteSource& file) {
 }  // namespace
 
 Result<SafetensorsFile> open_safetensors(const ByteSource& file) {
-  return unless_foreign(file, read_safetensors(file));
+  return unless_other(file, {"safetensors", {FileKind::kSafetensors}}, read_safetensors(file));
 }
 
 }  // namespace etstream

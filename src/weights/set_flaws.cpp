@@ -7,6 +7,8 @@
 
 #include "base/repeated.h"
 #include "base/text.h"
+#include "weights/checkpoint_folder.h"
+#include "weights/model_config.h"
 
 namespace etstream {
 namespace {
@@ -113,6 +115,24 @@ std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
                     describe(place), place.path_of(next), advice_on_set(place, kind));
   }
   return contradiction(place, members);
+}
+
+std::optional<Error> flaw_of_parallel_part(const std::string& path) {
+  constexpr std::string_view kBegin = "consolidated.";
+  constexpr std::string_view kEnd = ".pth";
+  const std::string folder = folder_of(path);
+  std::string_view number = std::string_view(path).substr(folder.size());
+  if (!number.starts_with(kBegin) || !number.ends_with(kEnd)) return std::nullopt;
+  number = number.substr(kBegin.size(), number.size() - kBegin.size() - kEnd.size());
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  const bool is_first = number.find_first_not_of('0') == std::string_view::npos;
+  const std::string second = text("{}{}{}1{}", folder, kBegin, std::string(number.size() - 1, '0'), kEnd);
+  if (is_first && !is_file(second)) return std::nullopt;
+  return error_in(
+      ErrorCode::kInvalidArgument, path,
+      "is one of several parts for model parallelism{}, which have slices of the same tensors; merge "
+      "them first, or take what is given alone with partial",
+      is_first ? text(", as {} is", second) : "");
 }
 
 }  // namespace etstream

@@ -33,4 +33,8 @@ struct SetMember {
 [[nodiscard]] std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
                                                const std::vector<SetMember>& members);
 
+/// Returns the error of a file that is one of several for model parallelism, consolidated.01.pth, or the
+/// first beside the second: each has slices of the same tensors. None for others.
+[[nodiscard]] std::optional<Error> flaw_of_parallel_part(const std::string& path);
+
 }  // namespace etstream

@@ -65,12 +65,19 @@ Result<Tensors> tensor_data_tensors(const ByteSource& file) {
 
 }  // namespace
 
+Expected expected_weights() {
+  return {
+      "weights: safetensors, or the index of several such (.index.json), GGUF, a file of torch.save (.pth, "
+      ".bin), a program (.pte), tensor data (.ptd) or a package (.ptn)",
+      {FileKind::kSafetensors, FileKind::kGguf, FileKind::kTorch, FileKind::kProgram, FileKind::kTensorData,
+       FileKind::kNativePackage},
+      JsonContent::kCheckpointIndex};
+}
+
 Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file) {
   const auto other = [&] {
-    return error_in(ErrorCode::kUnsupported, file.name(),
-                    "expected weights: safetensors, or the index of several such (.index.json), GGUF, "
-                    "a file of torch.save (.pth, .bin), a program (.pte), tensor data (.ptd) or a package "
-                    "(.ptn)");
+    return explain(file, expected_weights(),
+                   error_in(ErrorCode::kUnsupported, file.name(), "expected {}", expected_weights().what));
   };
   const auto kind = file_kind(file);
   if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "container/expected_kind.h"
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
@@ -28,6 +29,9 @@ struct WeightFile {
 [[nodiscard]] inline bool is_about_file(const Error& error) noexcept {
   return error.code != ErrorCode::kInterrupted && error.code != ErrorCode::kOutOfMemory;
 }
+
+/// Returns the files that open_weight_file() takes, and the index of several.
+[[nodiscard]] Expected expected_weights();
 
 /// Opens a file by its content. Errors: kUnsupported for another kind of file; those of opening that kind.
 [[nodiscard]] Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file);

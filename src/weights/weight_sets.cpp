@@ -101,8 +101,9 @@ class SetOpener {
   Result<void> open_indexed(const std::string& path, const ByteSource& source, GivenWeights& given) {
     ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(source));
     if (!index) {
-      return error_in(ErrorCode::kCorrupt, source.name(),
-                      "expected the index of a checkpoint, an object with weight_map");
+      return explain(source, expected_weights(),
+                     error_in(ErrorCode::kCorrupt, source.name(),
+                              "expected the index of a checkpoint, an object with weight_map"));
     }
     given.index = path;
     const std::size_t problems = out_.problems.size();
@@ -200,6 +201,9 @@ class SetOpener {
       for (std::size_t j = 0; j < out_.given[i].files.size(); ++j) {
         const WeightFile& file = out_.given[i].files[j];
         if (!has_sets(file.kind) || is_indexed(file.path)) continue;
+        if (file.kind == FileKind::kTorch) {
+          if (auto error = flaw_of_parallel_part(file.path)) out_.problems.push_back(std::move(*error));
+        }
         ETSTREAM_ASSIGN(auto place, finder_.place_of(file.path, file.kind, file.split));
         if (!place) continue;
         auto [group, is_new] = groups_.try_emplace(place->set);

@@ -155,6 +155,14 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
     assert list(room.iterdir()) == []
 
 
+def test_weights_of_another_kind_are_called_what_they_are(thin: bytes, weights: Path, tmp_path: Path) -> None:
+    bundle = bundle_of(thin, tmp_path)
+    whole = tmp_path / "whole.pte"
+    etstream.rewrite_program(thin, whole, constants_from=weights, sync=False)
+    assert "whole.pte: " in refused(bundle, whole)
+    assert "expected tensor data" in refused(bundle, whole)
+
+
 def test_weights_in_several_files_are_joined_unless_a_key_has_two_values(
     thin: bytes, expected: torch.Tensor, tmp_path: Path
 ) -> None:

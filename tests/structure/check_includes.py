@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "bpte/cases": "base io layout flatbuffer tensor container bpte",
     "weights/torch": "base io layout flatbuffer tensor container zip",
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn weights/torch",
-    "weights/rename": "base io flatbuffer weights",
+    "weights/rename": "base io flatbuffer container weights",
     "process": "base io",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/foreign_file.h"
+#include "container/expected_kind.h"
 #include "etstream/dim_order.h"
 #include "etstream/file_kind.h"
 #include "flatbuffer/json_reader.h"
@@ -121,7 +121,8 @@ class TensorFiles {
     if (reference.raw) return open_raw(reference);
     if (reference.safetensors) return open_from_safetensors(*reference.safetensors, *reference.name);
     ETSTREAM_ASSIGN(const ByteSource file, open_file(*reference.npy));
-    return begins_as_npy(file) ? open_npy(file) : unless_foreign(file, open_npy(file));
+    return begins_as_npy(file) ? open_npy(file)
+                               : unless_other(file, {"a NumPy array (.npy)"}, open_npy(file));
   }
 
   Result<Tensor> open_from_safetensors(const std::string& path, const std::string& name) {
@@ -335,31 +336,17 @@ class CasesReader {
   std::vector<MethodTestSuite> suites_;
 };
 
-/// Refuses a file that is recognised as something else than test cases, such as the program that they are
-/// for.
-Result<void> refuse_other_file(const ByteSource& file) {
-  ETSTREAM_TRY(refuse_foreign(file));
-  if (const auto kind = file_kind(file)) {
-    const bool has_article =
-        *kind != FileKind::kTensorData && *kind != FileKind::kSafetensors && *kind != FileKind::kGguf;
-    return error_in(ErrorCode::kUnsupported, file.name(), "is {}{}; test cases come as JSON",
-                    has_article ? "a " : "", describe(*kind));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<MethodTestSuite>> read_test_cases(const std::string& path) {
   return without_exceptions([&]() -> Result<std::vector<MethodTestSuite>> {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
     std::vector<MethodTestSuite> suites;
-    const auto read = read_json(file, ErrorCode::kInvalidArgument, [&](JsonReader& json) -> Result<void> {
+    auto read = read_json(file, ErrorCode::kInvalidArgument, [&](JsonReader& json) -> Result<void> {
       ETSTREAM_ASSIGN(suites, CasesReader(json, path.substr(0, path.rfind('/') + 1)).run());
       return {};
     });
-    if (!read && read.error().code == ErrorCode::kCorrupt) ETSTREAM_TRY(refuse_other_file(file));
-    ETSTREAM_TRY(read);
+    ETSTREAM_TRY(unless_other(file, {"test cases as JSON", {}, JsonContent::kTestCases}, std::move(read)));
     return suites;
   });
 }

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "flatbuffer/json_reader.h"
 #include "io/read_pieces.h"
 #include "pte/rewrite/constant_segment.h"
@@ -25,16 +26,18 @@ Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& 
                     json.size());
   }
   std::map<std::string, std::string> out;
-  ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-    return reader.members([&](std::string_view key) -> Result<void> {
-      const JsonTape::Value value = reader.take();
-      if (value.kind != JsonReader::Kind::kString) {
-        return reader.error(text("{}: expected a string, found {}", quote(key), name_of(value.kind)));
-      }
-      out[std::string(key)] = value.string;
-      return {};
-    });
-  }));
+  ETSTREAM_TRY(unless_other(json, {"keys as JSON", {}, JsonContent::kOther},
+                            read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+                              return reader.members([&](std::string_view key) -> Result<void> {
+                                const JsonTape::Value value = reader.take();
+                                if (value.kind != JsonReader::Kind::kString) {
+                                  return reader.error(text("{}: expected a string, found {}", quote(key),
+                                                           name_of(value.kind)));
+                                }
+                                out[std::string(key)] = value.string;
+                                return {};
+                              });
+                            })));
   return out;
 }
 

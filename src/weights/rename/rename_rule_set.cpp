@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "flatbuffer/json_reader.h"
 
 namespace etstream {
@@ -200,8 +201,9 @@ Result<void> RenameRuleSet::add(RenameRule rule) {
 
 Result<RenameRuleSet> read_rename_rules(const ByteSource& json) {
   RenameRuleSet out;
-  ETSTREAM_TRY(read_json(json, ErrorCode::kInvalidArgument,
-                         [&](JsonReader& reader) { return RulesReader(reader, out).run(); }));
+  ETSTREAM_TRY(unless_other(json, {"rules as JSON", {}, JsonContent::kOther},
+                            read_json(json, ErrorCode::kInvalidArgument,
+                                      [&](JsonReader& reader) { return RulesReader(reader, out).run(); })));
   return out;
 }
 

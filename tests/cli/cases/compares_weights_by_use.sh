@@ -26,6 +26,7 @@ etstream diff "$program" operator.pte --atol 3 | head -n 1
 LC_ALL=C sed 's/XnnpackBackend/XnnpackBackenD/' changed.pte >backend.pte
 etstream diff "$program" backend.pte --atol 3 | head -n 1
 try etstream diff "$program" changed.pte --atol -1
+try etstream diff "$program" changed.pte --atol much
 try etstream diff "$program" changed.pte --rtol nan
 try etstream diff "$program" changed.pte --names missing.json
 # Tensor data and checkpoints too.
@@ -34,3 +35,8 @@ printf '\011' | dd of=changed.ptd bs=1 seek=$(($(stat -c %s changed.ptd) - 4)) c
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd --atol 1
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd --atol 1e6
+# An element that is NaN in one alone has no difference that could be the largest.
+header='{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  '
+printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\200\77' "$header" >ones.safetensors
+printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\300\177' "$header" >nan.safetensors
+try etstream diff ones.safetensors nan.safetensors --atol 10

@@ -83,6 +83,25 @@ cp part1.gguf mixed/a.gguf
 cp all.ptd mixed
 try etstream ptd mixed -o never
 try etstream inspect empty
+# A folder has shards of .bin files too, by their names; optimizers and tokenizers end so as well.
+mkdir bins
+etstream ptd all.ptd --only 'lm_head*' --to pth -o bins/pytorch_model-00001-of-00002.bin >output
+etstream ptd all.ptd --only 'm*' --to pth -o bins/pytorch_model-00002-of-00002.bin >output
+cp bins/pytorch_model-00001-of-00002.bin bins/optimizer.bin
+try etstream ptd bins -o bins.ptd
+try etstream verify bins
+rm bins/pytorch_model-00002-of-00002.bin
+try etstream ptd bins -o never
+try etstream ptd bins --partial -o one.ptd
+# The parts of a checkpoint for model parallelism have slices of the same tensors.
+etstream ptd all.ptd --to pth -o consolidated.00.pth >output
+try etstream ptd consolidated.00.pth -o alone.ptd
+cp consolidated.00.pth consolidated.01.pth
+for i in 0 1; do
+  try etstream ptd consolidated.0$i.pth -o never
+  try etstream verify consolidated.0$i.pth
+done
+try etstream ptd consolidated.01.pth --partial -o part.ptd
 # Of tensor data the first file stands for all.
 try etstream ptd all.ptd --split-max-size 4 -o w.ptd
 try etstream verify w-00001-of-00002.ptd

@@ -46,6 +46,7 @@ try etstream run --limit 4 G -- python3 export.py
 try etstream run --limit '4 G' python3 -- export.py
 # Files that are swapped, or given for another's.
 try etstream bundle cases.json --cases model.pte -o out.bpte
+try etstream bundle cases.json model.pte -o out.bpte
 try etstream bundle cases.json --cases cases.json -o out.bpte
 try etstream verify cases.json
 try etstream convert cases.json --to segmented -o out.bpte

@@ -99,8 +99,10 @@ TEST_CASE(
     CHECK(error_of(inspect(file_of(row.bytes))) == exactly(row.verify_says));
     CHECK(error_of(BundledProgramFile::open(file_of(row.bytes))) == exactly(row.open_says));
   }
-  CHECK(error_of(ProgramFile::open(file_of(real_bundle()))) ==
-        exactly("kCorrupt: bad: offset 4: expected identifier 'ET12', found 'BP08'"));
+  CHECK(
+      error_of(ProgramFile::open(file_of(real_bundle()))) ==
+      exactly(
+          "kUnsupported: bad: is a bundled program (BP08), expected a program (ET12); take it apart first"));
 }
 
 TEST_CASE("a root offset that leads nowhere is found") {

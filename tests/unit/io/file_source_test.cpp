@@ -89,8 +89,7 @@ TEST_CASE("what has no size beforehand is refused, and a FIFO without a writer d
   CHECK(code_of(ByteSource::file(folder / "fifo")) == "kInvalidArgument");
   CHECK(code_of(ByteSource::file("/dev/null")) == "kInvalidArgument");
   CHECK(error_of(ByteSource::file(folder.path())) ==
-        exactly("kInvalidArgument: cannot read '" + folder.path() +
-                "': it is a folder, and an input's size must be known before it is read"));
+        exactly("kInvalidArgument: cannot read '" + folder.path() + "': it is a folder; give a file in it"));
 }
 
 TEST_CASE("a file that is shortened while it is read is corrupt") {

@@ -142,7 +142,8 @@ TEST_CASE("what no reader would take is refused") {
     change(package);
     return error_of(plan(package));
   };
-  CHECK(refused([](auto& p) { p.graph = source_of("no graph at all"); }) == containing("kInvalidArgument: "));
+  CHECK(refused([](auto& p) { p.graph = source_of("no graph at all"); }) ==
+        containing("kUnsupported: memory: is text"));
   CHECK(refused([](auto& p) { p.constants.pop_back(); }) ==
         containing("the graph asks for 1 constant that is not given: 'same'"));
   CHECK(refused([](auto& p) { p.constants.clear(); }) ==

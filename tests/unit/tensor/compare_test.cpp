@@ -86,6 +86,7 @@ TEST_CASE("statistics are those of the finite pairs") {
       compared(floats({1, 2, 0, -4, INFINITY, NAN}), floats({1, 2.5F, 0.25F, -3, 1, NAN}));
   CHECK(comparison.elements == 6);
   CHECK(comparison.mismatches == 4);
+  CHECK(comparison.not_finite == 1);
   CHECK(comparison.largest_absolute_error == 1);
   CHECK(comparison.mean_absolute_error == 1.75 / 4);
   CHECK(comparison.largest_relative_error == 0.25);

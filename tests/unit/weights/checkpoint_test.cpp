@@ -255,7 +255,6 @@ TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
        "a file beside it in weight_map, found 'a.safetensors"},
       {R"({"weight_map": {"z": "a.safetensors"}})", "expected tensor 'z' in "},
       {R"({"weight_map": {"x": "a.safetensors", "x": "a.safetensors"}})", "tensor 'x' comes twice"},
-      {R"({"weight_map": {"x": "index.json"}})", "not a safetensors file"},
       {R"({"weight_map": )", "not JSON"},
       {"{" + std::string(100, '['), "not JSON"},
       {R"({"a": )" + std::string(100, '['), "nested deeper"},
@@ -267,6 +266,8 @@ TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
     CHECK(error_of(found) == containing(row.error));
   }
   CHECK(code_of(shards.open(R"({"weight_map": {"x": "gone.safetensors"}})")) == "kNotFound");
+  CHECK(error_of(shards.open(R"({"weight_map": {"x": "index.json"}})")) ==
+        containing("index.json: is the index of a checkpoint, expected safetensors"));
 }
 
 }  // namespace

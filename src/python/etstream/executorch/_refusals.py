@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from etstream import _core, inspect, plan_bundle, verify
-from etstream._errors import Error
+from etstream._errors import Error, UnsupportedError
 from etstream.executorch._internals import Lookup
 
 _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")
@@ -117,6 +117,15 @@ def _unsound(attempt: Attempt) -> str | None:
     return errors[0] if errors else None
 
 
+def _other_kind(attempt: Attempt) -> str | None:
+    """Returns that a file of weights is none."""
+    try:
+        verify(attempt.program, *attempt.weights)
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
 def _inputs(attempt: Attempt) -> str | None:
     """Returns what does not fit in the inputs, as if they were those of a test case."""
     if attempt.inputs is None:
@@ -138,7 +147,7 @@ _CAUSES: dict[int, tuple[tuple[Callable[[Attempt], str | None], ...], str]] = {
         (_unsound,),
         "the program was made by or for another version of ExecuTorch, or all of its constants are empty",
     ),
-    0x24: ((_keys, _unsound), "the weights are not those that the program was exported with"),
+    0x24: ((_other_kind, _keys, _unsound), "the weights are not those that the program was exported with"),
     0x30: ((_backends, _unsound), "the program was lowered for another version of its backend"),
 }
 """Questions for each of ExecuTorch's numbers (runtime/core/error.h), and what to say where none has an answer."""

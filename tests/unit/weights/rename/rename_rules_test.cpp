@@ -282,7 +282,8 @@ TEST_CASE("what is not an object of rules is an error with its line") {
     const char* message;
   };
   for (const Case& bad : std::vector<Case>{
-           {"", "kCorrupt: memory: line 1: not JSON"},
+           {"", "kUnsupported: memory: is empty"},
+           {"{", "kCorrupt: memory: line 1: not JSON"},
            {"[]", "expected an object, found an array"},
            {R"({"a": 1})", "rule 'a': expected a name, null, a list of names or an object, found an integer"},
            {R"({"a": []})", "rule 'a': a list of names has none"},
