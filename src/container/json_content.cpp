@@ -16,7 +16,8 @@ bool begins_json(std::string_view text) {
   const std::string_view next = trimmed(text.substr(1));
   if (next.empty()) return false;
   if (next.front() == '"' || next.front() == (text.front() == '{' ? '}' : ']')) return true;
-  return text.front() == '[' && std::string_view("[{-0123456789tfn").find(next.front()) != next.npos;
+  return text.front() == '[' &&
+         std::string_view("[{-0123456789tfn").find(next.front()) != std::string_view::npos;
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ std::optional<JsonContent> json_content(std::string_view text) {
   if (has("weight_map")) return JsonContent::kCheckpointIndex;
   if (has("execution_plan")) return JsonContent::kProgram;
   if (has("model_type") || has("architectures")) return JsonContent::kModelConfig;
-  if (words.find("\"inputs\"") != words.npos) return JsonContent::kTestCases;
+  if (words.find("\"inputs\"") != std::string_view::npos) return JsonContent::kTestCases;
   return JsonContent::kOther;
 }
 
