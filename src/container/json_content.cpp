@@ -49,10 +49,10 @@ std::optional<JsonContent> json_content(std::string_view text) {
   const std::string_view words = trimmed(text);
   if (!begins_json(words)) return std::nullopt;
   const auto keys = json_keys(words);
-  const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
-  if (has("weight_map")) return JsonContent::kCheckpointIndex;
-  if (has("execution_plan")) return JsonContent::kProgram;
-  if (has("model_type") || has("architectures")) return JsonContent::kModelConfig;
+  const auto mentions = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
+  if (mentions("weight_map")) return JsonContent::kCheckpointIndex;
+  if (mentions("execution_plan")) return JsonContent::kProgram;
+  if (mentions("model_type") || mentions("architectures")) return JsonContent::kModelConfig;
   if (words.find("\"inputs\"") != std::string_view::npos) return JsonContent::kTestCases;
   return JsonContent::kOther;
 }

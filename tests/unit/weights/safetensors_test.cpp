@@ -77,7 +77,9 @@ TEST_CASE("types that ExecuTorch has not have a shape, and the size that it says
     std::string dtype;
     std::uint64_t bits;
   };
-  for (const auto& [dtype, bits] : {Row{"F4", 4}, Row{"F6_E2M3", 6}, Row{"F6_E3M2", 6}, Row{"F8_E8M0", 8}}) {
+  for (const Row& row : {Row{"F4", 4}, Row{"F6_E2M3", 6}, Row{"F6_E3M2", 6}, Row{"F8_E8M0", 8}}) {
+    const std::string& dtype = row.dtype;
+    const std::uint64_t bits = row.bits;
     CAPTURE(dtype);
     const auto with = [&](const std::string& shape, std::size_t bytes) {
       return open(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":[0,)" +

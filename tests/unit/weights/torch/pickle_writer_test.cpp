@@ -31,14 +31,14 @@ TEST_CASE("integers are written in the shortest of Python's forms") {
     std::uint64_t number;
     std::string bytes;
   };
-  for (const auto& [number, bytes] :
+  for (const Row& row :
        {Row{0, "K\0"s}, Row{255, "K\xff"}, Row{256, "M\0\1"s}, Row{65535, "M\xff\xff"},
         Row{65536, "J\0\0\1\0"s}, Row{0x7fffffff, "J\xff\xff\xff\x7f"},
         Row{0x80000000, "\x8a\5\0\0\0\x80\0"s}, Row{0xffffffff, "\x8a\5\xff\xff\xff\xff\0"s},
         Row{0x7fffffffff, "\x8a\5\xff\xff\xff\xff\x7f"}, Row{0x8000000000, "\x8a\6\0\0\0\0\x80\0"s},
         Row{std::numeric_limits<std::int64_t>::max(), "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"}}) {
-    CAPTURE(number);
-    CHECK(written([&, number = number](PickleWriter& out) { out.put_integer(number); }) == bytes);
+    CAPTURE(row.number);
+    CHECK(written([&](PickleWriter& out) { out.put_integer(row.number); }) == row.bytes);
   }
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("elements that are not inside their storage are corrupt, at every limi
   const std::string of = "kCorrupt: memory: tensor 't' of float32 ";
   const std::string outside = " on are not all inside its 16 bytes";
   const std::string one = "elements of 4 bytes in 1 dimensions ";
-  for (const auto& [elements, error] :
+  for (const Bad& bad :
        {Bad{{type("float32"), 0, {5}, {1}}, "[5]: " + one + "from offset 0" + outside},
         Bad{{type("float32"), 3, {2}, {1}}, "[2]: " + one + "from offset 12" + outside},
         Bad{{type("float32"), 4, {}, {}}, "[]: elements of 4 bytes in 0 dimensions from offset 16" + outside},
@@ -140,9 +140,9 @@ TEST_CASE("elements that are not inside their storage are corrupt, at every limi
             "[1]: " + one + "are not 1 to 16 bytes each, with a stride for each"},
         Bad{{type("float32"), 0, {}, {1}},
             "[]: elements of 4 bytes in 0 dimensions are not 1 to 16 bytes each"}}) {
-    CAPTURE(elements.offset);
-    CHECK(error_of(tensor_in(storage, "t", elements)) == containing(of));
-    CHECK(error_of(tensor_in(storage, "t", elements)) == containing(error));
+    CAPTURE(bad.elements.offset);
+    CHECK(error_of(tensor_in(storage, "t", bad.elements)) == containing(of));
+    CHECK(error_of(tensor_in(storage, "t", bad.elements)) == containing(bad.error));
   }
 }
 

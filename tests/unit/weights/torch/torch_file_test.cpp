@@ -66,7 +66,9 @@ std::string floats(const std::vector<float>& numbers) { return text_of(std::as_b
 TEST_CASE("each type that torch saves is read with its name and its bytes") {
   const auto tensors = tensors_of(golden("every_type.pth"));
   CHECK(tensors.size() == 22);
-  for (const auto& [name, found] : tensors) {
+  for (const auto& tensor : tensors) {
+    const auto& name = tensor.first;
+    const auto& found = tensor.second;
     CAPTURE(name);
     const bool is_f4 = name == "float4_e2m1fn_x2";
     CHECK(found.type == (is_f4 ? "F4" : name == "float8_e8m0fnu" ? "F8_E8M0" : name));
@@ -274,7 +276,9 @@ TEST_CASE("the pickle that is written is the one that torch writes, for each typ
   const auto ours = open_torch_archive(written(checkpoint_of(*tensors)));
   const auto theirs = open_torch_archive(golden("every_type.pth"));
   REQUIRE_MESSAGE(ours, ours.error().message);
-  for (const auto& [name, data] : ours->members) {
+  for (const auto& member : ours->members) {
+    const auto& name = member.first;
+    const auto& data = member.second;
     CAPTURE(name);
     REQUIRE(theirs->find(name) != nullptr);
     CHECK(text_of(data) == text_of(*theirs->find(name)));
