@@ -62,10 +62,10 @@ struct BundledProgramOptions {
   WriterVersion writer = {};
 };
 
-/// Checks that the program is sound and that the test cases fit its methods: that each method exists; the
-/// number, kind, dtype and shape of inputs and outputs; that a tensor's data has the size that its shape
-/// implies; at most 16 dimensions. Where they don't fit, ExecuTorch 1.5.1 reads out of bounds or aborts.
-/// Reads the program's metadata. Errors: kCorrupt if the program can't be read at all; kIo.
+/// Checks that the program is sound, that ExecuTorch loads it, and that the test cases fit its methods: that
+/// each method exists; the number, kind, dtype and shape of inputs and outputs; that a tensor's data has the
+/// size that its shape implies; at most 16 dimensions. Where they don't fit, ExecuTorch 1.5.1 reads out of
+/// bounds or aborts. Reads the program's metadata. Errors: kCorrupt if the program can't be read at all; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> check(const BundledProgram& bundle);
 
 /// Plans the file. The elements of tensors in any order (Tensor::any_order) are laid out as the methods of

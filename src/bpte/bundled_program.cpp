@@ -8,6 +8,7 @@
 #include "bpte/case_layout.h"
 #include "bpte/segmented_bundle.h"
 #include "etstream/program.h"
+#include "pte/load_verify.h"
 
 namespace etstream {
 namespace {
@@ -27,6 +28,7 @@ Result<Findings> check(const BundledProgram& bundle) {
     Findings findings;
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(bundle.program));
     ETSTREAM_TRY(program.verify(findings));
+    if (findings.ok()) ETSTREAM_TRY(verify_load(program.model(), LoadedFrom::kMemory, findings));
     ETSTREAM_ASSIGN(const auto methods, program.methods());
     const MethodNames names(methods);
     for (const MethodTestSuite& suite : laid_out(bundle)) {
