@@ -76,7 +76,7 @@ std::string with_article(FileKind kind) {
 Error explain(const ByteSource& file, const Expected& expected, Error error) {
   if (error.code == ErrorCode::kIo || !is_whole_file(file)) return error;
   const auto kind = file_kind(file);
-  // What parses as JSON is none of the texts that a server sends, but the wrong JSON.
+  // A file that parses as JSON is the wrong JSON, and not a text that a server sent.
   if (kind || !expected.json || error.code != ErrorCode::kInvalidArgument) {
     const auto recognised = refuse_foreign(file);
     if (!recognised && recognised.error().code == ErrorCode::kUnsupported) return recognised.error();

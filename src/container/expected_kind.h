@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is said of a file that is given in place of one of another kind: the kind that it is, and what takes
-// it.
+// Errors about a file that is given in place of one of another kind: they name its kind, and what takes it.
 //
 //   return unless_other(file, {"a program (ET12)", {FileKind::kProgram}}, std::move(opened));
 #pragma once

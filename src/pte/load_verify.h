@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether ExecuTorch loads a program at all.
+// A check whether ExecuTorch loads a program at all.
 #pragma once
 
 #include "etstream/findings.h"
@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// What a runtime has a program in when it loads it: a file of its own, or memory, as that of a bundle.
+/// The place that a runtime loads a program from: a file of its own, or memory, as with a bundle.
 enum class LoadedFrom { kFile, kMemory };
 
 /// Adds to `findings` why ExecuTorch 1.5.1 refuses to load a program that is sound, or its methods: a later

@@ -264,7 +264,7 @@ class Shifted(torch.nn.Module):
 
 
 def torch_files(folder: Path) -> None:
-    """What torch.save writes for each type and each protocol, and the weights of an exported program."""
+    """Makes what torch.save writes for each type and each protocol, and the weights of an exported program."""
     every_type = {
         _name(dtype): torch.tensor([0, 1] * dtype.itemsize, dtype=torch.uint8).view(dtype) for dtype in TORCH_TYPES
     }

@@ -271,7 +271,8 @@ std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   return peaks;
 }
 
-/// What a torch file from a checkpoint took, verifying it, and tensor data from it.
+/// Returns the peaks of writing a torch file from a checkpoint, verifying it, and writing tensor data from
+/// it.
 std::vector<PeakMemory> convert_torch_file(std::uint64_t size) {
   const LargeFiles files;
   const std::string weights = files.path("out.pth");

@@ -17,7 +17,7 @@
 
 namespace etstream {
 
-/// What makes a value in a pickle.
+/// Functions that return the instructions for a value in a pickle.
 namespace pickled {
 
 inline std::string text(const std::string& words) { return "X" + little_endian(words.size(), 4) + words; }
@@ -49,7 +49,7 @@ inline std::string tensor(const std::string& storage, std::int64_t offset,
               storage + integer(offset) + numbers(sizes) + numbers(strides) + "\x89" +
                   call(global("collections", "OrderedDict"), ""));
 }
-/// Of 2 floats, in "data/0".
+/// Returns a tensor of 2 floats in "data/0".
 inline std::string small_tensor() { return tensor(storage("FloatStorage", "0", 2), 0, {2}, {1}); }
 
 /// A whole pickle, of protocol 2.

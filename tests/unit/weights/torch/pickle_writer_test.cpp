@@ -15,7 +15,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-/// What is between the protocol and the end.
+/// Returns the part between the protocol and the end.
 template <class Put>
 std::string written(const Put& put) {
   PickleWriter writer;

@@ -70,7 +70,7 @@ std::string shown(const Unpickled& pickle, const PickleValue& value) {
   return "no kind";
 }
 
-/// What a pickle of this value, and of nothing else, is read as.
+/// Returns how a pickle of this value, and of nothing else, is read.
 std::string value_of(const std::string& value) {
   const auto pickle = read(whole(value));
   REQUIRE_MESSAGE(pickle, pickle.error().message);
