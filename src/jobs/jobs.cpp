@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "container/expected_kind.h"
 #include "etstream/fat_container.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
@@ -24,8 +23,7 @@ Result<ProgramDescription> read_description(const ByteSource& json, const Progra
     ETSTREAM_ASSIGN(segments_from, ProgramFile::open(*input.segments_from, {}, input.schema));
     options.segments_from = &*segments_from;
   }
-  return unless_other(json, {"a program, or its description in JSON", {}, JsonContent::kProgram},
-                      read_program_json(json, options));
+  return read_program_json(json, options);
 }
 
 Result<void> verify(const ProgramFile& program, const RequireSound& require_sound) {

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "container/expected_kind.h"
 #include "etstream/program_changes.h"
 #include "flatbuffer/json_value_reader.h"
 #include "layout/append.h"
@@ -40,6 +41,16 @@ void set_data(EditableProgram& editable, std::vector<EditableProgram::InlineData
   }
 }
 
+Result<ProgramDescription> read_description(const ByteSource& json, const ProgramJsonOptions& options) {
+  ETSTREAM_ASSIGN(const auto plain, options.schema.schema());
+  ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
+  ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
+  ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
+  out.name = json.name();
+  out.schema = options.schema;
+  return out;
+}
+
 }  // namespace
 
 Result<EditableProgram> read_editable_program(const pte::Program& model, const ProgramDescription& program) {
@@ -61,14 +72,9 @@ Result<EditableProgram> read_editable_program(const pte::Program& model, const P
 }
 
 Result<ProgramDescription> read_program_json(const ByteSource& json, const ProgramJsonOptions& options) {
-  return without_exceptions([&]() -> Result<ProgramDescription> {
-    ETSTREAM_ASSIGN(const auto plain, options.schema.schema());
-    ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
-    ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
-    ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
-    out.name = json.name();
-    out.schema = options.schema;
-    return out;
+  return without_exceptions([&] {
+    return unless_other(json, {"a program, or its description in JSON", {}, JsonContent::kProgram},
+                        read_description(json, options));
   });
 }
 
