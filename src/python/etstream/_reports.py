@@ -141,8 +141,8 @@ def diff(
     Returns:
         "a", "b", "same_bytes", "same_content", "same_within_tolerance", and at most 1000 "differences", each with its
         "kind", "content", "layout", or "tolerated" for elements within the tolerance, its "subject", and what is in
-        "a" and "b" of it. Of data whose elements are known also how many "elements" there are and how many are
-        "equal", how many are "not_finite" and unequal, and the "largest_difference" and "mean_difference" of the others.
+        "a" and "b" of it. Of data whose elements are known also how many "elements" there are, how many are "equal",
+        how many are "not_finite" and unequal, and the "largest_difference" and "mean_difference" of the others.
 
     Raises:
         InvalidArgumentError: the files are of two kinds; atol or rtol is negative.
