@@ -77,7 +77,7 @@ TEST_CASE("a scalar type is found by its names, in whatever case") {
     std::string name;
     ScalarType type;
   };
-  for (const auto& [name, type] :
+  for (const Named& named :
        {Named{"torch.bfloat16", ScalarType::kBFloat16}, Named{"bf16", ScalarType::kBFloat16},
         Named{"BF16", ScalarType::kBFloat16}, Named{"half", ScalarType::kFloat16},
         Named{"torch.half", ScalarType::kFloat16}, Named{"fp16", ScalarType::kFloat16},
@@ -86,8 +86,8 @@ TEST_CASE("a scalar type is found by its names, in whatever case") {
         Named{"f32", ScalarType::kFloat32}, Named{"double", ScalarType::kFloat64},
         Named{"long", ScalarType::kInt64}, Named{"I32", ScalarType::kInt32}, Named{"u8", ScalarType::kUInt8},
         Named{"F8_E4M3", ScalarType::kFloat8E4M3FN}, Named{"C64", ScalarType::kComplex64}}) {
-    CAPTURE(name);
-    CHECK(find_scalar_type(name) == type);
+    CAPTURE(named.name);
+    CHECK(find_scalar_type(named.name) == named.type);
   }
   for (const std::string name : {"", "unknown", "float32 ", "torch.", "torch.torch.float32", "numpy.float32",
                                  "int4", "bf", "bf160", "f8", "float8_e4m3"}) {
