@@ -42,7 +42,7 @@ BLOCKS = {
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
-    "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but the last, which takes 20 minutes",
+    "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but those for macOS on x86-64 and aarch64, which take long",
     "docs/performance.md: perf/run ": "measures, which takes long",
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
     "docs/python.md: import etstream": PYTHON_BLOCKS,
