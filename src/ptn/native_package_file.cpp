@@ -119,11 +119,8 @@ std::vector<CheckpointTensor> NativePackageFile::tensors() const {
 
 Result<void> NativePackageFile::verify_checksums(Findings& findings) const {
   for (const PackageMember& member : members_) {
-    ZipMember stored;
-    stored.name = member.name;
-    stored.size = member.data.size();
-    stored.crc32 = member.crc32;
-    stored.offset = member.offset;
+    const ZipMember stored = {
+        .name = member.name, .size = member.data.size(), .crc32 = member.crc32, .offset = member.offset};
     ETSTREAM_ASSIGN(auto damage, find_damage(file_, stored));
     if (damage) add_error(findings, *std::move(damage));
   }

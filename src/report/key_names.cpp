@@ -28,21 +28,19 @@ Result<KeyNames> read_key_names(const ByteSource& json) {
                       kMostBytes, json.size());
     }
     KeyNames out;
-    ETSTREAM_TRY(unless_other(json, {"names as JSON", {}, JsonContent::kOther},
-                              read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-                                return reader.different_members([&](std::string_view key) -> Result<void> {
-                                  std::string& names = out[std::string(key)];
-                                  const auto take_name = [&]() -> Result<void> {
-                                    ETSTREAM_ASSIGN(const JsonTape::Value name,
-                                                    reader.take(JsonReader::Kind::kString));
-                                    add_name(name.string, names);
-                                    return {};
-                                  };
-                                  if (reader.next().kind == JsonReader::Kind::kArray)
-                                    return reader.elements(take_name);
-                                  return take_name();
-                                });
-                              })));
+    auto read = read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+      return reader.different_members([&](std::string_view key) -> Result<void> {
+        std::string& names = out[std::string(key)];
+        const auto take_name = [&]() -> Result<void> {
+          ETSTREAM_ASSIGN(const JsonTape::Value name, reader.take(JsonReader::Kind::kString));
+          add_name(name.string, names);
+          return {};
+        };
+        if (reader.next().kind == JsonReader::Kind::kArray) return reader.elements(take_name);
+        return take_name();
+      });
+    });
+    ETSTREAM_TRY(unless_other(json, {"names as JSON", {}, JsonContent::kOther}, std::move(read)));
     return out;
   });
 }

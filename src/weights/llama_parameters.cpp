@@ -26,8 +26,9 @@ using Kind = JsonReader::Kind;
 constexpr double kLowFrequencyFactor = 1;
 constexpr double kOriginalContext = 8192;
 
-/// How ExecuTorch's Transformer computes a model of transformers, as its examples/models have it. Rules for
-/// models with Hugging Face's RoPE leave the rows of queries and keys in their order.
+/// A type of transformers' models that ExecuTorch's Transformer computes, with its settings in
+/// examples/models. Rules for models with Hugging Face's RoPE leave the rows of queries and keys in their
+/// order.
 struct KnownModel {
   std::string_view type;
   bool has_hf_rope = false;

@@ -40,17 +40,17 @@ Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subs
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::uint64_t end =
         std::min(i + 1 < offsets.size() ? offsets[i + 1] : segment.size(), segment.size());
-    const std::uint64_t start = std::min(offsets[i], segment.size());
     const std::optional<std::uint64_t> known = sizes.empty() ? std::nullopt : sizes[i];
-    const std::uint64_t size = known.value_or(end < start ? 0 : end - start);
-    const bool is_used = sizes.empty() || known;
-    if (is_used && ((end < start && !known) || !range_fits(offsets[i], size, segment.size()))) {
+    const bool fits = known ? range_fits(offsets[i], *known, segment.size()) : offsets[i] <= end;
+    const std::uint64_t size = known.value_or(fits ? end - offsets[i] : 0);
+    const bool may_be_unused = !sizes.empty() && !known;
+    if (!fits && !may_be_unused) {
       return editable.program.view().corrupt(
           subsegments.position.value_or(0),
           text("piece {}, {} bytes, in its place in a segment of {} bytes", i, size, segment.size()),
           text("it at {}", offsets[i]));
     }
-    ETSTREAM_ASSIGN(ByteSource piece, segment.slice(start, size));
+    ETSTREAM_ASSIGN(ByteSource piece, segment.slice(std::min(offsets[i], segment.size()), size));
     pieces.push_back(std::move(piece));
   }
   subsegments.pieces = std::move(pieces);

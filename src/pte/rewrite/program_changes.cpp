@@ -26,18 +26,17 @@ Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& 
                     json.size());
   }
   std::map<std::string, std::string> out;
-  ETSTREAM_TRY(unless_other(json, {"keys as JSON", {}, JsonContent::kOther},
-                            read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-                              return reader.members([&](std::string_view key) -> Result<void> {
-                                const JsonTape::Value value = reader.take();
-                                if (value.kind != JsonReader::Kind::kString) {
-                                  return reader.error(text("{}: expected a string, found {}", quote(key),
-                                                           name_of(value.kind)));
-                                }
-                                out[std::string(key)] = value.string;
-                                return {};
-                              });
-                            })));
+  auto read = read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+    return reader.members([&](std::string_view key) -> Result<void> {
+      const JsonTape::Value value = reader.take();
+      if (value.kind != JsonReader::Kind::kString) {
+        return reader.error(text("{}: expected a string, found {}", quote(key), name_of(value.kind)));
+      }
+      out[std::string(key)] = value.string;
+      return {};
+    });
+  });
+  ETSTREAM_TRY(unless_other(json, {"keys as JSON", {}, JsonContent::kOther}, std::move(read)));
   return out;
 }
 
