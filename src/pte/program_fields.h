@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The tables and fields of programs that the library knows, as a schema has them: the built-in one, or one
-// that a user brings. No other file names them (tests/structure/check_program_names.py).
+// that a user brings. No other file names them (tests/tree/check_program_names.py).
 #pragma once
 
 #include <string_view>
