@@ -26,12 +26,10 @@
 namespace etstream {
 namespace {
 
-/// The first of the kinds that a value may hold which `is_it` takes; none where it may hold anything.
-std::optional<char> find_kind(Kinds held, const auto& is_it) {
-  if ((held & kAnything) != 0) return std::nullopt;
-  const auto found = std::ranges::find_if(
-      kKindLetters, [&](char kind) { return (held & kinds_of_letter(kind)) != 0 && is_it(kind); });
-  return found == kKindLetters.end() ? std::nullopt : std::optional(*found);
+/// Those of the kinds that a value may hold which are not `taken`; none where it may hold anything.
+Kinds others(Kinds held, Kinds taken) {
+  if ((held & kAnything) != 0) return 0;
+  return static_cast<Kinds>(held & ~(taken | kEmpty));
 }
 
 /// What calls of XNNPACK's delegates have to bring.
@@ -122,7 +120,7 @@ class CallVerifier {
       case GraphCall::Kind::kJumpIfFalse: {
         ETSTREAM_ASSIGN(const auto condition,
                         call.scalar<std::int32_t>(known_.jump_false_call.cond_value_index));
-        check_kinds(call, "a jump", 0, 'T', condition, "B");
+        check_kinds(call, "a jump", 0, kinds(pte::ValueKind::kTensor, pte::ValueKind::kBool), condition);
         return {};
       }
       case GraphCall::Kind::kFree: {
@@ -131,7 +129,7 @@ class CallVerifier {
           calls_.error(call, "memory that was given by a call before",
                        text("value {}, whose memory is planned", freed));
         }
-        return check_argument(call, "freeing memory", 0, 'M', freed);
+        return check_argument(call, "freeing memory", 0, Parameter::kShape, freed);
       }
       case GraphCall::Kind::kMove:
         break;
@@ -143,16 +141,18 @@ class CallVerifier {
     ETSTREAM_ASSIGN(const Callee* callee, calls_.callee_of(call));
     if (!callee->signature) return {};
     ETSTREAM_ASSIGN(const auto args, calls_.arguments_of(call));
-    const std::string_view signature = *callee->signature;
+    const Signature signature = *callee->signature;
     for (std::uint32_t i = 0; i < args.size() && i < signature.size(); ++i) {
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
-      const char letter = signature[i];
-      if (letter == '*') {
+      const Parameter parameter = signature[i];
+      if (parameter == Parameter::kReturn) {
         check_result(call, *callee, i, value);
         continue;
       }
-      if (letter != 'V' && !is_written(letter)) check_filled(call, callee->name, i, value);
-      ETSTREAM_TRY(check_argument(call, callee->name, i, letter, value));
+      if (parameter != Parameter::kView && !is_written(parameter)) {
+        check_filled(call, callee->name, i, value);
+      }
+      ETSTREAM_TRY(check_argument(call, callee->name, i, parameter, value));
     }
     if (args.size() != signature.size()) {
       calls_.error(call,
@@ -173,15 +173,16 @@ class CallVerifier {
     bool is_hit = false;
     for (const bool is_output : {true, false}) {
       ETSTREAM_TRY(for_each(args, [&](std::int32_t value, std::uint32_t i) -> Result<void> {
-        const char letter = (*callee.signature)[i];
-        if (letter == '*' || is_written(letter) != is_output) return {};
+        const Parameter parameter = (*callee.signature)[i];
+        if (parameter == Parameter::kReturn || is_written(parameter) != is_output) return {};
         if (is_output) {
           ETSTREAM_ASSIGN(const auto place, calls_.place_of(value));
           if (place) written.push_back(*place);
           return {};
         }
-        ETSTREAM_ASSIGN(const bool is_there,
-                        slot(value).letter == 'O' ? is_item_in(value, written) : is_in(value, written));
+        ETSTREAM_ASSIGN(const bool is_there, slot(value).kind == pte::ValueKind::kOptionalTensorList
+                                                 ? is_item_in(value, written)
+                                                 : is_in(value, written));
         is_hit |= is_there;
         return {};
       }));
@@ -221,10 +222,10 @@ class CallVerifier {
     ETSTREAM_TRY(for_each(args, [&](std::int32_t value, std::uint32_t i) -> Result<void> {
       const Slot& held = slot(value);
       if (held.is_replaced || held.is_result) return {};
-      if (held.letter == 'I') {
+      if (held.kind == pte::ValueKind::kInt) {
         ETSTREAM_ASSIGN(const pte::Held integer, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
-      } else if (held.letter == 'T') {
+      } else if (held.kind == pte::ValueKind::kTensor) {
         ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
         ETSTREAM_ASSIGN(arguments[i].tensor, tensor_argument(tensor.tensor(), held));
       }
@@ -272,27 +273,25 @@ class CallVerifier {
     return out;
   }
 
-  /// Whether a value holds, on every way there, the kind that a letter stands for or one of `others`. Finds
-  /// the first other kind that it may hold.
-  bool check_kinds(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
-                   std::int32_t value, std::string_view others = "") {
-    const auto wrong = find_kind(kinds_of(value), [&](char kind) {
-      return !takes(letter, kind) && others.find(kind) == std::string_view::npos;
-    });
-    if (wrong) {
-      calls_.error(call, text("{} as argument {} of {}", name_of_kind(letter), number, name),
-                   name_of_kind(*wrong));
+  /// Checks that a value holds, on every way there, one of the kinds that are `taken`. Finds the others.
+  bool check_kinds(const pte::View& call, std::string_view name, std::uint32_t number, Kinds taken,
+                   std::int32_t value) {
+    const Kinds wrong = others(kinds_of(value), taken);
+    if (wrong != 0) {
+      calls_.error(call, text("{} as argument {} of {}", name_of_kinds(taken), number, name),
+                   name_of_kinds(wrong));
     }
-    return !wrong;
+    return wrong == 0;
   }
 
   /// Finds a value that can't hold what a call gives.
   void check_result(const pte::View& call, const Callee& callee, std::uint32_t number, std::int32_t value) {
     const Slot& held = slot(value);
-    if (!callee.gives_number() || held.is_replaced || held.letter == kUnknownKind || takes('s', held.letter))
-      return;
-    calls_.error(call, text("{} as argument {} of {}", name_of_kind('S'), number, callee.name),
-                 name_of_kind(held.letter));
+    if (!callee.gives_number() || held.is_replaced) return;
+    const Kinds wrong = others(kinds(held.kind), kinds_taken(Parameter::kOptionalScalar));
+    if (wrong == 0) return;
+    calls_.error(call, text("{} as argument {} of {}", name_of_kinds(kAnyNumber), number, callee.name),
+                 name_of_kinds(wrong));
   }
 
   /// Finds a tensor that a call reads before it gets its memory and its shape.
@@ -304,20 +303,22 @@ class CallVerifier {
   }
 
   /// Finds a value that can't be argument `number` of what is called.
-  Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number, char letter,
-                              std::int32_t value) {
-    if (!check_kinds(call, name, number, letter, value)) return {};
+  Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number,
+                              Parameter parameter, std::int32_t value) {
+    if (!check_kinds(call, name, number, kinds_taken(parameter), value)) return {};
     const Slot& held = slot(value);
     if (held.is_replaced) return {};
-    if (held.letter == 'A') return check_integers(value);
+    if (held.kind == pte::ValueKind::kIntList) return check_integers(value);
     if (calls_.is_list_of_tensors(value)) return check_memory_of_items(call, name, value);
     const auto place = [&](std::string_view what) {
       return text("{} as argument {} of {}", what, number, name);
     };
-    if (held.has_no_data && (letter == 'T' || letter == 't' || letter == 'W')) {
+    const bool has_data_read = parameter == Parameter::kTensor || parameter == Parameter::kOptionalTensor ||
+                               parameter == Parameter::kOut;
+    if (held.has_no_data && has_data_read) {
       calls_.error(call, place("a tensor with memory"), text("value {}, which nothing gives any", value));
     }
-    if (held.is_constant && is_written(letter)) {
+    if (held.is_constant && is_written(parameter)) {
       calls_.error(call, place("a tensor that can be written"), text("value {}, a constant", value));
     }
     return {};
@@ -329,9 +330,10 @@ class CallVerifier {
     ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
     bool is_final = true;
     ETSTREAM_TRY(for_each(calls_.items_of<std::int64_t>(list, *list.items()), [&](std::int64_t item) {
-      const auto wrong = find_kind(kinds_of(item), [](char kind) { return kind != 'I'; });
-      is_final = wrong || (is_final && !values().is_changed(static_cast<std::uint32_t>(item)));
-      if (wrong) calls_.error(list, text("{} of integers", list.items()->full_name()), name_of_kind(*wrong));
+      const Kinds wrong = others(kinds_of(item), kinds(pte::ValueKind::kInt));
+      is_final = wrong != 0 || (is_final && !values().is_changed(static_cast<std::uint32_t>(item)));
+      if (wrong == 0) return;
+      calls_.error(list, text("{} of integers", list.items()->full_name()), name_of_kinds(wrong));
     }));
     slot(value).is_checked = is_final;
     return {};
@@ -359,9 +361,9 @@ class CallVerifier {
         continue;
       }
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(each.number));
-      ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, 'T', value));
+      ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, Parameter::kTensor, value));
       const Slot& held = slot(value);
-      if (held.letter != 'T' || held.is_replaced || held.width >= each.width) continue;
+      if (held.kind != pte::ValueKind::kTensor || held.is_replaced || held.width >= each.width) continue;
       calls_.error(
           call, text("elements of {} bytes in argument {} of {}", each.width, each.number, kXnnpackBackend),
           text("{}", held.width));
@@ -371,13 +373,14 @@ class CallVerifier {
 
   /// Finds outputs that are lists: ExecuTorch's own bindings end the process over one.
   Result<void> verify_outputs() {
+    using enum pte::ValueKind;
+    constexpr Kinds kLists = kinds(kTensorList, kOptionalTensorList, kIntList, kDoubleList, kBoolList);
     return for_each(calls_.items_of<std::int32_t>(calls_.method(), known_.method.outputs),
                     [&](std::int32_t value, std::uint32_t i) {
-                      for (const char list : std::string_view("LOAFG")) {
-                        if (!find_kind(kinds_of(value), [&](char kind) { return kind == list; })) continue;
-                        calls_.error(calls_.method(), text("an output {} that is no list", i),
-                                     name_of_kind(list));
-                      }
+                      const Kinds wrong = others(kinds_of(value), static_cast<Kinds>(~kLists));
+                      if (wrong == 0) return;
+                      calls_.error(calls_.method(), text("an output {} that is no list", i),
+                                   name_of_kinds(wrong));
                     });
   }
 

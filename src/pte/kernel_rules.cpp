@@ -134,10 +134,17 @@ std::span<const Rule> rules_of(std::string_view name) {
 }
 
 /// Of operators that work on elements alone: their kernels find a dtype for all (promoteTypes).
-bool promotes(std::string_view name, std::string_view signature) {
-  constexpr std::string_view kSignatures[] = {"TTW*", "TTSW*", "TSW*", "TSSW*"};
+bool promotes(std::string_view name, Signature signature) {
+  using enum Parameter;
+  constexpr std::array<std::array<Parameter, 5>, 4> kSignatures = {
+      {{kTensor, kTensor, kOut, kReturn},
+       {kTensor, kTensor, kScalar, kOut, kReturn},
+       {kTensor, kScalar, kOut, kReturn},
+       {kTensor, kScalar, kScalar, kOut, kReturn}}};
   return name.starts_with("aten::") && !name.starts_with("aten::fill") &&
-         std::ranges::count(kSignatures, signature) > 0;
+         std::ranges::any_of(kSignatures, [&](const auto& each) {
+           return std::ranges::equal(signature, std::span(each).first(each.back() == kReturn ? 5 : 4));
+         });
 }
 
 /// Integers, floats, complex numbers and booleans up to bfloat16, without those of quantized tensors.
@@ -304,7 +311,7 @@ std::optional<BrokenRule> check_rule(const Rule& rule, Arguments arguments) {
 
 }  // namespace
 
-bool has_kernel_rules(std::string_view name, std::string_view signature) {
+bool has_kernel_rules(std::string_view name, Signature signature) {
   return !rules_of(name).empty() || promotes(name, signature);
 }
 
@@ -321,12 +328,11 @@ bool reads_indices(std::string_view name) {
 std::optional<std::size_t> argument_of_indices(std::string_view name) {
   if (name == "aten::_local_scalar_dense") return 0;
   constexpr std::string_view kEmbedding = "quantized_decomposed::embedding_";
-  return name.starts_with(kEmbedding) && has_kernel_rules(name, "") ? std::optional<std::size_t>(5)
+  return name.starts_with(kEmbedding) && has_kernel_rules(name, {}) ? std::optional<std::size_t>(5)
                                                                     : std::nullopt;
 }
 
-std::optional<BrokenRule> find_broken_rule(std::string_view name, std::string_view signature,
-                                           Arguments arguments) {
+std::optional<BrokenRule> find_broken_rule(std::string_view name, Signature signature, Arguments arguments) {
   for (const Rule& rule : rules_of(name)) {
     if (auto broken = check_rule(rule, arguments)) return broken;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "etstream/scalar_type.h"
+#include "pte/operator_signatures.h"
 
 namespace etstream {
 
@@ -33,7 +34,7 @@ struct BrokenRule {
 };
 
 /// Whether there are rules for an operator's kernel.
-[[nodiscard]] bool has_kernel_rules(std::string_view name, std::string_view signature);
+[[nodiscard]] bool has_kernel_rules(std::string_view name, Signature signature);
 
 /// Whether an operator finds elements by the indices in tensors, which may not change meanwhile.
 [[nodiscard]] bool reads_indices(std::string_view name);
@@ -43,7 +44,7 @@ struct BrokenRule {
 [[nodiscard]] std::optional<std::size_t> argument_of_indices(std::string_view name);
 
 /// The first that `arguments`, as many as the operator has, break.
-[[nodiscard]] std::optional<BrokenRule> find_broken_rule(std::string_view name, std::string_view signature,
+[[nodiscard]] std::optional<BrokenRule> find_broken_rule(std::string_view name, Signature signature,
                                                          std::span<const KernelArgument> arguments);
 
 }  // namespace etstream

@@ -4,8 +4,6 @@
 // name of an operator has room for 99 bytes (Method::resolve_operator).
 #include "pte/method_calls.h"
 
-#include <cctype>
-#include <map>
 #include <utility>
 
 #include "base/text.h"
@@ -15,13 +13,6 @@ namespace etstream {
 namespace {
 
 constexpr std::uint32_t kMostOfName = 99;
-
-/// The kind of value that an argument with this letter in a signature is.
-char kind_of(char letter) {
-  const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  if (upper == 'M' || upper == 'V' || upper == 'W') return 'T';
-  return upper == 'U' ? 'L' : upper;
-}
 
 Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
   ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
@@ -36,45 +27,7 @@ Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
   return {};
 }
 
-/// kOperatorSignatures by the operators' names.
-std::map<std::string_view, std::string_view> signatures_by_name() {
-  std::map<std::string_view, std::string_view> out;
-  std::string_view letters;
-  for (std::size_t begin = 0, end = 0; begin < kOperatorSignatures.size(); begin = end + 1) {
-    end = kOperatorSignatures.find_first_of(" \n", begin);
-    const std::string_view word = kOperatorSignatures.substr(begin, end - begin);
-    const bool is_name = word.find(':') != std::string_view::npos;
-    if (is_name) out.emplace(word, letters);
-    if (!is_name && !word.empty()) letters = word;
-  }
-  return out;
-}
-
 }  // namespace
-
-std::optional<std::string_view> find_signature(std::string_view name) {
-  static const auto kSignatures = signatures_by_name();
-  const auto found = kSignatures.find(name);
-  return found == kSignatures.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::string_view name_of_kind(char letter) {
-  constexpr std::pair<char, std::string_view> kNames[] = {
-      {'T', "a tensor"},          {'L', "a list of tensors"},  {'O', "a list of optional tensors"},
-      {'I', "an integer"},        {'D', "a double"},           {'B', "a boolean"},
-      {'S', "a number"},          {'N', "a string"},           {'A', "a list of integers"},
-      {'F', "a list of doubles"}, {'G', "a list of booleans"}, {kNullKind, "null"}};
-  for (const auto& [each, name] : kNames) {
-    if (each == kind_of(letter)) return name;
-  }
-  return "another kind of value";
-}
-
-bool takes(char letter, char held) {
-  const char kind = kind_of(letter);
-  if (held == kNullKind) return std::islower(static_cast<unsigned char>(letter)) != 0;
-  return kind == held || (kind == 'S' && (held == 'I' || held == 'D' || held == 'B'));
-}
 
 void MethodCalls::error(const pte::View& table, std::string_view expected, std::string_view found) {
   add_error(findings_, table.corrupt(expected, found));
@@ -88,8 +41,8 @@ Result<void> MethodCalls::read_values() {
   ETSTREAM_TRY(for_each(*values_, [&](const pte::Value& value, std::uint32_t i) -> Result<void> {
     ETSTREAM_ASSIGN(const auto held, value.held());
     if (!held) return {};
-    slots_[i].letter = static_cast<char>(held->kind());
-    if (slots_[i].letter == 'T') return read_tensor(held->tensor(), slots_[i]);
+    slots_[i].kind = held->kind();
+    if (slots_[i].kind == pte::ValueKind::kTensor) return read_tensor(held->tensor(), slots_[i]);
     return is_list_of_tensors(i) ? check_tensors(*held, i) : Result<void>();
   }));
   ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.method.inputs),
@@ -100,14 +53,15 @@ Result<void> MethodCalls::read_values() {
 
 /// Of the list that is value `own`.
 Result<void> MethodCalls::check_tensors(const pte::Held& list, std::uint32_t own) {
-  const char letter = slots_[own].letter == 'O' ? 't' : 'T';
+  const bool may_be_null = slots_[own].kind == pte::ValueKind::kOptionalTensorList;
+  const Kinds taken = kinds_taken(may_be_null ? Parameter::kOptionalTensor : Parameter::kTensor);
   return for_each(items_of<std::int32_t>(list, *list.items()), [&](std::int32_t item) {
     if (item == -1) return;  // which only a list of optional tensors has
     if (std::cmp_greater_equal(item, own)) {
       error(list, text("{} of values before {}, the list's own", list.items()->full_name(), own),
             text("{}", item));
-    } else if (const char held = slot(item).letter; !takes(letter, held)) {
-      error(list, text("{} of tensors", list.items()->full_name()), name_of_kind(held));
+    } else if (const Kinds held = kinds(slot(item).kind); (held & taken) == 0) {
+      error(list, text("{} of tensors", list.items()->full_name()), name_of_kinds(held));
     }
   });
 }
@@ -121,7 +75,7 @@ Result<pte::Held> MethodCalls::held_by(std::int32_t value) const {
 Result<std::optional<PlannedPlace>> MethodCalls::place_of(std::int32_t value) const {
   PlannedPlace out;
   const Slot& own = slots_[static_cast<std::size_t>(value)];
-  if (own.letter != 'T' || own.is_replaced) return std::optional<PlannedPlace>();
+  if (own.kind != pte::ValueKind::kTensor || own.is_replaced) return std::optional<PlannedPlace>();
   ETSTREAM_ASSIGN(const pte::Held held, held_by(value));
   ETSTREAM_ASSIGN(const auto allocation, held.tensor().allocation());
   if (!allocation) return std::optional<PlannedPlace>();

@@ -22,33 +22,31 @@
 
 namespace etstream {
 
-constexpr char kUnknownKind = static_cast<char>(pte::ValueKind::kUnknown);
-constexpr char kNullKind = static_cast<char>(pte::ValueKind::kNull);
-
 /// What a value holds.
 struct Slot {
-  char letter = kUnknownKind;  // that of a ValueKind
-  bool is_constant = false;    // in the program's memory
-  bool has_no_data = false;    // before something gives it some
-  bool is_empty = false;       // a tensor that a call gives its memory or its shape, in each run
-  bool is_replaced = false;    // by another value or an unknown operator's
-  bool is_result = false;      // of a call of the runtime's own, that gives a number
-  bool is_planned = false;     // a tensor in planned memory, or of the program
-  bool is_checked = false;     // of a list
-  bool is_written = false;     // by an operator, anew
-  bool is_buffer = false;      // changed by an operator in place
-  std::uint8_t width = 0;      // the bytes of a tensor's element
+  pte::ValueKind kind = pte::ValueKind::kUnknown;
+  bool is_constant = false;  // in the program's memory
+  bool has_no_data = false;  // before something gives it some
+  bool is_empty = false;     // a tensor that a call gives its memory or its shape, in each run
+  bool is_replaced = false;  // by another value or an unknown operator's
+  bool is_result = false;    // of a call of the runtime's own, that gives a number
+  bool is_planned = false;   // a tensor in planned memory, or of the program
+  bool is_checked = false;   // of a list
+  bool is_written = false;   // by an operator, anew
+  bool is_buffer = false;    // changed by an operator in place
+  std::uint8_t width = 0;    // the bytes of a tensor's element
 };
 
 /// An operator that is called.
 struct Callee {
   bool is_read = false;
   std::string name;
-  std::optional<std::string_view> signature;
+  std::optional<Signature> signature;
 
   /// Whether it gives a number, and writes to none of its arguments.
   [[nodiscard]] bool gives_number() const {
-    return signature && signature->ends_with('*') && std::ranges::none_of(*signature, is_written);
+    return signature && signature->back() == Parameter::kReturn &&
+           std::ranges::none_of(*signature, is_written);
   }
 };
 
@@ -67,14 +65,7 @@ struct PlannedPlace {
   }
 };
 
-/// The letters of an operator's arguments; none of an operator that kOperatorSignatures does not have.
-[[nodiscard]] std::optional<std::string_view> find_signature(std::string_view name);
-/// What messages call a kind.
-[[nodiscard]] std::string_view name_of_kind(char letter);
-/// Whether an argument with this letter in a signature may be what a letter of a Slot says.
-[[nodiscard]] bool takes(char letter, char held);
-
-/// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 11 bytes a value
+/// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 12 bytes a value
 /// and 56 an operator. Errors: those of Program, and kCorrupt where more is shared than FileBudget allows.
 class ETSTREAM_HIDDEN MethodCalls {
  public:
@@ -105,7 +96,8 @@ class ETSTREAM_HIDDEN MethodCalls {
   [[nodiscard]] Result<const Callee*> callee_of(const pte::Call& call);
   [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
   [[nodiscard]] bool is_list_of_tensors(std::int64_t value) {
-    return slot(value).letter == 'L' || slot(value).letter == 'O';
+    constexpr Kinds kLists = kinds(pte::ValueKind::kTensorList, pte::ValueKind::kOptionalTensorList);
+    return (kLists & kinds(slot(value).kind)) != 0;
   }
   /// The items of a list, or of a method's inputs and outputs.
   template <class T>

@@ -88,8 +88,8 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   }
   if (args.size() == 0) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
-  const std::string_view signature = *callee->signature;
-  if (signature.ends_with('V')) calls_->slot(last).has_no_data = false;
+  const Signature signature = *callee->signature;
+  if (signature.back() == Parameter::kView) calls_->slot(last).has_no_data = false;
   if (callee->gives_number()) calls_->slot(last).is_result = true;
   const bool is_in_place = is_written(signature.front());
   for (std::size_t i = 0; i < std::min<std::size_t>(signature.size(), args.size()); ++i) {
@@ -117,7 +117,7 @@ Result<void> MethodFlow::note_indices(std::int32_t value) {
 Result<void> MethodFlow::begin() {
   std::vector<Kinds> start(calls_->values());
   for (std::uint32_t i = 0; i < start.size(); ++i) {
-    start[i] = kinds_of_letter(calls_->slot(i).letter);
+    start[i] = kinds(calls_->slot(i).kind);
     if (calls_->slot(i).is_empty) start[i] |= kEmpty;
   }
   ETSTREAM_ASSIGN(const auto inputs,
@@ -169,7 +169,7 @@ Result<void> MethodFlow::describe_jump(const pte::Call& call, std::uint32_t firs
   ETSTREAM_ASSIGN(const auto condition, call.scalar<std::int32_t>(known.jump_false_call.cond_value_index));
   ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(known.jump_false_call.destination_instruction));
   std::optional<std::uint32_t> only_unless;
-  if (calls_->slot(condition).letter == 'B') {
+  if (calls_->slot(condition).kind == pte::ValueKind::kBool) {
     ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(condition));
     ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.boolean.content));
     if (is_true == 0) only_unless = index_of(condition);
@@ -197,11 +197,11 @@ Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<
   ETSTREAM_TRY(for_each(args, [&](std::int32_t value) { values.push_back(index_of(value)); }));
   const std::uint32_t to = values.back();
   if (is_among(callee.name, kGiveInteger)) {
-    flow_->set(to, kinds_of_letter('I'));
+    flow_->set(to, kinds(pte::ValueKind::kInt));
   } else if (is_among(callee.name, kGiveDouble)) {
-    flow_->set(to, kinds_of_letter('D'));
+    flow_->set(to, kinds(pte::ValueKind::kDouble));
   } else if (is_among(callee.name, kGiveBoolean)) {
-    flow_->set(to, kinds_of_letter('B'));
+    flow_->set(to, kinds(pte::ValueKind::kBool));
   } else if (is_among(callee.name, kCalculate)) {
     flow_->calculate(values[0], values[values.size() - 2], to);
   } else if (callee.name == "executorch_prim::sym_ite.Scalar") {
@@ -217,37 +217,39 @@ Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<
 
 /// Of a tensor.
 Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
-  if (calls_->slot(value).letter != 'T' || calls_->slot(value).is_replaced) return kAnything;
+  if (calls_->slot(value).kind != pte::ValueKind::kTensor || calls_->slot(value).is_replaced)
+    return kAnything;
   ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
   ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
   constexpr ScalarType kIntegerTypes[] = {ScalarType::kUInt8, ScalarType::kInt8, ScalarType::kInt16,
                                           ScalarType::kInt32, ScalarType::kInt64};
   const ScalarType dtype = layout.scalar_type;
-  if (std::ranges::count(kIntegerTypes, dtype) > 0) return kinds_of_letter('I');
-  if (dtype == ScalarType::kFloat32 || dtype == ScalarType::kFloat64) return kinds_of_letter('D');
-  return dtype == ScalarType::kBool ? kinds_of_letter('B') : kAnything;
+  if (std::ranges::count(kIntegerTypes, dtype) > 0) return kinds(pte::ValueKind::kInt);
+  if (dtype == ScalarType::kFloat32 || dtype == ScalarType::kFloat64) return kinds(pte::ValueKind::kDouble);
+  return dtype == ScalarType::kBool ? kinds(pte::ValueKind::kBool) : kAnything;
 }
 
 Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList<std::int32_t>& args) {
-  const std::string_view signature = *callee.signature;
+  const Signature signature = *callee.signature;
   const auto describe_argument = [&](std::int32_t value, std::uint32_t number) -> Result<void> {
-    const char letter = signature[number];
-    if (is_written(letter) || letter == 'V') ETSTREAM_TRY(fill(value));
-    return is_written(letter) ? overwrite_indices(value, true) : Result<void>();
+    const Parameter parameter = signature[number];
+    if (is_written(parameter) || parameter == Parameter::kView) ETSTREAM_TRY(fill(value));
+    return is_written(parameter) ? overwrite_indices(value, true) : Result<void>();
   };
   ETSTREAM_TRY(for_each(args, describe_argument));
   // An operator that works in place: the others return nothing.
-  if (!signature.starts_with('W') || !signature.ends_with('*')) return {};
+  if (!is_written(signature.front()) || signature.back() != Parameter::kReturn) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
   const Slot& held = calls_->slot(last);
-  if (held.letter != 'T' || held.is_replaced) flow_->set(index_of(last), kinds_of_letter('T'));
+  if (held.kind != pte::ValueKind::kTensor || held.is_replaced)
+    flow_->set(index_of(last), kinds(pte::ValueKind::kTensor));
   return {};
 }
 
 /// Follows a write to `value`, or to the tensors of that list.
 Result<void> MethodFlow::fill(std::int32_t value) {
   const auto fill_tensor = [&](std::int32_t tensor) {
-    if (calls_->slot(tensor).is_empty) flow_->set(index_of(tensor), kinds_of_letter('T'));
+    if (calls_->slot(tensor).is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor));
   };
   fill_tensor(value);
   if (!calls_->is_list_of_tensors(value)) return {};

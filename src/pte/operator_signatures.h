@@ -3,22 +3,63 @@
 // The operators that ExecuTorch has kernels for, and what the arguments of each are.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
+
+#include "pte/value_kind.h"
 
 namespace etstream {
 
-/// "LETTERS NAMESPACE::NAME.OVERLOAD NAMESPACE::NAME.OVERLOAD..." and again, with white space between. A
-/// letter is an argument:
-///
-///     T tensor   L list of tensors   O list of optional tensors
-///     W tensor   U list of tensors   that the call writes to
-///     I Int      D Double            B Bool                       S any of these
-///     N String   A IntList           F DoubleList                 G BoolList
-///     M tensor whose data is not read      V tensor that gets another's data      * what the call gives
-///
-/// A small one may be Null too.
-extern const std::string_view kOperatorSignatures;
+/// An argument of an operator's schema. Those named kOptional... may be null too.
+enum class Parameter : std::uint8_t {
+  kNone,  // behind the last
+  kTensor,
+  kOptionalTensor,
+  kTensorList,
+  kOptionalTensorList,  // Tensor?[]
+  kInt,
+  kOptionalInt,
+  kDouble,
+  kOptionalDouble,
+  kBool,
+  kOptionalBool,
+  kScalar,
+  kOptionalScalar,
+  kString,
+  kOptionalString,
+  kIntList,
+  kOptionalIntList,
+  kDoubleList,
+  kOptionalDoubleList,
+  kBoolList,
+  kOut,      // Tensor(a!), which the call writes to
+  kOutList,  // Tensor(a!)[]
+  kShape,    // a tensor whose data is not read
+  kView,     // a tensor that gets another's data
+  kReturn,   // what the call gives
+};
 
-[[nodiscard]] constexpr bool is_written(char letter) { return letter == 'W' || letter == 'U'; }
+using Signature = std::span<const Parameter>;
+
+/// The kinds that an argument may be. kReturn: any.
+[[nodiscard]] Kinds kinds_taken(Parameter parameter);
+[[nodiscard]] constexpr bool is_written(Parameter parameter) {
+  return parameter == Parameter::kOut || parameter == Parameter::kOutList;
+}
+
+/// Operators with the same signature.
+struct OperatorSignature {
+  std::array<Parameter, 18> parameters;
+  std::string_view operators;  // "NAMESPACE::NAME.OVERLOAD NAMESPACE::NAME.OVERLOAD..."
+};
+
+/// All of them.
+extern const std::span<const OperatorSignature> kOperatorSignatures;
+
+/// That of an operator by its whole name; none where it is not among them.
+[[nodiscard]] std::optional<Signature> find_signature(std::string_view name);
 
 }  // namespace etstream

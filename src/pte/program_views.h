@@ -13,6 +13,7 @@
 #include "etstream/program_graph.h"
 #include "flatbuffer/table_reader.h"
 #include "pte/program_fields.h"
+#include "pte/value_kind.h"
 
 namespace etstream::pte {
 
@@ -105,22 +106,6 @@ class Tensor : public View {
   [[nodiscard]] Result<TensorInfo> info() const;
   [[nodiscard]] Result<std::optional<Allocation>> allocation() const;
   [[nodiscard]] Result<Storage> storage() const;
-};
-
-/// What a value holds, as the letters of operator_signatures.h.
-enum class ValueKind : char {
-  kUnknown = '?',  // to the library
-  kNull = '0',
-  kTensor = 'T',
-  kInt = 'I',
-  kBool = 'B',
-  kDouble = 'D',
-  kString = 'N',
-  kIntList = 'A',
-  kDoubleList = 'F',
-  kBoolList = 'G',
-  kTensorList = 'L',
-  kOptionalTensorList = 'O',
 };
 
 /// What is in a value.

@@ -2,7 +2,6 @@
 #include "pte/value_flow.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace etstream {
@@ -13,11 +12,6 @@ constexpr int kMostPasses = 8;
 constexpr std::uint64_t kMostStates = 16;
 
 }  // namespace
-
-Kinds kinds_of_letter(char letter) {
-  const std::size_t at = kKindLetters.find(letter);
-  return at == std::string_view::npos ? kAnything : static_cast<Kinds>(1U << at);
-}
 
 ValueFlow::ValueFlow(std::vector<Kinds> start) : start_(std::move(start)), cells_(start_.size(), kNoCell) {}
 
@@ -150,12 +144,12 @@ Kinds ValueFlow::result_of(const Step& step) const {
   if (step.action == Action::kCopy) return a;
   const Kinds b = kinds_of(step.b);
   if (((a | b) & kAnything) != 0) return kAnything;
-  const Kinds integer = kinds_of_letter('I');
-  const Kinds number = kinds_of_letter('D');
-  if (step.action == Action::kChoose) return (a | b) & (integer | number | kinds_of_letter('B'));
-  Kinds out = a & b & integer;
-  const bool has_both = (a & (integer | number)) != 0 && (b & (integer | number)) != 0;
-  if (has_both && ((a | b) & number) != 0) out |= number;
+  if (step.action == Action::kChoose) return (a | b) & kAnyNumber;
+  constexpr Kinds kInteger = kinds(pte::ValueKind::kInt);
+  constexpr Kinds kDouble = kinds(pte::ValueKind::kDouble);
+  Kinds out = a & b & kInteger;
+  const bool has_both = (a & (kInteger | kDouble)) != 0 && (b & (kInteger | kDouble)) != 0;
+  if (has_both && ((a | b) & kDouble) != 0) out |= kDouble;
   return out;
 }
 

@@ -6,21 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "etstream/result.h"
+#include "pte/value_kind.h"
 
 namespace etstream {
-
-/// A set of what a value may hold, a bit each.
-using Kinds = std::uint16_t;
-constexpr Kinds kAnything = 0x8000;
-
-/// The letters of what values hold, see pte::ValueKind; kUnknown is not among them.
-constexpr std::string_view kKindLetters = "TLOIDBNAFG0";
-/// The kind with this letter; kAnything for another.
-[[nodiscard]] Kinds kinds_of_letter(char letter);
 
 /// First says what each instruction does, then follows them all, then goes through them in order. Memory: 6
 /// bytes a value, 4 an instruction and 16 for what it does. Time: in proportion to both.

@@ -22,40 +22,43 @@ from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 
 _PACKAGE = Path(next(iter(executorch.__path__)))
 
-# A letter an argument, a small one where it may be none (None): see operator_signatures.h.
-_LETTERS = {
-    "Tensor": "T",
-    "Tensor[]": "L",
-    "Tensor?[]": "O",
-    "int": "I",
-    "SymInt": "I",
-    "ScalarType": "I",
-    "MemoryFormat": "I",
-    "FilePlan": "I",
-    "float": "D",
-    "bool": "B",
-    "Scalar": "S",
-    "str": "N",
-    "int[]": "A",
-    "SymInt[]": "A",
-    "float[]": "F",
-    "bool[]": "G",
+# Parameters by their type in a schema: see operator_signatures.h.
+_PARAMETERS = {
+    "Tensor": "kTensor",
+    "Tensor[]": "kTensorList",
+    "Tensor?[]": "kOptionalTensorList",
+    "int": "kInt",
+    "SymInt": "kInt",
+    "ScalarType": "kInt",
+    "MemoryFormat": "kInt",
+    "FilePlan": "kInt",
+    "float": "kDouble",
+    "bool": "kBool",
+    "Scalar": "kScalar",
+    "str": "kString",
+    "int[]": "kIntList",
+    "SymInt[]": "kIntList",
+    "float[]": "kDoubleList",
+    "bool[]": "kBoolList",
 }
 # Of arguments that the call writes to.
-_WRITTEN = {"Tensor": "W", "Tensor[]": "U"}
+_WRITTEN = {"Tensor": "kOut", "Tensor[]": "kOutList"}
 # Of the runtime itself (kernels/prim_ops of ExecuTorch), without a schema or with one that says less: the last argument
 # becomes what they give.
 _OWN = {
-    "aten::sym_size.int": "MI*",
-    "aten::sym_numel": "M*",
-    "executorch_prim::et_copy_index.tensor": "WTI",
-    "executorch_prim::et_view.default": "MAV",
-    "executorch_prim::floordiv.int": "SS*",
-    "executorch_prim::mod.int": "SS*",
-    "executorch_prim::sym_ite.Scalar": "SSS*",
-    **{f"executorch_prim::{name}.Scalar": "S*" for name in "ceil neg round sym_float sym_int sym_not trunc".split()},
+    "aten::sym_size.int": "kShape kInt kReturn",
+    "aten::sym_numel": "kShape kReturn",
+    "executorch_prim::et_copy_index.tensor": "kOut kTensor kInt",
+    "executorch_prim::et_view.default": "kShape kIntList kView",
+    "executorch_prim::floordiv.int": "kScalar kScalar kReturn",
+    "executorch_prim::mod.int": "kScalar kScalar kReturn",
+    "executorch_prim::sym_ite.Scalar": "kScalar kScalar kScalar kReturn",
     **{
-        f"executorch_prim::{name}.Scalar": "SS*"
+        f"executorch_prim::{name}.Scalar": "kScalar kReturn"
+        for name in "ceil neg round sym_float sym_int sym_not trunc".split()
+    },
+    **{
+        f"executorch_prim::{name}.Scalar": "kScalar kScalar kReturn"
         for name in "add sub mul truediv floordiv mod eq ge gt le lt sym_max sym_min".split()
     },
 }
@@ -67,12 +70,18 @@ _HEAD = """\
 #include "pte/operator_signatures.h"
 
 namespace etstream {{
+namespace signatures {{
 
-const std::string_view kOperatorSignatures =
-    R"(
+using enum Parameter;
+
+constexpr OperatorSignature kSignatures[] = {{
 """
 _TAIL = """\
-)";
+};
+
+}  // namespace signatures
+
+const std::span<const OperatorSignature> kOperatorSignatures = signatures::kSignatures;
 
 }  // namespace etstream
 """
@@ -98,22 +107,22 @@ def _schema_of(name: str, listed: dict[str, str]) -> str:
 
 
 def signature(schema: str) -> str:
-    """The arguments' letters, and what the operator returns."""
-    letters = ""
+    """The parameters, and what the operator returns."""
+    out = []
     arguments = re.sub(r".*?\((.*)\) -> .*", r"\1", schema)
     for argument in re.split(r", (?![^\[(]*[\])])", arguments):
         if argument in ("", "*"):
             continue
         kind = argument.rpartition(" ")[0]
-        letters_of_kind = _WRITTEN if "!" in kind else _LETTERS
+        parameters = _WRITTEN if "!" in kind else _PARAMETERS
         kind = re.sub(r"\(\w+!?\)|(?<=\[)\d+(?=\])", "", kind)
-        is_optional = kind.endswith("?")
-        letter = letters_of_kind[kind.removesuffix("?")]
-        letters += letter.lower() if is_optional else letter
-    return letters + "*"
+        parameter = parameters[kind.removesuffix("?")]
+        out.append(parameter.replace("k", "kOptional", 1) if kind.endswith("?") else parameter)
+    return " ".join([*out, "kReturn"])
 
 
 def signatures() -> dict[str, str]:
+    """By the operators' names."""
     listed = _schemas()
     names = sorted(_C._get_operator_names())
     return {name: _OWN.get(name) or signature(_schema_of(name, listed)) for name in names}
@@ -122,9 +131,11 @@ def signatures() -> dict[str, str]:
 def source() -> str:
     found = signatures()
     lines = ""
-    for letters in sorted(set(found.values())):
-        names = [name for name in found if found[name] == letters]
-        lines += textwrap.fill(" ".join([letters, *names]), 110, subsequent_indent="  ") + "\n"
+    for parameters in sorted(set(found.values())):
+        names = " ".join(name for name in found if found[name] == parameters)
+        pieces = textwrap.wrap(names, 100)
+        lines += f"    {{{{{parameters.replace(' ', ', ')}}},\n"
+        lines += "\n".join(f'     "{piece}{" " if piece is not pieces[-1] else ""}"' for piece in pieces) + "},\n"
     version = re.findall(r'__version__ = "([\d.]+)', (_PACKAGE / "version.py").read_text())[0]
     return _HEAD.format(version=version, count=len(found)) + lines + _TAIL
 

@@ -179,11 +179,11 @@ Result<CheckpointTensor> tensor_of(const ExportedTensor& exported, std::string_v
   return tensor_in(*bytes, std::move(name), exported.elements);
 }
 
-struct Config {
-  std::string_view folder;
-  std::string_view ending;
+struct TensorFolder {
+  std::string_view path;
+  std::string_view config_ending;
 };
-constexpr std::array<Config, 2> kConfigs = {
+constexpr std::array<TensorFolder, 2> kTensorFolders = {
     {{"data/weights/", "_weights_config.json"}, {"data/constants/", "_constants_config.json"}}};
 constexpr std::string_view kCustomObject = "custom_obj_";  // a constant that is no tensor
 
@@ -191,17 +191,17 @@ constexpr std::string_view kCustomObject = "custom_obj_";  // a constant that is
 
 Result<std::vector<CheckpointTensor>> exported_tensors(const TorchArchive& archive) {
   struct Found {
-    const Config* config;
+    const TensorFolder* folder;
     std::string model;
     const ByteSource* file;
   };
   std::vector<Found> found;
   std::set<std::string> models;
-  for (const Config& config : kConfigs) {
+  for (const TensorFolder& folder : kTensorFolders) {
     for (const auto& [name, file] : archive.members) {
-      if (!name.starts_with(config.folder) || !name.ends_with(config.ending)) continue;
-      const std::size_t size = name.size() - config.folder.size() - config.ending.size();
-      found.push_back({&config, name.substr(config.folder.size(), size), &file});
+      if (!name.starts_with(folder.path) || !name.ends_with(folder.config_ending)) continue;
+      const std::size_t size = name.size() - folder.path.size() - folder.config_ending.size();
+      found.push_back({&folder, name.substr(folder.path.size(), size), &file});
       models.insert(found.back().model);
     }
   }
@@ -211,7 +211,7 @@ Result<std::vector<CheckpointTensor>> exported_tensors(const TorchArchive& archi
     for (const ExportedTensor& entry : entries) {
       if (entry.member.starts_with(kCustomObject)) continue;
       std::string name = models.size() > 1 ? one.model + "." + entry.name : entry.name;
-      ETSTREAM_ASSIGN(out.emplace_back(), tensor_of(entry, one.config->folder, archive, std::move(name)));
+      ETSTREAM_ASSIGN(out.emplace_back(), tensor_of(entry, one.folder->path, archive, std::move(name)));
     }
   }
   if (const auto repeated = first_repeated(out, &CheckpointTensor::name)) {

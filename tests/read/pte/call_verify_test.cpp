@@ -118,12 +118,15 @@ TEST_CASE("a jump on what is no condition, and memory that is freed of what is n
 }
 
 TEST_CASE("signatures are found by their whole names") {
-  CHECK(find_signature("aten::add.out") == "TTSW*");
-  CHECK(find_signature("aten::add.ou") == std::nullopt);
-  CHECK(find_signature("aten::add.out2") == std::nullopt);
-  CHECK(find_signature("") == std::nullopt);
-  CHECK(find_signature("zzz") == std::nullopt);
-  CHECK(find_signature("executorch_prim::sym_size") == std::nullopt);
+  using enum Parameter;
+  const auto add = find_signature("aten::add.out");
+  REQUIRE(add);
+  CHECK(std::ranges::equal(*add, std::vector{kTensor, kTensor, kScalar, kOut, kReturn}));
+  for (const char* const unknown :
+       {"aten::add.ou", "aten::add.out2", "", "zzz", "executorch_prim::sym_size"}) {
+    CAPTURE(unknown);
+    CHECK_FALSE(find_signature(unknown));
+  }
 }
 
 KernelArgument tensor_argument(ScalarType dtype, std::vector<std::int32_t> sizes) {
@@ -145,10 +148,10 @@ TEST_CASE("dtypes, sizes and numbers that a kernel ends the process over are fou
   const auto expected_after = [&](std::size_t number, const KernelArgument& argument) {
     auto arguments = sound;
     arguments[number] = argument;
-    const auto broken = find_broken_rule(kName, "", arguments);
+    const auto broken = find_broken_rule(kName, {}, arguments);
     return exactly(broken ? broken->expected : "nothing");
   };
-  CHECK(has_kernel_rules(kName, ""));
+  CHECK(has_kernel_rules(kName, {}));
   CHECK(expected_after(2, integer_argument(7)) == "nothing");
   CHECK(expected_after(0, tensor_argument(ScalarType::kInt32, {2, 3})) ==
         "a tensor of a dtype that the kernel takes as argument 0");
@@ -175,11 +178,11 @@ TEST_CASE("scales for more or fewer channels than a tensor has are found") {
                                            {},
                                            tensor_argument(ScalarType::kFloat32, {2, 3}),
                                            {}};
-  CHECK_FALSE(find_broken_rule(kName, "", arguments));
+  CHECK_FALSE(find_broken_rule(kName, {}, arguments));
   arguments[3] = integer_argument(-1);
-  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) == "3 elements in argument 1");
+  CHECK(exactly(find_broken_rule(kName, {}, arguments).value().expected) == "3 elements in argument 1");
   arguments[3] = integer_argument(2);
-  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) ==
+  CHECK(exactly(find_broken_rule(kName, {}, arguments).value().expected) ==
         "a dimension below 2 as argument 3");
 }
 
@@ -190,15 +193,15 @@ TEST_CASE("zero points that a kernel does not take, and a dimension that a tenso
   arguments[2].tensor->constants = {-127, 127};
   arguments[4] = integer_argument(-127);
   arguments[5] = integer_argument(127);
-  CHECK_FALSE(find_broken_rule(kName, "", arguments));
+  CHECK_FALSE(find_broken_rule(kName, {}, arguments));
   arguments[2].tensor->constants[1] = 128;
-  CHECK(exactly(find_broken_rule(kName, "", arguments).value().expected) ==
+  CHECK(exactly(find_broken_rule(kName, {}, arguments).value().expected) ==
         "elements from -127 to 127 in argument 2");
   arguments = {tensor_argument(ScalarType::kFloat32, {1, 2}), integer_argument(1), {}};
-  CHECK_FALSE(find_broken_rule("aten::sym_size.int", "", arguments));
+  CHECK_FALSE(find_broken_rule("aten::sym_size.int", {}, arguments));
   for (const std::int64_t dimension : {2, -1}) {
     arguments[1] = integer_argument(dimension);
-    CHECK(exactly(find_broken_rule("aten::sym_size.int", "", arguments).value().expected) ==
+    CHECK(exactly(find_broken_rule("aten::sym_size.int", {}, arguments).value().expected) ==
           "a dimension from 0 to below 2 as argument 1");
   }
 }
@@ -221,7 +224,7 @@ TEST_CASE("scales, rows and dtypes that a kernel for quantized tables does not t
     const auto expected_after = [&](std::size_t number, const KernelArgument& argument) {
       auto arguments = sound;
       arguments[number] = argument;
-      const auto broken = find_broken_rule(name, "", arguments);
+      const auto broken = find_broken_rule(name, {}, arguments);
       return exactly(broken ? broken->expected : "nothing");
     };
     CHECK(argument_of_indices(name) == 5);
@@ -254,17 +257,17 @@ TEST_CASE("scales, rows and dtypes that a kernel for quantized tables does not t
 TEST_CASE("a bias of a dtype that a convolution can't load is found") {
   std::vector<KernelArgument> arguments(11);
   arguments[2] = tensor_argument(ScalarType::kFloat32, {4});
-  CHECK_FALSE(find_broken_rule("aten::convolution.out", "", arguments));
+  CHECK_FALSE(find_broken_rule("aten::convolution.out", {}, arguments));
   for (const ScalarType dtype : {ScalarType::kUInt16, ScalarType::kBool}) {
     arguments[2] = tensor_argument(dtype, {4});
-    CHECK(exactly(find_broken_rule("aten::convolution.out", "", arguments).value().expected) ==
+    CHECK(exactly(find_broken_rule("aten::convolution.out", {}, arguments).value().expected) ==
           "a tensor of a dtype that the kernel takes as argument 2");
   }
 }
 
 TEST_CASE("a product of tensors of other ranks, and a dimension that a call gives, are found") {
   const auto expected = [](std::string_view name, const std::vector<KernelArgument>& arguments) {
-    const auto broken = find_broken_rule(name, "", arguments);
+    const auto broken = find_broken_rule(name, {}, arguments);
     return exactly(broken ? broken->expected : "nothing");
   };
   const KernelArgument matrix = tensor_argument(ScalarType::kFloat32, {2, 2});
@@ -279,10 +282,12 @@ TEST_CASE("a product of tensors of other ranks, and a dimension that a call give
 TEST_CASE("tensors that no common dtype is found for are found") {
   std::vector<KernelArgument> arguments = {
       tensor_argument(ScalarType::kFloat32, {1}), tensor_argument(ScalarType::kUInt64, {1}), {}};
-  CHECK(find_broken_rule("aten::mul.out", "TTW*", arguments));
-  CHECK_FALSE(find_broken_rule("aten::fill.Tensor_out", "TTW*", arguments));
+  constexpr Parameter kProduct[] = {Parameter::kTensor, Parameter::kTensor, Parameter::kOut,
+                                    Parameter::kReturn};
+  CHECK(find_broken_rule("aten::mul.out", kProduct, arguments));
+  CHECK_FALSE(find_broken_rule("aten::fill.Tensor_out", kProduct, arguments));
   arguments[1].tensor->dtype = ScalarType::kBFloat16;
-  CHECK_FALSE(find_broken_rule("aten::mul.out", "TTW*", arguments));
+  CHECK_FALSE(find_broken_rule("aten::mul.out", kProduct, arguments));
 }
 
 }  // namespace
