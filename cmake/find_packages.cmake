@@ -56,11 +56,9 @@ endif()
 if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND missing "xxHash: install libxxhash-dev, ${or_name_it}")
 endif()
-# What src/base/sha256.cpp calls: macOS has it in its C library, Windows in a library of its own.
+# What src/base/sha256.cpp calls: macOS has it in its C library.
 set(ETSTREAM_SHA256)
-if(WIN32)
-  set(ETSTREAM_SHA256 bcrypt)
-elseif(NOT APPLE)
+if(NOT APPLE)
   include(${CMAKE_CURRENT_LIST_DIR}/find_libcrypto.cmake)
   if(NOT TARGET etstream::libcrypto)
     list(APPEND missing "OpenSSL: install libssl-dev, ${or_name_it}")

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Toolchain: the C++ compiler of zig (ziglang on PyPI), which has the headers and the libraries of other systems, for
-# ETSTREAM_CROSS_TARGET: macos-arm64, macos-x86_64 or windows-x86_64. ETSTREAM_ZIG is the zig program. The packages come
+# ETSTREAM_CROSS_TARGET: macos-arm64 or macos-x86_64. ETSTREAM_ZIG is the zig program. The packages come
 # from ETSTREAM_CROSS_PACKAGES, see cross_packages.cmake. packaging/cross sets all three.
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ETSTREAM_CROSS_TARGET ETSTREAM_ZIG)
-string(REGEX MATCH "^(macos|windows)-(arm64|x86_64)$" known "${ETSTREAM_CROSS_TARGET}")
+string(REGEX MATCH "^macos-(arm64|x86_64)$" known "${ETSTREAM_CROSS_TARGET}")
 if(NOT known)
-  message(FATAL_ERROR "ETSTREAM_CROSS_TARGET is ${ETSTREAM_CROSS_TARGET}, expected macos-arm64, macos-x86_64 or windows-x86_64")
+  message(FATAL_ERROR "ETSTREAM_CROSS_TARGET is ${ETSTREAM_CROSS_TARGET}, expected macos-arm64 or macos-x86_64")
 endif()
-set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_2})
-string(REPLACE arm64 aarch64 processor ${CMAKE_MATCH_2})
-if(CMAKE_MATCH_1 STREQUAL "macos")
-  set(CMAKE_SYSTEM_NAME Darwin)
-  # The oldest whose libc++ can print floating-point numbers exactly (std::to_chars).
-  set(triple ${processor}-macos.13.3)
-else()
-  set(CMAKE_SYSTEM_NAME Windows)
-  set(triple ${processor}-windows-gnu)
-endif()
+set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
+string(REPLACE arm64 aarch64 processor ${CMAKE_MATCH_1})
+set(CMAKE_SYSTEM_NAME Darwin)
+# The oldest whose libc++ can print floating-point numbers exactly (std::to_chars).
+set(triple ${processor}-macos.13.3)
 
 # By itself zig puts the sanitizer of undefined behaviour into all that is not optimized.
 set(options -target ${triple} -fno-sanitize=undefined)

@@ -21,7 +21,6 @@
 #include "pte/kernel_rules.h"
 #include "pte/method_calls.h"
 #include "pte/method_flow.h"
-#include "pte/xnnpack_payload.h"
 
 namespace etstream {
 namespace {
@@ -54,6 +53,7 @@ Result<void> verify_compile_specs(MethodCalls& calls, const pte::Delegate& deleg
 /// several delegates may share.
 Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, const pte::Delegate& delegate,
                                                            const std::string& id, const std::string& name,
+                                                           const NamedDataSizes& named_data,
                                                            DelegateArguments& out) {
   ETSTREAM_ASSIGN(const auto place, delegate.place());
   const auto [found, is_new] = out.payloads.try_emplace({place->in_segment, place->index});
@@ -63,7 +63,7 @@ Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, c
   ETSTREAM_ASSIGN(const ByteSource payload, calls.program().delegate_data(*place));
   ETSTREAM_TRY(calls.budget().spend(payload.size()));
   if (is_xnnpack) {
-    ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, calls.findings()));
+    ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, named_data, calls.findings()));
     return arguments;
   }
   // Other backends' data may say which named data they take.
@@ -73,7 +73,7 @@ Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, c
 }
 
 /// Adds to the findings of `calls` what keeps delegates from being loaded.
-Result<DelegateArguments> verify_delegates(MethodCalls& calls) {
+Result<DelegateArguments> verify_delegates(MethodCalls& calls, const NamedDataSizes& named_data) {
   DelegateArguments out;
   ETSTREAM_ASSIGN(const std::string method, calls.method().name());
   const auto verify = [&](const pte::Delegate& delegate, std::uint32_t number) -> Result<void> {
@@ -82,7 +82,8 @@ Result<DelegateArguments> verify_delegates(MethodCalls& calls) {
     if (!is_utf8(id)) calls.error(delegate, "a delegate's id in UTF-8", quote(id));
     const std::string name =
         text("{}: method {}, delegate {} ({})", calls.program().name(), quote(method), number, printable(id));
-    ETSTREAM_ASSIGN(out.of_delegates.emplace_back(), verify_payload(calls, delegate, id, name, out));
+    ETSTREAM_ASSIGN(out.of_delegates.emplace_back(),
+                    verify_payload(calls, delegate, id, name, named_data, out));
     return {};
   };
   ETSTREAM_TRY(for_each(calls.method().delegates(), verify));
@@ -91,11 +92,12 @@ Result<DelegateArguments> verify_delegates(MethodCalls& calls) {
 
 class CallVerifier {
  public:
-  CallVerifier(const pte::Program& program, const pte::Method& method, Findings& findings)
-      : calls_(program, method, findings), known_(program.fields()) {}
+  CallVerifier(const pte::Program& program, const pte::Method& method, const NamedDataSizes& named_data,
+               Findings& findings)
+      : calls_(program, method, findings), known_(program.fields()), named_data_(named_data) {}
 
   Result<void> run() {
-    ETSTREAM_ASSIGN(delegates_, verify_delegates(calls_));
+    ETSTREAM_ASSIGN(delegates_, verify_delegates(calls_, named_data_));
     ETSTREAM_TRY(calls_.read_values());
     ETSTREAM_ASSIGN(flow_, MethodFlow::follow(calls_));
     const auto verify = [&](const pte::Call& call, std::uint32_t number, std::uint32_t) {
@@ -161,9 +163,7 @@ class CallVerifier {
       return {};
     }
     if (reads_indices(callee->name)) ETSTREAM_TRY(check_apart(call, *callee, args));
-    ETSTREAM_TRY(check_in_place(call, *callee, args));
-    if (!has_kernel_rules(callee->name, signature)) return {};
-    return check_rules(call, *callee, args);
+    return has_kernel_rules(callee->name) ? check_rules(call, *callee, args) : Result<void>();
   }
 
   /// Finds a call that writes to the memory of its indices.
@@ -227,50 +227,15 @@ class CallVerifier {
         ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
       } else if (held.kind == pte::ValueKind::kTensor) {
         ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
-        ETSTREAM_ASSIGN(arguments[i].tensor, tensor_argument(tensor.tensor(), held));
+        ETSTREAM_ASSIGN(const TensorLayout layout, tensor.tensor().layout());
+        arguments[i].rank = layout.sizes.size();
+        arguments[i].dtype = layout.scalar_type;
       }
       return {};
     }));
-    const auto broken = find_broken_rule(callee.name, *callee.signature, arguments);
+    const auto broken = find_broken_rule(callee.name, arguments);
     if (broken) calls_.error(call, text("{} of {}", broken->expected, callee.name), broken->found);
     return {};
-  }
-
-  /// Finds a call that reads integers from memory where they may be no more.
-  Result<void> check_in_place(const pte::Call& call, const Callee& callee,
-                              const NumberList<std::int32_t>& args) {
-    const auto number = argument_of_indices(callee.name);
-    if (!number) return {};
-    ETSTREAM_ASSIGN(const std::int32_t value, args.at(*number));
-    if (!flow_->is_stale(value)) return {};
-    calls_.error(call, text("integers that are in place as argument {} of {}", *number, callee.name),
-                 text("value {}, in whose memory is something else on a way here", value));
-    return {};
-  }
-
-  Result<KernelArgument::Tensor> tensor_argument(const pte::Tensor& tensor, const Slot& held) {
-    ETSTREAM_ASSIGN(TensorInfo info, tensor.info());
-    KernelArgument::Tensor out;
-    out.dtype = info.scalar_type;
-    if (held.is_constant && out.dtype == ScalarType::kInt64) {
-      ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(out.dtype, info.sizes));
-      ETSTREAM_ASSIGN(out.constants, integers_in(tensor, bytes));
-    }
-    out.is_static = info.dynamism == ShapeDynamism::kStatic || held.is_constant;
-    out.sizes = std::move(info.sizes);
-    return out;
-  }
-
-  /// The `bytes` of a constant, unless they are many.
-  Result<std::vector<std::int64_t>> integers_in(const pte::Tensor& tensor, std::uint64_t bytes) {
-    constexpr std::uint64_t kMostRead = 64 * 1024;
-    if (bytes > kMostRead) return std::vector<std::int64_t>();
-    ETSTREAM_TRY(calls_.budget().spend(bytes));
-    ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
-    ETSTREAM_ASSIGN(const ByteSource data, calls_.program().tensor_data(tensor, storage, bytes));
-    std::vector<std::int64_t> out(static_cast<std::size_t>(bytes / sizeof(std::int64_t)));
-    ETSTREAM_TRY(data.read_at(0, std::as_writable_bytes(std::span(out))));
-    return out;
   }
 
   /// Checks that a value holds, on every way there, one of the kinds that are `taken`. Finds the others.
@@ -386,14 +351,16 @@ class CallVerifier {
 
   MethodCalls calls_;
   const pte::ProgramFields& known_;
+  const NamedDataSizes& named_data_;
   DelegateArguments delegates_;
   std::optional<MethodFlow> flow_;
 };
 
 }  // namespace
 
-Result<void> verify_calls(const pte::Program& program, const pte::Method& method, Findings& findings) {
-  return CallVerifier(program, method, findings).run();
+Result<void> verify_calls(const pte::Program& program, const pte::Method& method,
+                          const NamedDataSizes& named_data, Findings& findings) {
+  return CallVerifier(program, method, named_data, findings).run();
 }
 
 }  // namespace etstream

@@ -32,8 +32,6 @@ struct Slot {
   bool is_result = false;    // of a call of the runtime's own, that gives a number
   bool is_planned = false;   // a tensor in planned memory, or of the program
   bool is_checked = false;   // of a list
-  bool is_written = false;   // by an operator, anew
-  bool is_buffer = false;    // changed by an operator in place
   std::uint8_t width = 0;    // the bytes of a tensor's element
 };
 
@@ -65,7 +63,7 @@ struct PlannedPlace {
   }
 };
 
-/// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 12 bytes a value
+/// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 10 bytes a value
 /// and 56 an operator. Errors: those of Program, and kCorrupt where more is shared than FileBudget allows.
 class ETSTREAM_HIDDEN MethodCalls {
  public:

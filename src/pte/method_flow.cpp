@@ -10,15 +10,9 @@
 #include <utility>
 
 #include "etstream/scalar_type.h"
-#include "pte/kernel_rules.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::size_t kMostIndices = 16;
-// Of a tensor of indices, instead of kinds.
-constexpr Kinds kFresh = 1;
-constexpr Kinds kStale = 2;
 
 /// Operators of the runtime's own that give an integer, a double or a boolean, whatever they take.
 constexpr std::string_view kGiveInteger[] = {"aten::sym_size.int",
@@ -63,15 +57,6 @@ Result<MethodFlow> MethodFlow::follow(MethodCalls& calls) {
   return out;
 }
 
-bool MethodFlow::is_stale(std::int32_t value) const {
-  for (std::size_t i = 0; i < indices_.size(); ++i) {
-    if (indices_[i].value != value || calls_->slot(value).is_replaced) continue;
-    const Kinds content = flow_->kinds_of(cell_of(i));
-    return content != kAnything && (content & kStale) != 0;
-  }
-  return false;
-}
-
 Result<void> MethodFlow::note(const pte::Call& call) {
   if (call.kind() == GraphCall::Kind::kMove) {
     ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(calls_->known().move_call.move_to));
@@ -91,25 +76,6 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   const Signature signature = *callee->signature;
   if (signature.back() == Parameter::kView) calls_->slot(last).has_no_data = false;
   if (callee->gives_number()) calls_->slot(last).is_result = true;
-  const bool is_in_place = is_written(signature.front());
-  for (std::size_t i = 0; i < std::min<std::size_t>(signature.size(), args.size()); ++i) {
-    if (!is_written(signature[i])) continue;
-    ETSTREAM_ASSIGN(const std::int32_t value, args.at(i));
-    (is_in_place ? calls_->slot(value).is_buffer : calls_->slot(value).is_written) = true;
-  }
-  const auto number = argument_of_indices(callee->name);
-  if (!number || *number >= args.size()) return {};
-  ETSTREAM_ASSIGN(const std::int32_t value, args.at(*number));
-  return note_indices(value);
-}
-
-Result<void> MethodFlow::note_indices(std::int32_t value) {
-  if (indices_.size() == kMostIndices || std::ranges::count(indices_, value, &Indices::value) > 0) return {};
-  ETSTREAM_ASSIGN(const auto place, calls_->place_of(value));
-  if (!place || !place->may_hold_indices()) return {};
-  ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
-  ETSTREAM_ASSIGN(const pte::Storage storage, held.tensor().storage());
-  indices_.push_back({value, *place, storage.kind == TensorStorage::kMutable});
   return {};
 }
 
@@ -122,19 +88,7 @@ Result<void> MethodFlow::begin() {
   }
   ETSTREAM_ASSIGN(const auto inputs,
                   calls_->items_of<std::int32_t>(calls_->method(), calls_->known().method.inputs));
-  ETSTREAM_TRY(for_each(inputs, [&](std::int32_t input) {
-    for (Indices& each : indices_) each.is_input |= each.value == input;
-  }));
-  for (const Indices& each : indices_) {
-    // A buffer keeps what an operator, or another method, has put there.
-    const Slot& held = calls_->slot(each.value);
-    const bool is_kept = each.is_given || held.is_buffer || !held.is_written;
-    start.push_back(each.is_input || is_kept ? kFresh : kStale);
-  }
   flow_.emplace(std::move(start));
-  for (std::size_t i = 0; i < indices_.size(); ++i) {
-    if (indices_[i].is_input) flow_->renew(cell_of(i));
-  }
   return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
 }
 
@@ -153,10 +107,7 @@ Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
     }
     case GraphCall::Kind::kDelegate: {
       // Which of them it writes to is not known.
-      return for_each(calls_->arguments_of(call), [&](std::int32_t value) -> Result<void> {
-        ETSTREAM_TRY(fill(value));
-        return overwrite_indices(value, false);
-      });
+      return for_each(calls_->arguments_of(call), [&](std::int32_t value) { return fill(value); });
     }
     case GraphCall::Kind::kFree:
       break;
@@ -233,8 +184,7 @@ Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList
   const Signature signature = *callee.signature;
   const auto describe_argument = [&](std::int32_t value, std::uint32_t number) -> Result<void> {
     const Parameter parameter = signature[number];
-    if (is_written(parameter) || parameter == Parameter::kView) ETSTREAM_TRY(fill(value));
-    return is_written(parameter) ? overwrite_indices(value, true) : Result<void>();
+    return is_written(parameter) || parameter == Parameter::kView ? fill(value) : Result<void>();
   };
   ETSTREAM_TRY(for_each(args, describe_argument));
   // An operator that works in place: the others return nothing.
@@ -256,22 +206,6 @@ Result<void> MethodFlow::fill(std::int32_t value) {
   return for_each(calls_->items_of<std::int32_t>(value), [&](std::int32_t item) {
     if (item != -1) fill_tensor(item);
   });
-}
-
-/// Follows what a call does to `value`, which it writes to (`is_sure`), or may only read.
-Result<void> MethodFlow::overwrite_indices(std::int32_t value, bool is_sure) {
-  if (indices_.empty()) return {};
-  ETSTREAM_ASSIGN(const auto place, calls_->place_of(value));
-  for (std::size_t i = 0; i < indices_.size(); ++i) {
-    const PlannedPlace& own = indices_[i].place;
-    if (place && !place->overlaps(own)) continue;
-    if (!place || place->dtype == own.dtype) {  // it may be these
-      flow_->set(cell_of(i), kFresh);
-    } else if (is_sure) {
-      flow_->set(cell_of(i), kStale);
-    }
-  }
-  return {};
 }
 
 }  // namespace etstream

@@ -340,10 +340,15 @@ Result<void> ProgramFile::verify(Findings& findings) const {
 }
 
 Result<void> ProgramFile::verify_calls(Findings& findings) const {
-  const auto verify = [&](const pte::Method& method) {
-    return etstream::verify_calls(*model_, method, findings);
+  const auto verify = [&]() -> Result<void> {
+    NamedDataSizes sizes;
+    ETSTREAM_ASSIGN(auto named_data, read_named_data(*model_));
+    for (pte::NamedPayload& named : named_data) sizes.try_emplace(std::move(named.key), named.data.size());
+    return for_each(model_->methods(), [&](const pte::Method& method) {
+      return etstream::verify_calls(*model_, method, sizes, findings);
+    });
   };
-  return without_exceptions([&] { return note_corrupt(for_each(model_->methods(), verify), findings); });
+  return without_exceptions([&] { return note_corrupt(verify(), findings); });
 }
 
 }  // namespace etstream

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,12 +54,17 @@ struct XnnpackArgument {
   std::uint32_t width = 0;   // the bytes of an element; 0 where they can't be told
 };
 
+/// The bytes of the named data that a program has itself, by key.
+using NamedDataSizes = std::map<std::string, std::uint64_t>;
+
 /// Adds to `findings` what ExecuTorch 1.5.1 would refuse of `payload`, or end on: tensors whose constants or
-/// scales are not all there, nodes of tensors that there are not. Constants themselves are not read. Gives
-/// what calls bring, as far as it is sound. `name` is what messages call it. Memory: 48 bytes a tensor. Time:
+/// scales are not all there, or not in the program's own named data that they ask for, nodes of tensors that
+/// there are not. Constants themselves are not read. Gives what calls bring, as far as it is sound. `name` is
+/// what messages call it. Memory: 48 bytes a tensor. Time:
 /// in proportion to the graph's size. Errors: those of reading but kCorrupt, which is a finding.
 [[nodiscard]] Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload,
                                                                   const std::string& name,
+                                                                  const NamedDataSizes& named_data,
                                                                   Findings& findings);
 
 }  // namespace etstream

@@ -39,8 +39,8 @@ struct GraphTensor {
 
 class GraphVerifier {
  public:
-  GraphVerifier(const XnnpackPayload& payload, Findings& findings)
-      : payload_(payload), known_(payload.fields), findings_(findings) {}
+  GraphVerifier(const XnnpackPayload& payload, const NamedDataSizes& named_data, Findings& findings)
+      : payload_(payload), known_(payload.fields), named_data_(named_data), findings_(findings) {}
 
   Result<std::vector<XnnpackArgument>> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
@@ -169,7 +169,14 @@ class GraphVerifier {
     }
     ETSTREAM_ASSIGN(const auto key, constant.string(known_.constant.key));
     if (key && !is_utf8(*key)) error(constant, "a named_key in UTF-8", quote(*key));
-    if (key) return {};
+    if (key) {
+      // Data that the program does not have comes from a file, which is checked with it.
+      const auto named = named_data_.find(*key);
+      if (named != named_data_.end() && named->second < size) {
+        error(constant, text("named data {} of {} bytes", quote(*key), size), text("{}", named->second));
+      }
+      return {};
+    }
     ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>(known_.constant.offset));
     if (!range_fits(offset, size, payload_.constants_size)) {
       error(constant, text("a constant inside the {} bytes behind the graph", payload_.constants_size),
@@ -307,6 +314,7 @@ class GraphVerifier {
 
   const XnnpackPayload& payload_;
   const xnnpack::Fields& known_;
+  const NamedDataSizes& named_data_;
   Findings& findings_;
   std::uint32_t externals_ = 0;
   TableList constants_;
@@ -318,10 +326,10 @@ class GraphVerifier {
 }  // namespace
 
 Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload, const std::string& name,
-                                                    Findings& findings) {
+                                                    const NamedDataSizes& named_data, Findings& findings) {
   auto verified = [&]() -> Result<std::vector<XnnpackArgument>> {
     ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
-    return GraphVerifier(opened, findings).run();
+    return GraphVerifier(opened, named_data, findings).run();
   }();
   if (verified) return verified;
   ETSTREAM_TRY(note_corrupt(verified.error(), findings));

@@ -10,12 +10,10 @@ be none. The others are the kernels' own checks, which `verify` does not promise
 from __future__ import annotations
 
 import argparse
-import ctypes
 import math
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,17 +23,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import runtime
 import torch
+from judge import MEMORY_SIGNALS, UNCHECKED, Judge, Verify
 from parts import Parts, Tree
 
 _HERE = Path(__file__).resolve().parent
 _SOURCE = _HERE.parents[1] / "src" / "pte" / "operator_signatures.cpp"
-MEMORY_SIGNALS = ("SIGSEGV", "SIGBUS")
 _AT_ONCE = 500  # so many are run before others are made
-_DTYPES = {
+# The bytes of an element, by the names in scalar_type.fbs, or by number where it has none (complex numbers).
+_DTYPES: dict[str | int, int] = {
     "FLOAT": 4, "LONG": 8, "INT": 4, "BOOL": 1, "BYTE": 1, "CHAR": 1, "DOUBLE": 8, "HALF": 2, "BFLOAT16": 2,
-    "SHORT": 2, "UINT16": 2, "UINT32": 4, "UINT64": 8, "BITS16": 2,
+    "SHORT": 2, "UINT16": 2, "UINT32": 4, "UINT64": 8, "BITS16": 2, "QINT8": 1, "QUINT8": 1, "QINT32": 4,
+    "FLOAT8E5M2": 1, 8: 4, 9: 8, 10: 16,
 }  # fmt: skip
 _WIDE = 4096  # bytes of a tensor that may be of any size up to them
 
@@ -70,7 +69,7 @@ class Call:
         self.same = self.rng.random() < 0.6  # tensors of one dtype
         self.roomy = self.rng.random() < (0.3 if self.is_plain else 0.6)  # results have room for any shape
 
-    def _dtype(self) -> str:
+    def _dtype(self) -> str | int:
         if self.is_plain or self.rng.random() < 0.85:
             return self.rng.choice(("FLOAT", "FLOAT", "LONG", "INT", "BOOL", "BYTE", "CHAR", "DOUBLE", "HALF"))
         return self.rng.choice(tuple(_DTYPES))
@@ -361,34 +360,6 @@ def _bytes(tensor: Tree) -> int:
     return math.prod(tensor["sizes"]) * _DTYPES[tensor["scalar_type"]]
 
 
-def verify(command: str, file: Path) -> str | None:
-    """The first error."""
-    done = subprocess.run([command, "verify", str(file)], capture_output=True, check=False, close_fds=False)
-    if done.returncode == 0:
-        return None
-    assert done.returncode == 1, (file, done)
-    return done.stderr.decode(errors="replace").splitlines()[0].partition(": expected ")[2]
-
-
-class Judge:
-    """judge.cpp, in this process, which has ExecuTorch's kernels."""
-
-    def __init__(self, library: Path) -> None:
-        runtime.load_libraries()
-        self._judge = ctypes.CDLL(str(library)).judge
-        self._judge.argtypes = (ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int)
-
-    def judge(self, files: list[Path], seed: int) -> list[tuple[str, str]]:
-        """How each ended, and why."""
-        paths = (ctypes.c_char_p * len(files))(*(str(file).encode() for file in files))
-        with tempfile.TemporaryFile() as said:
-            assert self._judge(paths, len(files), seed, said.fileno()) == 0
-            said.seek(0)
-            lines = said.read().decode(errors="replace").splitlines()
-        assert len(lines) == len(files), (len(lines), len(files))
-        return [tuple(line.split("\t", 1)) for line in lines]  # type: ignore[misc]
-
-
 def _make(folder: Path, number: int, wanted: dict[str, Signature], seed: int) -> None:
     names = sorted(wanted)
     operator = names[number % len(names)]
@@ -431,7 +402,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="operators that match this regular expression")
-    parser.add_argument("--judge", type=Path, default="build/judge.so", help="what judge.cpp was built to")
     parser.add_argument("--keep", type=Path, help="keep those here that read or write where they must not")
     arguments = parser.parse_args()
     wanted = {name: signature for name, signature in signatures().items() if re.search(arguments.only or "", name)}
@@ -439,22 +409,25 @@ def main() -> int:
     refused: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     until = time.monotonic() + arguments.seconds
-    judge = Judge(arguments.judge)
+    judge = Judge()
+    verify = Verify(os.environ["ETSTREAM"])
     with tempfile.TemporaryDirectory() as scratch:
         calls = made(Path(scratch), wanted, arguments.seed)
         while accepted.total() < arguments.calls and time.monotonic() < until:
             waiting = []
             while len(waiting) < _AT_ONCE and time.monotonic() < until:
                 operator, file = next(calls)
-                if verify(os.environ["ETSTREAM"], file) is None:
+                if verify.file(file) is None:
                     waiting.append((operator, file))
                 else:
                     refused[operator] += 1
                     file.unlink()
             for (operator, file), (end, why) in zip(
-                waiting, judge.judge([file for _, file in waiting], arguments.seed), strict=True
+                waiting, judge.run([file for _, file in waiting], arguments.seed), strict=True
             ):
                 accepted[operator] += 1
+                if end in MEMORY_SIGNALS and operator.startswith(UNCHECKED):
+                    end = "SIGSEGV by an index"
                 ends[end, operator, re.sub(r"\d+", "N", why)[:110]] += 1
                 if arguments.keep and end in MEMORY_SIGNALS:
                     arguments.keep.mkdir(parents=True, exist_ok=True)

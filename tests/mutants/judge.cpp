@@ -29,6 +29,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -38,7 +39,7 @@ using runtime::Error;
 using runtime::Result;
 
 constexpr std::size_t kPage = 4096;
-constexpr unsigned kSeconds = 5;
+constexpr unsigned kSeconds = 5;  // for one program
 
 /// How the pieces of memory of one run lie, and what is in them at first.
 struct Manner {
@@ -115,10 +116,12 @@ class GuardedLoader final : public runtime::DataLoader {
 
 using Random = std::mt19937_64;
 
-/// Zeros, ones, small numbers, or any bits.
-void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type, Random& random) {
-  const auto kind = random() % 4;
+/// Zeros (0), ones, small numbers, or any bits (3). Integers are zeros: kernels take some for indices unchecked, and
+/// those that a caller gives are its own matter.
+void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type, std::uint64_t kind, Random& random) {
   const std::size_t width = executorch::runtime::elementSize(type);
+  std::fill(bytes.begin(), bytes.end(), 0);
+  if (executorch::runtime::isIntegralType(type, false)) return;
   for (std::size_t i = 0; i + width <= bytes.size(); i += width) {
     unsigned char* const at = bytes.data() + i;
     if (kind == 3 && type != executorch::aten::ScalarType::Bool) {
@@ -133,13 +136,13 @@ void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type,
       const auto value = static_cast<double>(number);
       std::memcpy(at, &value, sizeof(value));
     } else {
-      std::memset(at, 0, width);
       at[0] = static_cast<unsigned char>(type == executorch::aten::ScalarType::Bool ? number & 1 : number);
     }
   }
 }
 
-Error set_inputs(runtime::Method& method, GuardedMemory& memory, Random& random) {
+/// The first run's are zeros.
+Error set_inputs(runtime::Method& method, bool is_first, GuardedMemory& memory, Random& random) {
   const auto meta = method.method_meta();
   for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
     const auto tag = meta.input_tag(i);
@@ -148,12 +151,22 @@ Error set_inputs(runtime::Method& method, GuardedMemory& memory, Random& random)
     if (!info.ok()) return info.error();
     auto* const data = static_cast<unsigned char*>(memory.allocate(info->nbytes(), 16));
     if (data == nullptr) return Error::MemoryAllocationFailed;
-    fill({data, info->nbytes()}, info->scalar_type(), random);
+    fill({data, info->nbytes()}, info->scalar_type(), is_first ? 0 : random() % 4, random);
     std::vector<executorch::aten::SizesType> sizes(info->sizes().begin(), info->sizes().end());
     std::vector<executorch::aten::DimOrderType> order(info->dim_order().begin(), info->dim_order().end());
-    executorch::aten::TensorImpl impl(info->scalar_type(), static_cast<ssize_t>(sizes.size()), sizes.data(), data,
-                                      order.data());
-    const Error error = method.set_input(runtime::EValue(executorch::aten::Tensor(&impl)), i);
+    const auto set = [&] {
+      executorch::aten::TensorImpl impl(info->scalar_type(), static_cast<ssize_t>(sizes.size()), sizes.data(), data,
+                                        order.data());
+      return method.set_input(runtime::EValue(executorch::aten::Tensor(&impl)), i);
+    };
+    // A dimension may be smaller than planned.
+    if (!is_first && !sizes.empty() && random() % 3 == 0) {
+      auto& size = sizes[random() % sizes.size()];
+      const auto most = std::exchange(size, size > 0 ? static_cast<int>(random() % static_cast<unsigned>(size)) : 0);
+      if (set() == Error::Ok) continue;
+      size = most;
+    }
+    const Error error = set();
     if (error != Error::Ok) return error;
   }
   for (std::size_t i = 0; i < meta.num_outputs(); ++i) {
@@ -179,6 +192,8 @@ Error run_method(const runtime::Program& program, const char* name, Manner manne
     if (!size.ok()) return size.error();
     auto* const data = static_cast<std::uint8_t*>(memory.allocate(static_cast<std::size_t>(*size), 16));
     if (data == nullptr) return Error::MemoryAllocationFailed;
+    // As ExecuTorch's own Module has it.
+    std::memset(data, 0, static_cast<std::size_t>(*size));
     planned.emplace_back(data, static_cast<std::size_t>(*size));
   }
   runtime::HierarchicalAllocator planned_memory({planned.data(), planned.size()});
@@ -188,7 +203,7 @@ Error run_method(const runtime::Program& program, const char* name, Manner manne
   auto method = program.load_method(name, &manager);
   if (!method.ok()) return method.error();
   for (int i = 0; i < 2; ++i) {
-    Error error = set_inputs(*method, memory, random);
+    Error error = set_inputs(*method, i == 0, memory, random);
     if (error == Error::Ok) error = method->execute();
     if (error != Error::Ok) return error;
   }
@@ -228,6 +243,15 @@ void log(et_timestamp_t, et_pal_log_level_t level, const char*, const char* func
   }
 }
 
+/// Has ExecuTorch say why to `said`. Returns false where there is no memory.
+bool begin() {
+  void* const shared = mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return false;
+  said = static_cast<Said*>(shared);
+  runtime::runtime_init();
+  return runtime::register_pal(runtime::PalImpl::create(log, __FILE__));
+}
+
 /// Writes how one program has ended, on one line.
 void write_end(int out, const std::string& end) {
   std::string line = end + "\t" + said->why;
@@ -254,10 +278,7 @@ void write_end(int out, const std::string& end) {
 
 /// Runs `count` programs. Returns 0 once a line for each is written to the descriptor `out`.
 extern "C" int judge(const char* const* paths, std::size_t count, std::uint64_t seed, int out) {
-  runtime::runtime_init();
-  runtime::register_pal(runtime::PalImpl::create(log, __FILE__));
-  said = static_cast<Said*>(mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (said == MAP_FAILED) return 1;
+  if (said == nullptr && !begin()) return 1;
   for (std::size_t next = 0; next < count; next = said->done + 1) {
     said->done = next;
     const pid_t child = fork();
@@ -275,6 +296,5 @@ extern "C" int judge(const char* const* paths, std::size_t count, std::uint64_t 
       write_end(out, "exit");
     }
   }
-  munmap(said, sizeof(Said));
   return 0;
 }

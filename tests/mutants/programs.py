@@ -28,7 +28,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 sys.path.append(str(Path(__file__).resolve().parents[1] / "field"))
 import export_models  # noqa: E402
 import valid_models  # noqa: E402
-from mutants import PROGRAMS, VALID  # noqa: E402
+from mutants import PROGRAMS  # noqa: E402
 from export_models import Model  # noqa: E402
 
 
@@ -165,7 +165,7 @@ def export(name: str) -> Export:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", default=PROGRAMS, choices=PROGRAMS + VALID, metavar="NAME")
+    parser.add_argument("names", nargs="*", default=PROGRAMS, choices=PROGRAMS, metavar="NAME")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")

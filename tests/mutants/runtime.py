@@ -96,18 +96,6 @@ def run(program: bytes, inputs: Inputs) -> End:
         return End("crashed", f"{ended_by.name} {_reason(said)}")
 
 
-def run_all(programs: Sequence[Task]) -> list[End]:
-    """Several in one process as long as it lives. One that ends it is run alone, so that it is known to be the cause."""
-    out: list[End] = []
-    while len(out) < len(programs):
-        with tempfile.TemporaryFile() as said:
-            ends, _ = _run_in_child(programs[len(out) :], said)
-        out += ends
-        if len(out) < len(programs):
-            out.append(run(*programs[len(out)]))
-    return out
-
-
 def _reason(said: Any) -> str:
     """The last that was said, without times and numbers."""
     said.seek(0, os.SEEK_END)

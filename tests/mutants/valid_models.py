@@ -141,7 +141,7 @@ def _quantized_table(bits: int, group: int | None) -> Model:
     look_up = {8: operators.embedding_byte, 4: operators.embedding_4bit, 2: operators.embedding_2bit}[bits]
 
     def forward(self: Any, at: torch.Tensor) -> torch.Tensor:
-        return look_up.dtype(self.table, self.scales, None, 0, 255, at + 0, dtype=torch.float32) * 2
+        return look_up.dtype(self.table, self.scales, None, 0, 255, at.abs(), dtype=torch.float32) * 2
 
     table = torch.randint(0, 255, (16, 8), dtype=torch.uint8)
     scales = torch.rand(16) if group is None else torch.rand(16, 8 * (8 // bits) // group)

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "structure"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tree"))
 
 from check_includes import MAY_INCLUDE  # noqa: E402
 

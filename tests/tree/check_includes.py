@@ -5,7 +5,7 @@
 
 A public header belongs to the folder that has a source file of the same name, or to the one that HEADER_ONLY gives.
 It names no third-party and no operating-system header. Operating-system headers are named only in files called
-*_posix.*, *_linux.*, *_apple.* or *_windows.*. The folders in OUTSIDE include public headers, and the private ones that match what
+*_posix.*, *_linux.* or *_apple.*. The folders in OUTSIDE include public headers, and the private ones that match what
 OUTSIDE lists: others the library does not export. ExecuTorch's headers are named in src/executorch and in its public headers,
 include/etstream/executorch, alone.
 """
@@ -77,9 +77,9 @@ EXCEPTIONS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 OPERATING_SYSTEM = re.compile(
     r"(sys|linux|net|netinet|arpa|mach|mach-o|malloc)/.*"
-    r"|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp|libproc|windows)\.h"
+    r"|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp|libproc)\.h"
 )
-SYSTEM_FILES = ("_posix", "_linux", "_apple", "_windows")
+SYSTEM_FILES = ("_posix", "_linux", "_apple")
 STANDARD = re.compile(r"[a-z0-9_]+")  # no .h: <vector>, <cstdio>
 
 
@@ -120,7 +120,7 @@ def check_file(root: Path, path: Path) -> list[str]:
             elif public and not executorch and not STANDARD.fullmatch(name):
                 problems.append(f"{relative}: a public header includes <{name}>")
             if OPERATING_SYSTEM.fullmatch(name) and not path.stem.endswith(SYSTEM_FILES):
-                problems.append(f"{relative}: <{name}> belongs in a file called *_posix, *_linux, *_apple or *_windows")
+                problems.append(f"{relative}: <{name}> belongs in a file called *_posix, *_linux or *_apple")
             continue
         if "/" not in name:
             continue  # generated

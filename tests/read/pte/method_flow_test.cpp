@@ -149,69 +149,6 @@ void look_up(ExecutionPlanT& plan, std::uint32_t at) {
        {kInput, scales, kNone, kAlpha, kAlpha, kOther, kOutput, kOutput});
 }
 
-constexpr const char* kStale = "expected integers that are in place as argument 5 of quantized_decomposed::";
-
-TEST_CASE("indices that another tensor was written over since are found") {
-  check_sound([](ExecutionPlanT& plan) { look_up(plan, 128); });
-  // The same calls once more.
-  const auto twice = [](std::uint32_t at, bool is_chain) {
-    return [=](ExecutionPlanT& plan) {
-      look_up(plan, at);
-      const KernelCallT again = kernel(plan);
-      if (is_chain) plan.chains.insert(plan.chains.begin(), std::make_unique<ChainT>(*plan.chains[0]));
-      if (!is_chain) call(plan, "aten::abs", "out", {kOutput, kOutput, kOutput});
-      if (!is_chain) add_call(plan, again);
-    };
-  };
-  check_sound(twice(128, false));
-  check_sound(twice(128, true));
-  const auto over = [](bool is_before) {
-    return [=](ExecutionPlanT& plan) {
-      look_up(plan, 128);
-      add_tensor(plan);
-      const auto other = static_cast<std::int32_t>(plan.values.size()) - 1;
-      plan.values.back()->val.AsTensor()->allocation_info =
-          std::make_unique<AllocationDetailsT>(*plan.values[kOther]->val.AsTensor()->allocation_info);
-      call(plan, "aten::full", "out", {kList, kAlpha, other, other});
-      if (is_before) std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
-    };
-  };
-  check_sound(over(false));  // the next run brings them again
-  check_found(kStale, over(true));
-}
-
-TEST_CASE("integers that are written behind the call that reads them are found, unless they are kept") {
-  const auto given_by = [](const std::string& name, const std::string& overload, bool is_before) {
-    return [=](ExecutionPlanT& plan) {
-      look_up(plan, 128);
-      plan.inputs.erase(plan.inputs.begin() + 1);
-      if (name.empty()) return;
-      std::vector<std::int32_t> args = {kList, kAlpha, kOther, kOther};
-      if (name == "aten::copy_") args = {kOther, kInput, add_boolean(plan, false), kOther};
-      call(plan, name, overload, args);
-      if (is_before) std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
-    };
-  };
-  check_sound(given_by("aten::full", "out", true));
-  check_found(kStale, given_by("aten::full", "out", false));
-  check_sound(given_by("aten::copy_", "", false));
-  check_sound(given_by("", "", false));  // another method may
-}
-
-TEST_CASE("an integer that is read from memory where a call has put something else is found") {
-  const auto read = [](std::int32_t value) {
-    return [=](ExecutionPlanT& plan) {
-      look_up(plan, 64);
-      plan.chains[0]->instructions.clear();
-      call(plan, "aten::full", "out", {kList, kAlpha, kOutput, kOutput});
-      call(plan, "aten::_local_scalar_dense", "", {value, kAlpha});
-    };
-  };
-  check_sound(read(kInput));
-  check_found("expected integers that are in place as argument 0 of aten::_local_scalar_dense, found value 1",
-              read(kOther));
-}
-
 TEST_CASE("a tensor that is read before a call gives it its memory is found") {
   const auto view = [](bool is_before) {
     return [=](ExecutionPlanT& plan) {

@@ -97,11 +97,11 @@ std::string payload_of(const XNNGraphT& graph) {
 
 using Spoil = std::function<void(XNNGraphT&)>;
 
-Findings findings_after(const Spoil& spoil) {
+Findings findings_after(const Spoil& spoil, const NamedDataSizes& named_data = {}) {
   XNNGraphT graph = sound_graph();
   spoil(graph);
   Findings findings;
-  REQUIRE(verify_xnnpack(source_of(payload_of(graph)), "p", findings));
+  REQUIRE(verify_xnnpack(source_of(payload_of(graph)), "p", named_data, findings));
   return findings;
 }
 
@@ -122,12 +122,21 @@ XNNFullyConnectedT& linear(XNNGraphT& graph) { return *graph.xnodes[0]->xnode_un
 
 TEST_CASE("a sound payload has nothing to find, and says what calls bring") {
   Findings findings;
-  const auto arguments = verify_xnnpack(source_of(payload_of(sound_graph())), "p", findings);
+  const auto arguments = verify_xnnpack(source_of(payload_of(sound_graph())), "p", {}, findings);
   REQUIRE(arguments);
   CHECK(lines_of(findings.errors).empty());
   REQUIRE(arguments->size() == 2);
   CHECK((*arguments)[1].number == 1);
   CHECK((*arguments)[1].width == 4);
+}
+
+TEST_CASE("named data of the program that is shorter than the constant that asks for it is found") {
+  const Spoil by_key = [](XNNGraphT& graph) { graph.constant_data[1]->named_key = "w"; };
+  const Findings findings = findings_after(by_key, {{"w", 47}});
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(findings.errors[0].message.ends_with("expected named data 'w' of 48 bytes, found 47"));
+  CHECK(findings_after(by_key, {{"w", 48}}).ok());
+  CHECK(findings_after(by_key, {{"v", 1}}).ok());  // of a file, which is checked with it
 }
 
 TEST_CASE("a tensor whose constant is not all there is found") {

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How programs end in ExecuTorch's runtime, and what `etstream verify` says of them."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+import executorch
+import runtime
+
+# A program that is ended by one of these has read or written where it must not.
+MEMORY_SIGNALS = ("SIGSEGV", "SIGBUS")
+# Kernels that take indices without a check. Those that a program computes, or is given, no check of a file can know.
+UNCHECKED = ("quantized_decomposed::embedding_2bit", "quantized_decomposed::embedding_4bit")
+NEEDED = "to come from a tensor data file"  # as verify says that it is of keys
+_SOURCE = Path(__file__).with_name("judge.cpp")
+
+
+def _built(library: Path) -> Path:
+    if not library.exists() or library.stat().st_mtime < _SOURCE.stat().st_mtime:
+        package = Path(next(iter(executorch.__path__)))
+        include = package / "include"
+        portable = include / "executorch" / "runtime" / "core" / "portable_type" / "c10"
+        library.parent.mkdir(parents=True, exist_ok=True)
+        options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-DC10_USING_CUSTOM_GENERATED_MACROS"]
+        options += ["-isystem", str(include), "-isystem", str(portable)]
+        libraries = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-lexecutorch"]
+        subprocess.run(["c++", *options, "-o", str(library), str(_SOURCE), *libraries], check=True)
+    return library
+
+
+class Judge:
+    """judge.cpp, in this process, which has ExecuTorch's kernels."""
+
+    def __init__(self, library: Path = Path("build/mutants/judge.so")) -> None:
+        runtime.load_libraries()
+        self._judge = ctypes.CDLL(str(_built(library).absolute())).judge
+        self._judge.argtypes = (ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int)
+
+    def run(self, files: list[Path], seed: int) -> list[tuple[str, str]]:
+        """How each ended, and why."""
+        paths = (ctypes.c_char_p * len(files))(*(str(file).encode() for file in files))
+        with tempfile.TemporaryFile() as said:
+            assert self._judge(paths, len(files), seed, said.fileno()) == 0
+            said.seek(0)
+            lines = said.read().decode(errors="replace").splitlines()
+        assert len(lines) == len(files), (len(lines), len(files))
+        return [tuple(line.split("\t", 1)) for line in lines]  # type: ignore[misc]
+
+
+class Verify:
+    """The command."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+
+    def file(self, file: Path) -> str | None:
+        """The first error."""
+        done = subprocess.run([self._command, "verify", str(file)], capture_output=True, check=False, close_fds=False)
+        if done.returncode == 0:
+            # Which is no promise without them.
+            return f"expected {NEEDED}" if NEEDED.encode() in done.stdout else None
+        assert done.returncode == 1, f"verify ended with {done.returncode} on {file}: {done.stderr.decode()}"
+        said = done.stderr.decode(errors="replace").splitlines()
+        return (said or ["?"])[0]
