@@ -25,15 +25,15 @@
 namespace etstream {
 namespace {
 
-/// Those of the kinds that a value may hold which are not `taken`; none where it may hold anything.
+/// Returns the kinds that a value may hold and that are not `taken`; none where it may hold anything.
 Kinds others(Kinds held, Kinds taken) {
   if ((held & kAnything) != 0) return 0;
   return static_cast<Kinds>(held & ~(taken | kEmpty));
 }
 
-/// What calls of XNNPACK's delegates have to bring.
+/// The arguments that calls of XNNPACK's delegates have to bring.
 struct DelegateArguments {
-  /// By where the delegates have their data: whether in a segment, and which.
+  /// By the place of the delegates' data: true and a segment, or false and an entry in the flatbuffer.
   std::map<std::pair<bool, std::uint32_t>, std::vector<XnnpackArgument>> payloads;
   std::vector<const std::vector<XnnpackArgument>*> of_delegates;  // null where they are not known
 };
@@ -49,7 +49,8 @@ Result<void> verify_compile_specs(MethodCalls& calls, const pte::Delegate& deleg
   });
 }
 
-/// What calls of a delegate have to bring, where that is known. `name` is what messages call its data, which
+/// Returns the arguments that calls of a delegate have to bring, where they are known. Messages call its data
+/// `name`, which
 /// several delegates may share.
 Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, const pte::Delegate& delegate,
                                                            const std::string& id, const std::string& name,
@@ -110,7 +111,7 @@ class CallVerifier {
  private:
   [[nodiscard]] ValueFlow& values() { return flow_->values(); }
   Slot& slot(std::int64_t value) { return calls_.slot(value); }
-  /// What the value may hold before the call that is being verified.
+  /// Returns the kinds that the value may hold before the call that is being verified.
   Kinds kinds_of(std::int64_t value) { return values().kinds_of(static_cast<std::uint32_t>(value)); }
 
   Result<void> verify_call(const pte::Call& call) {
@@ -193,7 +194,7 @@ class CallVerifier {
     return {};
   }
 
-  /// Whether one of a list of optional tensors is_in() the `written`.
+  /// Returns whether a tensor of a list of optional ones is_in() the `written`.
   Result<bool> is_item_in(std::int32_t value, std::span<const PlannedPlace> written) {
     bool out = false;
     if (slot(value).is_replaced) return out;
@@ -207,7 +208,7 @@ class CallVerifier {
     return out;
   }
 
-  /// Whether a value is a tensor of integers in memory where one of the `written` has another dtype.
+  /// Returns whether a value is a tensor of integers in memory where one of the `written` has another dtype.
   Result<bool> is_in(std::int32_t value, std::span<const PlannedPlace> written) {
     ETSTREAM_ASSIGN(const auto indices, calls_.place_of(value));
     return indices && indices->may_hold_indices() &&
@@ -230,6 +231,7 @@ class CallVerifier {
         ETSTREAM_ASSIGN(const TensorLayout layout, tensor.tensor().layout());
         arguments[i].rank = layout.sizes.size();
         arguments[i].dtype = layout.scalar_type;
+        arguments[i].is_contiguous = std::ranges::is_sorted(layout.dim_order);
       }
       return {};
     }));

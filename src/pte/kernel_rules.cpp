@@ -14,6 +14,7 @@ struct Rule {
   enum class Kind {
     kRank,         // tensor `argument` has `number` dimensions
     kNotNegative,  // integer `argument`
+    kContiguous,   // tensor `argument` has its dimensions in their own order
     kLoaded,       // tensor `argument` is of a dtype that the kernel has a function to load elements of
   };
   std::string_view name;
@@ -33,6 +34,7 @@ constexpr Rule kRules[] = {
     {"aten::mm.out", kRank, 0, 2},
     {"aten::mm.out", kRank, 1, 2},
     {"aten::mm.out", kRank, 2, 2},
+    {"aten::topk.values", kContiguous, 0},  // it lays out its results with these strides
     {"llama::sdpa_with_kv_cache.out", kNotNegative, 5},
     {"llama::update_cache.out", kNotNegative, 2},
 };
@@ -49,6 +51,9 @@ std::optional<BrokenRule> check(const Rule& rule, const KernelArgument& argument
   if (rule.kind == kLoaded && argument.dtype && std::ranges::count(kLoadedTypes, *argument.dtype) == 0) {
     return BrokenRule{text("a tensor of a dtype that the kernel takes as argument {}", rule.argument),
                       text("{}", name_of(*argument.dtype))};
+  }
+  if (rule.kind == kContiguous && argument.is_contiguous == false) {
+    return BrokenRule{text("a contiguous tensor as argument {}", rule.argument), "another dim_order"};
   }
   if (rule.kind == kNotNegative && argument.integer && *argument.integer < 0) {
     return BrokenRule{text("at least 0 as argument {}", rule.argument), text("{}", *argument.integer)};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What kernels of ExecuTorch 1.5.1 read or write outside of their tensors' memory over, beyond the kinds of
-// their arguments. What a kernel checks itself, and refuses or ends the process over, is not here.
+// Arguments over which kernels of ExecuTorch 1.5.1 read or write outside of their tensors' memory, beyond the
+// kinds that their schemas have. An argument that a kernel refuses itself, or ends the process over, is not
+// here.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,11 @@
 
 namespace etstream {
 
-/// As far as it is known before the call.
+/// An argument, as far as it is known before the call.
 struct KernelArgument {
-  std::optional<std::size_t> rank;       // of a tensor
-  std::optional<ScalarType> dtype = {};  // of a tensor
+  std::optional<std::size_t> rank;  // of a tensor, as the next two are
+  std::optional<ScalarType> dtype = {};
+  std::optional<bool> is_contiguous = {};
   std::optional<std::int64_t> integer = {};
 };
 

@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint32_t kNewestVersion = 0;  // that ExecuTorch 1.5.1 loads
+constexpr std::uint32_t kNewestVersion = 0;  // ExecuTorch 1.5.1 loads no later one
 
 /// The segment of constants, if it is empty though some constants are said to be in it.
 Result<std::optional<pte::Subsegments>> find_empty_constants(const pte::Program& program) {
@@ -42,8 +42,8 @@ Result<std::uint64_t> count_constant_tensors(const pte::Program& program) {
   return count;
 }
 
-/// Where the segment of constants has no bytes, ExecuTorch's loaders of files give it no place in memory. It
-/// then takes the constants for those in the flatbuffer, and refuses them.
+/// Finds constants without bytes. ExecuTorch's loaders of files give a segment of none no place in memory.
+/// The runtime then takes the constants for those in the flatbuffer, and refuses them.
 Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Findings& findings) {
   ETSTREAM_ASSIGN(const auto empty, find_empty_constants(program));
   if (!empty) return {};

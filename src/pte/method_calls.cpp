@@ -51,7 +51,7 @@ Result<void> MethodCalls::read_values() {
                   [&](std::int32_t output) { slot(output).has_no_data = false; });
 }
 
-/// Of the list that is value `own`.
+/// Checks the items of `list`, which is value `own`.
 Result<void> MethodCalls::check_tensors(const pte::Held& list, std::uint32_t own) {
   const bool may_be_null = slots_[own].kind == pte::ValueKind::kOptionalTensorList;
   const Kinds taken = kinds_taken(may_be_null ? Parameter::kOptionalTensor : Parameter::kTensor);

@@ -22,16 +22,16 @@
 
 namespace etstream {
 
-/// What a value holds.
+/// A value, and what becomes of it.
 struct Slot {
   pte::ValueKind kind = pte::ValueKind::kUnknown;
   bool is_constant = false;  // in the program's memory
   bool has_no_data = false;  // before something gives it some
   bool is_empty = false;     // a tensor that a call gives its memory or its shape, in each run
   bool is_replaced = false;  // by another value or an unknown operator's
-  bool is_result = false;    // of a call of the runtime's own, that gives a number
+  bool is_result = false;    // a number, which a call of the runtime's own gives
   bool is_planned = false;   // a tensor in planned memory, or of the program
-  bool is_checked = false;   // of a list
+  bool is_checked = false;   // a list whose items were checked
   std::uint8_t width = 0;    // the bytes of a tensor's element
 };
 
@@ -41,14 +41,14 @@ struct Callee {
   std::string name;
   std::optional<Signature> signature;
 
-  /// Whether it gives a number, and writes to none of its arguments.
+  /// Returns whether it gives a number, and writes to none of its arguments.
   [[nodiscard]] bool gives_number() const {
     return signature && signature->back() == Parameter::kReturn &&
            std::ranges::none_of(*signature, is_written);
   }
 };
 
-/// Of a tensor in planned memory.
+/// The place of a tensor in planned memory.
 struct PlannedPlace {
   std::uint32_t memory = 0;
   std::uint64_t begin = 0;
@@ -67,7 +67,8 @@ struct PlannedPlace {
 /// and 56 an operator. Errors: those of Program, and kCorrupt where more is shared than FileBudget allows.
 class ETSTREAM_HIDDEN MethodCalls {
  public:
-  /// All three outlive it. `findings` gets what is wrong with lists of tensors and operators' names.
+  /// The program, the method and the findings outlive it. `findings` gets what is wrong with lists of tensors
+  /// and operators' names.
   MethodCalls(const pte::Program& program, const pte::Method& method, Findings& findings)
       : program_(program),
         known_(program.fields()),
@@ -75,7 +76,7 @@ class ETSTREAM_HIDDEN MethodCalls {
         findings_(findings),
         budget_(program.view().name(), program.view().file().size(), program.file().size()) {}
 
-  /// Comes first.
+  /// Reads all values; call it before the others.
   [[nodiscard]] Result<void> read_values();
 
   [[nodiscard]] const pte::Program& program() const noexcept { return program_; }
@@ -87,9 +88,9 @@ class ETSTREAM_HIDDEN MethodCalls {
 
   [[nodiscard]] std::uint32_t values() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   [[nodiscard]] Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
-  /// Of a value that holds something.
+  /// Returns the content of a value that holds something.
   [[nodiscard]] Result<pte::Held> held_by(std::int32_t value) const;
-  /// None of a value that is no tensor in planned memory, or that another value replaces.
+  /// Returns none for a value that is no tensor in planned memory, or that another value replaces.
   [[nodiscard]] Result<std::optional<PlannedPlace>> place_of(std::int32_t value) const;
   [[nodiscard]] Result<const Callee*> callee_of(const pte::Call& call);
   [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
@@ -137,8 +138,8 @@ class ETSTREAM_HIDDEN MethodCalls {
   FileBudget budget_;
   std::optional<pte::List<pte::Value>> values_;
   std::optional<pte::List<pte::Operator>> operators_;
-  std::vector<Slot> slots_;      // of the values
-  std::vector<Callee> callees_;  // of the operators
+  std::vector<Slot> slots_;      // one a value
+  std::vector<Callee> callees_;  // one an operator
 };
 
 }  // namespace etstream

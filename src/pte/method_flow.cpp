@@ -31,7 +31,7 @@ constexpr std::string_view kGiveDouble[] = {"executorch_prim::sym_float.Scalar",
 constexpr std::string_view kGiveBoolean[] = {"executorch_prim::eq.Scalar", "executorch_prim::ge.Scalar",
                                              "executorch_prim::gt.Scalar", "executorch_prim::le.Scalar",
                                              "executorch_prim::lt.Scalar", "executorch_prim::sym_not.Scalar"};
-/// Those that give an integer of two integers, and a double of a double and either.
+/// Operators that give an integer of two integers, and a double of a double and either.
 constexpr std::string_view kCalculate[] = {"executorch_prim::add.Scalar", "executorch_prim::sub.Scalar",
                                            "executorch_prim::mul.Scalar", "executorch_prim::floordiv.Scalar",
                                            "executorch_prim::neg.Scalar"};
@@ -79,7 +79,7 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   return {};
 }
 
-/// What the values hold when the method is loaded, and the inputs when it is run.
+/// Says what the values hold when the method is loaded, and the inputs when it is run.
 Result<void> MethodFlow::begin() {
   std::vector<Kinds> start(calls_->values());
   for (std::uint32_t i = 0; i < start.size(); ++i) {
@@ -92,7 +92,7 @@ Result<void> MethodFlow::begin() {
   return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
 }
 
-/// Of a chain whose first instruction has number `first`.
+/// Says what a call does, in a chain whose first instruction has number `first`.
 Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
   switch (call.kind().value_or(GraphCall::Kind::kFree)) {
     case GraphCall::Kind::kKernel:
@@ -166,7 +166,7 @@ Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<
   return {};
 }
 
-/// Of a tensor.
+/// Returns the kinds of number that an element of a tensor is read as.
 Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
   if (calls_->slot(value).kind != pte::ValueKind::kTensor || calls_->slot(value).is_replaced)
     return kAnything;

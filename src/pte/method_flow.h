@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a method's instructions make of its values.
+// A walk through a method's instructions that follows what they make of its values.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class MethodFlow {
   [[nodiscard]] Result<Kinds> kinds_of_element(std::int32_t value) const;
 
   MethodCalls* calls_;
-  std::optional<ValueFlow> flow_;  // of the values
+  std::optional<ValueFlow> flow_;
 };
 
 }  // namespace etstream

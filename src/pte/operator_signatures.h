@@ -39,7 +39,7 @@ enum class Parameter : std::uint8_t {
   kOutList,  // Tensor(a!)[]
   kShape,    // a tensor whose data is not read
   kView,     // a tensor that gets another's data
-  kReturn,   // what the call gives
+  kReturn,   // the result of the call
 };
 
 using Signature = std::span<const Parameter>;
@@ -56,10 +56,10 @@ struct OperatorSignature {
   std::string_view operators;  // "NAMESPACE::NAME.OVERLOAD NAMESPACE::NAME.OVERLOAD..."
 };
 
-/// All of them.
+/// The signatures of all operators that are known.
 extern const std::span<const OperatorSignature> kOperatorSignatures;
 
-/// That of an operator by its whole name; none where it is not among them.
+/// Finds the signature of an operator by its whole name; none where it is not among them.
 [[nodiscard]] std::optional<Signature> find_signature(std::string_view name);
 
 }  // namespace etstream

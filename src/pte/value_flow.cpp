@@ -8,7 +8,8 @@ namespace etstream {
 namespace {
 
 constexpr int kMostPasses = 8;
-/// Of the places that jumps lead to, times the values that change: so many for each value and instruction.
+/// The most kinds that are kept for each value and instruction: a value that changes has some at each place
+/// that a jump leads to.
 constexpr std::uint64_t kMostStates = 16;
 
 }  // namespace
@@ -66,7 +67,7 @@ void ValueFlow::find_cells() {
   }
 }
 
-/// None where they are too many.
+/// Finds where jumps lead; finds none where they are too many.
 void ValueFlow::find_places() {
   std::vector<std::uint32_t> instructions = {0, this->instructions()};
   for (const Step& step : steps_) {
@@ -82,7 +83,8 @@ void ValueFlow::find_places() {
   places_.front() = {0, true, state_};
 }
 
-/// All instructions once, in order. Whether it has to be done again: something new leads back.
+/// Follows all instructions once, in order. Returns whether that has to be done again, as something new leads
+/// back.
 bool ValueFlow::follow_once() {
   bool is_again = false;
   next_place_ = 0;
@@ -104,7 +106,7 @@ bool ValueFlow::follow_once() {
   return join(places_.front()) || is_again;
 }
 
-/// Where an instruction is a place, what leads there is added to it, and goes on from it.
+/// Adds what holds now to the place at an instruction, if it is one, and goes on from there.
 void ValueFlow::enter(std::uint32_t instruction) {
   if (next_place_ >= places_.size() || places_[next_place_].instruction != instruction) return;
   Place& place = places_[next_place_++];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a method's values hold before each of its instructions, on every way through them.
+// The kinds that a method's values may hold before each of its instructions, on every way through them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ValueFlow {
   /// `start`: what each value holds when the method is loaded.
   explicit ValueFlow(std::vector<Kinds> start);
 
-  /// What is said from here on is of the next instruction, which is number 0 at first.
+  /// Begins the next instruction, which is number 0 at first: the calls below say what it does.
   void begin_instruction();
   void set(std::uint32_t value, Kinds kinds);
   void copy(std::uint32_t from, std::uint32_t to);
@@ -40,7 +40,7 @@ class ValueFlow {
   /// end. Whether a way leads there.
   bool go_to(std::uint32_t instruction);
   [[nodiscard]] Kinds kinds_of(std::uint32_t value) const;
-  /// Whether instructions change it.
+  /// Returns whether instructions change it.
   [[nodiscard]] bool is_changed(std::uint32_t value) const { return cells_[value] != kNoCell; }
   [[nodiscard]] std::uint32_t instructions() const { return static_cast<std::uint32_t>(first_steps_.size()); }
 
@@ -73,10 +73,10 @@ class ValueFlow {
   void give_up();
 
   std::vector<Kinds> start_;
-  std::vector<std::uint32_t> cells_;    // of the values; kNoCell of those that are not changed
+  std::vector<std::uint32_t> cells_;    // one a value; kNoCell where none changes it
   std::vector<std::uint32_t> changed_;  // the values that have cells
   std::vector<std::uint32_t> renewed_;
-  std::vector<std::uint32_t> first_steps_;  // of the instructions
+  std::vector<std::uint32_t> first_steps_;  // one an instruction
   std::vector<Step> steps_;
   std::vector<Place> places_;  // the start, where jumps lead, and the end, in order
   std::size_t next_place_ = 0;

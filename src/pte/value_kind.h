@@ -36,10 +36,10 @@ using Kinds = std::uint16_t;
 }
 
 constexpr Kinds kAnything = kinds(pte::ValueKind::kUnknown);
-/// What ExecuTorch reads as a number (Scalar).
+/// The kinds that ExecuTorch reads as a number (Scalar).
 constexpr Kinds kAnyNumber = kinds(pte::ValueKind::kInt, pte::ValueKind::kDouble, pte::ValueKind::kBool);
 
-/// What messages call a set: "a tensor or a boolean". Null is not named beside others.
+/// Names a set for messages: "a tensor or a boolean". Null is not named beside others.
 [[nodiscard]] std::string name_of_kinds(Kinds set);
 
 }  // namespace etstream

@@ -123,7 +123,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// Of a tensor whose rows begin at whole bytes.
+  /// Returns the size of a tensor whose rows begin at whole bytes.
   static std::optional<std::uint64_t> bytes_of(std::span<const std::uint32_t> dims, std::uint32_t bits) {
     if (dims.empty()) return (bits + 7) / 8;
     const std::uint64_t row = (std::uint64_t{dims.back()} * bits + 7) / 8;
@@ -131,7 +131,7 @@ class GraphVerifier {
     return rows ? checked_multiply(*rows, row) : std::nullopt;
   }
 
-  /// Whether the tensor comes from outside, and as which argument.
+  /// Notes which argument the tensor is, if it comes from outside.
   Result<void> verify_place(const TableReader& tensor, std::uint32_t bits) {
     ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>(known_.tensor.flags));
     ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>(known_.tensor.external_id));
@@ -153,7 +153,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// Of `bytes`, or of too many to count.
+  /// Checks the constant that a tensor of `bytes` uses; none are too many to count.
   Result<void> verify_constant(const TableReader& user, std::uint32_t index,
                                std::optional<std::uint64_t> bytes) {
     if (!payload_.has_header) return {};  // they are in the graph
@@ -221,7 +221,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// Of the tensor with this id; none where there is none.
+  /// Returns the tensor with this id; null where there is none.
   const GraphTensor* find(std::uint32_t id) const {
     const auto found = values_.find(id);
     return found == values_.end() ? nullptr : &found->second;
@@ -253,7 +253,7 @@ class GraphVerifier {
     return node.type() == known_.convolution.index() ? verify_convolution(node) : Result<void>();
   }
 
-  /// As long as the node says at least, or as its input has dimensions.
+  /// Checks that a list is as long as the node says at least, or as its input has dimensions.
   Result<void> verify_list(const TableReader& node, const xnnpack::NodeFields& fields,
                            const BoundField& field) {
     ETSTREAM_ASSIGN(const auto list, node.vector(field));
@@ -271,7 +271,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// That a bias has an element for each of the channels.
+  /// Checks that a bias has an element for each of the channels.
   Result<void> verify_bias(const TableReader& node, const BoundField& field,
                            std::optional<std::uint64_t> channels) {
     ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));

@@ -113,7 +113,7 @@ class Call:
         elif rng.random() < 0.15:
             dynamism = "DYNAMIC_BOUND"
         order = list(range(len(sizes)))
-        if rng.random() < 0.08:
+        if rng.random() < 0.15:
             rng.shuffle(order)
         tensor: Tree = {
             "scalar_type": dtype,

@@ -130,14 +130,14 @@ TEST_CASE("signatures are found by their whole names") {
 }
 
 KernelArgument tensor_of(std::size_t rank, ScalarType dtype = ScalarType::kFloat32) { return {rank, dtype}; }
-KernelArgument integer(std::int64_t value) { return {std::nullopt, std::nullopt, value}; }
+KernelArgument integer(std::int64_t value) { return {.rank = {}, .integer = value}; }
 
 std::string expected(std::string_view name, const std::vector<KernelArgument>& arguments) {
   const auto broken = find_broken_rule(name, arguments);
   return broken ? broken->expected : "nothing";
 }
 
-TEST_CASE("dimensions, positions and dtypes that a kernel takes unchecked are found") {
+TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecked are found") {
   CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(2), tensor_of(2), {}}) == "nothing");
   CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(3), tensor_of(2), {}}) ==
         "a tensor of 2 dimensions as argument 1");
@@ -151,6 +151,9 @@ TEST_CASE("dimensions, positions and dtypes that a kernel takes unchecked are fo
     CHECK(expected("aten::convolution.out", {{}, {}, tensor_of(1, dtype)}) ==
           "a tensor of a dtype that the kernel takes as argument 2");
   }
+  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = true}}) == "nothing");
+  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = false}}) ==
+        "a contiguous tensor as argument 0");
   // What is not known before the call is left alone.
   CHECK(expected("llama::update_cache.out", std::vector<KernelArgument>(5)) == "nothing");
   CHECK(has_kernel_rules("aten::mm.out"));
