@@ -75,6 +75,22 @@ bool has_kernel_rules(std::string_view name) {
   return std::ranges::find(kRules, name, &Rule::name) != std::end(kRules);
 }
 
+std::optional<std::string_view> taken_unchecked(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kKernels[] = {
+      {"aten::_fft_c2r.out", "dimensions"},
+      {"aten::_upsample_bilinear2d_aa.out", "scales"},
+      {"aten::grid_sampler_2d.out", "coordinates"},
+      {"aten::max_pool2d_with_indices_backward.grad_input", "indices"},
+      {"quantized_decomposed::embedding_2bit.dtype_out", "indices"},
+      {"quantized_decomposed::embedding_2bit.out", "indices"},
+      {"quantized_decomposed::embedding_4bit.dtype_out", "indices"},
+      {"quantized_decomposed::embedding_4bit.out", "indices"}};
+  for (const auto& [kernel, what] : kKernels) {
+    if (kernel == name) return what;
+  }
+  return std::nullopt;
+}
+
 bool reads_indices(std::string_view name) {
   constexpr std::string_view kNames[] = {"aten::embedding.out",
                                          "aten::gather.out",
@@ -82,7 +98,6 @@ bool reads_indices(std::string_view name) {
                                          "aten::index_put.out",
                                          "aten::index_put_",
                                          "aten::index_select.out",
-                                         "aten::max_pool2d_with_indices_backward.grad_input",
                                          "aten::scatter.src_out",
                                          "aten::scatter.value_out",
                                          "aten::scatter_add.out",

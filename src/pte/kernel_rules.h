@@ -35,6 +35,10 @@ struct BrokenRule {
 [[nodiscard]] std::optional<BrokenRule> find_broken_rule(std::string_view name,
                                                          std::span<const KernelArgument> arguments);
 
+/// Returns what an operator's kernel takes unchecked that no check of a file can know, such as "indices";
+/// none where it is not known to.
+[[nodiscard]] std::optional<std::string_view> taken_unchecked(std::string_view name);
+
 /// Returns whether an operator finds elements by the indices in tensors, which may not change meanwhile.
 [[nodiscard]] bool reads_indices(std::string_view name);
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "container/findings.h"
+#include "pte/kernel_rules.h"
 
 namespace etstream {
 namespace {
@@ -120,6 +121,11 @@ Result<void> MethodCalls::read_callee(std::uint32_t index, Callee& callee) {
   if (!is_utf8(callee.name)) error(called, "the name of an operator in UTF-8", quote(callee.name));
   callee.signature = find_signature(callee.name);
   if (!callee.signature) add_unknown_operator(findings_, callee.name);
+  if (const auto unchecked = taken_unchecked(callee.name)) {
+    add_warning(findings_,
+                called.corrupt(text("calls of kernels that check their {}", *unchecked),
+                               text("{}, which reads past the end of a tensor by wrong ones", callee.name)));
+  }
   return {};
 }
 

@@ -14,6 +14,7 @@ import math
 import os
 import random
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from judge import MEMORY_SIGNALS, UNCHECKED, Judge, Verify
+from judge import MEMORY_SIGNALS, Judge, Verify
 from parts import Parts, Tree
 
 _HERE = Path(__file__).resolve().parent
@@ -418,20 +419,20 @@ def main() -> int:
             while len(waiting) < _AT_ONCE and time.monotonic() < until:
                 operator, file = next(calls)
                 if verify.file(file) is None:
-                    waiting.append((operator, file))
+                    waiting.append((operator, file, verify.has_warned))
                 else:
                     refused[operator] += 1
                     file.unlink()
-            for (operator, file), (end, why) in zip(
-                waiting, judge.run([file for _, file in waiting], arguments.seed), strict=True
+            for (operator, file, has_warned), (end, why) in zip(
+                waiting, judge.run([file for _, file, _ in waiting], arguments.seed), strict=True
             ):
                 accepted[operator] += 1
-                if end in MEMORY_SIGNALS and operator.startswith(UNCHECKED):
-                    end = "SIGSEGV by an index"
+                if end in MEMORY_SIGNALS and has_warned:
+                    end += ", of which verify warned"
                 ends[end, operator, re.sub(r"\d+", "N", why)[:110]] += 1
                 if arguments.keep and end in MEMORY_SIGNALS:
                     arguments.keep.mkdir(parents=True, exist_ok=True)
-                    file.rename(arguments.keep / f"{operator.replace('::', '_')}-{file.name}")
+                    shutil.copy(file, arguments.keep / f"{operator.replace('::', '_')}-{file.name}")
                 file.unlink(missing_ok=True)
     print(f"{len(wanted)} operators, {accepted.total()} calls accepted, {refused.total()} refused")
     kinds = Counter(end for (end, *_), count in ends.items() for _ in range(count))

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import runtime
 import torch
-from judge import MEMORY_SIGNALS, NEEDED, UNCHECKED, Judge, Verify
+from judge import MEMORY_SIGNALS, NEEDED, Judge, Verify
 from mutations import Change, Fields
 from parts import PROGRAM_SCHEMA, XNNPACK_SCHEMA, Parts, schema_tables
 
@@ -119,7 +119,8 @@ class Trial:
         self.verify = Verify(os.environ["ETSTREAM"])
         self.tally = Tally()
         self._judge, self._folder, self._seed, self._keep = Judge(), folder, seed, keep
-        self._waiting: list[tuple[Mutant, Path, str | None]] = []  # with the error of verify
+        # With the error of verify, and whether it warned.
+        self._waiting: list[tuple[Mutant, Path, str | None, bool]] = []
 
     def take(self, mutant: Mutant) -> None:
         self.tally.made[mutant.program] += 1
@@ -128,18 +129,18 @@ class Trial:
         file.write_bytes(mutant.content)
         error = self.verify.file(file)
         if error is None or number % _REFUSED_TOO == 0:
-            self._waiting.append((mutant, file, error))
+            self._waiting.append((mutant, file, error, self.verify.has_warned))
         else:
             file.unlink()
         if len(self._waiting) >= _AT_ONCE:
             self.finish()
 
     def finish(self) -> None:
-        ends = self._judge.run([file for _, file, _ in self._waiting], self._seed)
-        for (mutant, file, error), (end, why) in zip(self._waiting, ends, strict=True):
+        ends = self._judge.run([file for _, file, *_ in self._waiting], self._seed)
+        for (mutant, file, error, has_warned), (end, why) in zip(self._waiting, ends, strict=True):
             if error is None:
-                if end in MEMORY_SIGNALS and any(name.encode() in mutant.content for name in UNCHECKED):
-                    end = "SIGSEGV by an index"
+                if end in MEMORY_SIGNALS and has_warned:
+                    end += ", of which verify warned"
                 self.tally.ends[mutant.program, _kind(end)] += 1
                 if end.startswith("SIG"):
                     self.tally.ended[end, mutant.what, re.sub(r"\d+", "N", why)[:120]] += 1

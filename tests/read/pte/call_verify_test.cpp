@@ -156,6 +156,8 @@ TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecke
         "a contiguous tensor as argument 0");
   // What is not known before the call is left alone.
   CHECK(expected("llama::update_cache.out", std::vector<KernelArgument>(5)) == "nothing");
+  CHECK(taken_unchecked("quantized_decomposed::embedding_4bit.out") == "indices");
+  CHECK_FALSE(taken_unchecked("aten::embedding.out"));
   CHECK(has_kernel_rules("aten::mm.out"));
   CHECK_FALSE(has_kernel_rules("aten::mm"));
 }
