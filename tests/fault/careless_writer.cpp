@@ -5,11 +5,10 @@
 //
 //   careless_writer FLAW MODEL OUT
 //
-//   none               writes beside the destination, syncs, renames, and cleans up: has no flaw
-//   in-place           truncates the destination and writes into it
-//   ignores-writes     does not look at what write() returns
-//   ignores-sync       does not look at what fsync() returns
-//   never-asks         neither fsync nor close before the rename
+//   none               writes beside the destination, syncs, renames, syncs the folder, and cleans up: has no
+//   flaw in-place           truncates the destination and writes into it ignores-writes     does not look at
+//   what write() returns ignores-sync       does not look at what fsync() returns never-asks         neither
+//   fsync nor close before the rename forgets-folder     does not sync the folder after the rename
 //   leaves-temporary   does not remove its temporary file after an error
 //   strange-name       has a temporary file that nobody can recognise
 //   says-nothing       has no message
@@ -52,6 +51,7 @@ class Copy {
     if (!has("never-asks") && !sync(fd) && !has("ignores-sync")) return fail();
     if (!has("in-place") && again([&] { return ::rename(temporary_.c_str(), out_.c_str()); }) != 0)
       return fail();
+    if (!has("in-place") && !has("forgets-folder") && !sync_folder()) return fail(", though it is complete");
     return 0;
   }
 
@@ -77,6 +77,11 @@ class Copy {
     return errno == EINVAL || errno == EROFS || errno == EOPNOTSUPP || errno == ENOSYS;
   }
 
+  [[nodiscard]] bool sync_folder() const {
+    const int fd = again([&] { return ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY); });
+    return fd >= 0 && sync(fd);
+  }
+
   [[nodiscard]] bool write_all(int fd, const std::vector<char>& bytes) const {
     constexpr std::size_t kMost = std::size_t{1} << 20;
     for (std::size_t done = 0; done < bytes.size();) {
@@ -88,11 +93,11 @@ class Copy {
     return true;
   }
 
-  int fail() {
+  int fail(const char* state = "") {
     const int reason = errno;
     remove_temporary();
     if (!has("says-nothing"))
-      std::fprintf(stderr, "cannot write %s: %s\n", out_.c_str(), std::strerror(reason));
+      std::fprintf(stderr, "cannot write %s%s: %s\n", out_.c_str(), state, std::strerror(reason));
     return has("exits-with-zero") ? 0 : 1;
   }
 

@@ -21,6 +21,8 @@ class Call:
     index: int
     name: str
     about: str
+    source: str  # the path that is renamed, the "fd 3" that a path to remove is relative to
+    flags: int
     result: int | None  # None: the process ended in it
 
 

@@ -5,6 +5,7 @@
 //   fault_tracer LOG MODE [CALL [NUMBER]] -- COMMAND [ARGUMENT...]
 //
 //   count              nothing goes wrong
+//   record             nothing goes wrong, and LOG.data gets the bytes of all writes to files
 //   fail CALL ERRNO    call CALL (the first is 1) is not made and returns the error
 //   fail-from CALL ERRNO    so do all after it
 //   short CALL         it is asked to write half as much
@@ -13,8 +14,11 @@
 //   signal CALL NUMBER the process gets the signal during the call
 //   lacks NAME ERRNO   no call whose name begins so is made: all return the error
 //
-// LOG gets a line a call, "CALL<tab>NAME<tab>PATH or DESCRIPTOR<tab>RESULT", and as the last "exit CODE" or
-// "signal NUMBER". The exit code is 0, or 125 where tracing does not work.
+// LOG gets a line a call, "CALL<tab>NAME<tab>PATH or DESCRIPTOR<tab>SOURCE<tab>FLAGS<tab>RESULT", and as the
+// last "exit CODE" or "signal NUMBER". SOURCE and FLAGS are those of WriteCall.
+// The exit code is 0, or 125 where tracing does not work.
+#include <sys/uio.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +33,7 @@
 
 namespace {
 
-enum class Mode { kCount, kFail, kFailFrom, kShort, kKillBefore, kKillAfter, kSignal, kLacks };
+enum class Mode { kCount, kRecord, kFail, kFailFrom, kShort, kKillBefore, kKillAfter, kSignal, kLacks };
 
 struct Fault {
   Mode mode = Mode::kCount;
@@ -45,16 +49,30 @@ struct Fault {
 };
 
 std::optional<Mode> mode_of(const std::string& name) {
-  constexpr const char* kNames[] = {"count",       "fail",       "fail-from", "short",
-                                    "kill-before", "kill-after", "signal",    "lacks"};
+  constexpr const char* kNames[] = {"count",       "record",     "fail",   "fail-from", "short",
+                                    "kill-before", "kill-after", "signal", "lacks"};
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
     if (name == kNames[i]) return static_cast<Mode>(i);
   }
   return std::nullopt;
 }
 
+/// Copies what the process has just written to a file to `data`, which may be null.
+void record(pid_t process, const WriteCall& call, const SystemCall& made, std::int64_t result,
+            std::FILE* data) {
+  if (data == nullptr || call.name != "write" || made.arguments[0] == 1 || result <= 0) return;
+  std::vector<char> bytes(static_cast<std::size_t>(result));
+  const iovec here{bytes.data(), bytes.size()};
+  const iovec there{reinterpret_cast<void*>(made.arguments[1]), bytes.size()};
+  if (::process_vm_readv(process, &here, 1, &there, 1, 0) != static_cast<ssize_t>(result) ||
+      std::fwrite(bytes.data(), 1, bytes.size(), data) != bytes.size()) {
+    std::fputs("fault_tracer: cannot record what is written\n", stderr);
+    std::exit(1);
+  }
+}
+
 /// Runs the process to its end. Returns how it ended.
-Stop run(Tracee& tracee, const Fault& fault, std::FILE* log) {
+Stop run(Tracee& tracee, const Fault& fault, std::FILE* log, std::FILE* data) {
   WriteCalls calls;
   SystemCall current;
   std::optional<WriteCall> recognised;
@@ -70,7 +88,8 @@ Stop run(Tracee& tracee, const Fault& fault, std::FILE* log) {
       recognised = calls.recognise(tracee.id(), current);
       if (!recognised) continue;
       ++index;
-      std::fprintf(log, "%d\t%s\t%s", index, recognised->name.c_str(), recognised->about.c_str());
+      std::fprintf(log, "%d\t%s\t%s\t%s\t%llu", index, recognised->name.c_str(), recognised->about.c_str(),
+                   recognised->source.c_str(), static_cast<unsigned long long>(recognised->flags));
       if (fault.is(Mode::kKillBefore, index)) ::kill(tracee.id(), SIGKILL);
       if (fault.is(Mode::kSignal, index)) ::kill(tracee.id(), fault.number);
       if (fault.fails(index, *recognised) && !recognised->happens_all_the_same) tracee.skip_call();
@@ -86,6 +105,7 @@ Stop run(Tracee& tracee, const Fault& fault, std::FILE* log) {
       calls.note(current, stop.result);
       if (!recognised) continue;
       std::fprintf(log, "\t%lld\n", static_cast<long long>(stop.result));
+      record(tracee.id(), *recognised, current, stop.result, data);
       if (fault.is(Mode::kKillAfter, index)) ::kill(tracee.id(), SIGKILL);
       recognised.reset();
     }
@@ -113,8 +133,11 @@ int main(int argc, char** argv) {
   std::FILE* log = std::fopen(arguments[0].c_str(), "we");
   if (log == nullptr) return usage();
   Tracee tracee({arguments.begin() + static_cast<std::ptrdiff_t>(dashes) + 1, arguments.end()});
-  const Stop end = run(tracee, fault, log);
+  std::FILE* const data =
+      *mode == Mode::kRecord ? std::fopen((arguments[0] + ".data").c_str(), "we") : nullptr;
+  const Stop end = run(tracee, fault, log, data);
   if (end.exit_code) std::fprintf(log, "\nexit %d\n", *end.exit_code);
   if (end.death_signal) std::fprintf(log, "\nsignal %d\n", *end.death_signal);
+  if (data != nullptr && std::fclose(data) != 0) return 1;
   return std::fclose(log) == 0 ? 0 : 1;
 }

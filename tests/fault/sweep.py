@@ -56,8 +56,9 @@ def trace(scenario: Scenario, place: Workplace, *fault: str | int) -> Run:
     calls, code = [], 0
     for line in filter(None, log.read_text().split("\n")):
         fields = line.split("\t")
-        if len(fields) >= 3:
-            calls.append(Call(int(fields[0]), fields[1], fields[2], int(fields[3]) if len(fields) > 3 else None))
+        if len(fields) >= 5:
+            index, name, about, source, flags, *result = fields
+            calls.append(Call(int(index), name, about, source, int(flags), int(result[0]) if result else None))
         else:
             kind, number = line.split()
             code = int(number) if kind == "exit" else -int(number)

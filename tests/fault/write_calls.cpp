@@ -83,6 +83,17 @@ std::string describe(pid_t process, const Known& known, const SystemCall& call) 
                                                : read_path(process, argument);
 }
 
+/// Adds what a replay of the calls needs.
+void add_details(pid_t process, const SystemCall& call, WriteCall& out) {
+  if (out.name == "rename") out.source = read_path(process, call.arguments[0]);
+  if (out.name == "renameat" || out.name == "renameat2") out.source = read_path(process, call.arguments[1]);
+  if (out.name == "unlinkat" && static_cast<int>(call.arguments[0]) != AT_FDCWD) {
+    out.source = "fd " + std::to_string(call.arguments[0]);
+  }
+  if (out.name == "renameat2") out.flags = call.arguments[4];
+  if (out.name == "fallocate") out.flags = call.arguments[1];
+}
+
 /// The flags of a call that opens a file, and the path.
 struct Open {
   std::uint64_t flags;
@@ -110,12 +121,15 @@ std::optional<WriteCall> WriteCalls::recognise(pid_t process, const SystemCall& 
     return WriteCall{.name = opens_for_writing(*open) ? "open for writing" : "open a folder",
                      .about = read_path(process, open->path),
                      .size_argument = std::nullopt,
+                     .source = "",
+                     .flags = open->flags,
                      .opens_for_writing = opens_for_writing(*open)};
   }
   if (call.number == SYS_close && written_.contains(call.arguments[0])) {
     return WriteCall{.name = "close",
                      .about = "fd " + std::to_string(call.arguments[0]),
                      .size_argument = std::nullopt,
+                     .source = "",
                      .happens_all_the_same = true};
   }
   const auto* known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) {
@@ -127,8 +141,12 @@ std::optional<WriteCall> WriteCalls::recognise(pid_t process, const SystemCall& 
   }
   // Advice on a file that is only read.
   if (call.number == SYS_fadvise64 && !written_.contains(call.arguments[0])) return std::nullopt;
-  WriteCall out{.name = known->name, .about = describe(process, *known, call), .size_argument = std::nullopt};
+  WriteCall out{.name = known->name,
+                .about = describe(process, *known, call),
+                .size_argument = std::nullopt,
+                .source = ""};
   if (known->size_argument >= 0) out.size_argument = static_cast<std::size_t>(known->size_argument);
+  add_details(process, call, out);
   return out;
 }
 

@@ -22,6 +22,8 @@ struct WriteCall {
   std::string name;                          // as in the manual: "openat"
   std::string about;                         // the path, or "fd 3"
   std::optional<std::size_t> size_argument;  // which argument says how much is to be written
+  std::string source;       // the path that is renamed, the "fd 3" that a path to remove is relative to
+  std::uint64_t flags = 0;  // of open, renameat2 and fallocate
   bool opens_for_writing = false;
   bool happens_all_the_same = false;  // a close that fails has closed
 };
