@@ -37,11 +37,15 @@ class ETSTREAM_EXPORT PendingOutput {
   virtual ~PendingOutput() = default;
 
   /// Does everything in commit() that is likely to fail: all bytes reach their destination or the disk, and
-  /// little memory is held. Only commit() may follow, or another prepare(), which does nothing.
+  /// little memory is held. Only commit() and then make_durable() may follow, or another prepare(), which
+  /// does nothing.
   [[nodiscard]] virtual Result<void> prepare() { return {}; }
-  /// Durably makes what was written the destination's content. Must be called once, last.
+  /// Makes what was written the destination's content; durably, unless prepare() was called before. Must be
+  /// called once.
   [[nodiscard]] virtual Result<void> commit() = 0;
-  /// After commit(): restores the destination as it was before, if it was replaced. What went to a pipe or a
+  /// After commit(): has the new content survive a loss of power, unless commit() did so already.
+  [[nodiscard]] virtual Result<void> make_durable() { return {}; }
+  /// Restores the destination as it was before commit(), if that replaced it. What went to a pipe or a
   /// device, or was written in place, stays.
   [[nodiscard]] virtual Result<void> take_back() { return {}; }
 };
@@ -68,8 +72,13 @@ class ETSTREAM_EXPORT Sink : public PendingOutput {
   [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
 };
 
-/// Commits all outputs in this order, or none: all are prepared before the first is committed, and if one
-/// can't be committed, those before it are taken back. Error: that of the first that failed.
+/// Commits all outputs in this order, or none: all are prepared before the first is committed, nothing is
+/// done between one commit and the next, and if one can't be committed or made durable, all are taken back.
+/// Error: that of the first that failed.
+///
+/// A process that is killed between two commits leaves those before it new and those after it old; a loss of
+/// power before the end may leave any of them new. A temporary file is then beside one of them, of which
+/// verify() of verify.h warns.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(
     std::span<const std::unique_ptr<PendingOutput>> outputs);
 
@@ -99,6 +108,11 @@ struct FileSinkOptions {
 /// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
     const std::string& path, const FileSinkOptions& options = {});
+
+/// Makes a folder at `path`, unless there is one, for files that are written into it: with options.sync it
+/// survives a loss of power as they do. Returns whether it was made. Errors: kIo, kNotFound.
+[[nodiscard]] ETSTREAM_EXPORT Result<bool> make_folder(const std::string& path,
+                                                       const FileSinkOptions& options = {});
 
 /// An open descriptor (a pipe, standard output), written from its current position on. The caller keeps
 /// owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a reader is a

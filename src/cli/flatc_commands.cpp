@@ -81,12 +81,10 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
     for (const std::string& input : arguments.inputs) inputs->add(input);
   }
   if (!is_folder(arguments.output)) return std::vector{arguments.output};
-  std::error_code error;
-  fs::create_directories(arguments.output, error);
-  if (error) {
-    return Error{ErrorCode::kIo,
-                 text("cannot make the folder {}: {}", quote(arguments.output), error.message()),
-                 error.value()};
+  fs::path folder;
+  for (const fs::path& name : fs::path(arguments.output)) {
+    folder /= name;
+    ETSTREAM_TRY(make_folder(folder.string(), {.sync = !arguments.no_sync}));
   }
   std::vector<std::string> paths;
   for (const std::string& input : arguments.inputs) {

@@ -47,13 +47,10 @@ bool is_stream(const std::string& path) {
           !std::filesystem::is_directory(status));
 }
 
-/// A folder that is made unless it is there, and goes again if nobody keeps it.
+/// A folder that goes again, unless it was there before or somebody keeps it.
 class NewFolder {
  public:
-  explicit NewFolder(const std::string& path) : path_(path) {
-    std::error_code ignored;  // what is to be written there tells
-    is_new_ = !path.empty() && std::filesystem::create_directory(path_, ignored);
-  }
+  NewFolder(std::string path, bool is_new) : path_(std::move(path)), is_new_(is_new) {}
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   ~NewFolder() {
@@ -64,8 +61,8 @@ class NewFolder {
   void keep() noexcept { is_new_ = false; }
 
  private:
-  const std::filesystem::path path_;
-  bool is_new_ = false;
+  const std::string path_;
+  bool is_new_;
 };
 
 Progress plain_progress() {
@@ -182,7 +179,8 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
   if (files.empty()) return {};
   // The progress outlives the sinks, which on an interrupt have temporary files to remove.
   const Progress progress = interruptible_progress();
-  NewFolder made(folder);
+  ETSTREAM_ASSIGN(const bool is_new, folder.empty() ? false : make_folder(folder, {.sync = sync}));
+  NewFolder made(folder, is_new);
   std::vector<std::unique_ptr<PendingOutput>> written;
   for (const Output* const output : files) {
     ETSTREAM_TRY(write_pending(*output, sync, progress, written));

@@ -108,6 +108,21 @@ class FileSink final : public BufferedSink {
     });
   }
 
+  Result<void> make_durable() override {
+    return without_exceptions([&]() -> Result<void> {
+      if (std::exchange(is_durable_, true)) return {};
+      if (options_.sync && can_sync_) {
+        ETSTREAM_TRY(sync_folder_of(
+            destination_, is_one_of_several() ? kCannotSyncFolder : kCompleteButNotSynced, options_.warn));
+      }
+      // A small file stays in the cache, where who reads it next finds it.
+      if (options_.sync && written_ > kMostCached && file_.descriptor() >= 0) {
+        drop_cached(file_.descriptor(), 0, written_);
+      }
+      return {};
+    });
+  }
+
   Result<void> reserve(std::uint64_t size) override {
     if (size > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
       return refusal(ErrorCode::kTooLarge, "cannot write", destination_,
@@ -186,10 +201,16 @@ class FileSink final : public BufferedSink {
     return flush_by_closing(fd) == 0 ? Result<void>() : failed("cannot write");
   }
 
-  void release() noexcept override {
-    if (file_.descriptor() < most_kept_open()) return;
+  /// Has the temporary name survive a loss of power: as long as this one is not committed and another is, it
+  /// tells that they don't belong together. Closes what a process may not have open.
+  Result<void> wait_for_others() override {
+    if (options_.sync && can_sync_) {
+      ETSTREAM_TRY(sync_folder_of(destination_, kCannotSyncFolder, {}));
+    }
+    if (file_.descriptor() < most_kept_open()) return {};
     if (options_.sync && written_ > kMostCached) drop_cached(file_.descriptor(), 0, written_);
     file_.close();
+    return {};
   }
 
   Result<void> finish() override {
@@ -201,11 +222,6 @@ class FileSink final : public BufferedSink {
       const bool is_new = ::lstat(destination_.c_str(), &before) != 0;
       if (!file_.rename_to(destination_)) return replacing_error(errno, destination_);
       published_ = is_new ? Published::kNew : Published::kReplaced;
-    }
-    if (options_.sync && can_sync_) ETSTREAM_TRY(sync_folder_of(destination_, options_.warn));
-    // A small file stays in the cache, where who reads it next finds it.
-    if (options_.sync && written_ > kMostCached && file_.descriptor() >= 0) {
-      drop_cached(file_.descriptor(), 0, written_);
     }
     return {};
   }
@@ -228,6 +244,7 @@ class FileSink final : public BufferedSink {
   enum class Published { kNot, kNew, kExchanged, kReplaced } published_ = Published::kNot;
   std::vector<Range> shared_;  // by offset
   bool can_sync_ = true;
+  bool is_durable_ = false;
   std::uint64_t written_ = 0;
   std::uint64_t window_ = 0;  // where the window begins that is being filled
 };

@@ -86,7 +86,7 @@ Result<void> BufferedSink::prepare() {
     ETSTREAM_TRY(flush());
     buffer_.reset();  // others may be written before this is committed
     ETSTREAM_TRY(settle());
-    release();
+    ETSTREAM_TRY(wait_for_others());
     prepared_ = true;
     return {};
   });
@@ -98,7 +98,8 @@ Result<void> BufferedSink::commit() {
       ETSTREAM_TRY(flush());
       ETSTREAM_TRY(settle());
     }
-    return finish();
+    ETSTREAM_TRY(finish());
+    return prepared_ ? Result<void>() : make_durable();
   });
 }
 
@@ -111,22 +112,25 @@ Result<void> BufferedSink::flush() {
 
 Result<void> commit_together(std::span<const std::unique_ptr<PendingOutput>> outputs) {
   return without_exceptions([&]() -> Result<void> {
-    if (outputs.size() > 1) {
-      for (const auto& output : outputs) ETSTREAM_TRY(output->prepare());
+    // A single file whose folder can't be synced stays, as it is complete.
+    if (outputs.size() == 1) {
+      ETSTREAM_TRY(outputs.front()->commit());
+      return outputs.front()->make_durable();
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      Result<void> done = outputs[i]->commit();
-      if (done) continue;
-      Error error = std::move(done).error();
-      // The one that failed may have come half-way: its file is there, but its folder is not on the disk.
-      // The file of a single output stays, as it is complete.
-      for (std::size_t before = outputs.size() > 1 ? i + 1 : 0; before-- > 0;) {
-        const Result<void> back = outputs[before]->take_back();
-        if (!back) error.message += text("; {}", back.error().message);
-      }
-      return error;
+    const auto each = [&](Result<void> (PendingOutput::*step)()) -> Result<void> {
+      for (const auto& output : outputs) ETSTREAM_TRY((*output.*step)());
+      return {};
+    };
+    ETSTREAM_TRY(each(&PendingOutput::prepare));
+    Result<void> done = each(&PendingOutput::commit);
+    if (done) done = each(&PendingOutput::make_durable);
+    if (done) return {};
+    Error error = std::move(done).error();
+    for (std::size_t i = outputs.size(); i-- > 0;) {
+      const Result<void> back = outputs[i]->take_back();
+      if (!back) error.message += text("; {}", back.error().message);
     }
-    return {};
+    return error;
   });
 }
 

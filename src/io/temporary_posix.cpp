@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/temporary_posix.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,10 +11,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
-#include <memory>
-#include <new>
 #include <string_view>
 
 #include "base/file_name.h"
@@ -24,77 +19,10 @@
 #include "base/try.h"
 #include "io/file_calls_posix.h"
 #include "io/mount_calls.h"
+#include "io/temporary_names_posix.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::string_view kSuffix = ".tmp";
-constexpr std::size_t kLongestName = 255;  // of a file in a folder, on every file system that matters
-constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
-
-/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
-struct SplitPath {
-  std::string folder;
-  std::string name;
-};
-
-SplitPath split_path(const std::string& path) {
-  const std::size_t name = path.rfind('/') + 1;  // 0 where there is no slash
-  return {path.substr(0, name), path.substr(name)};
-}
-
-/// The beginning of the names of all temporary files for a destination.
-std::string temporary_prefix(const std::string& name) {
-  constexpr std::string_view kMark = ".etstream-";
-  const std::size_t room = kLongestName - 1 - kMark.size() - kRandomDigits - kSuffix.size();
-  return text(".{}{}", name.substr(0, room), kMark);
-}
-
-bool is_temporary(std::string_view name, std::string_view prefix) {
-  return name.size() == prefix.size() + kRandomDigits + kSuffix.size() && name.starts_with(prefix) &&
-         name.ends_with(kSuffix);
-}
-
-/// Takes the lock that says that a process is writing the file or folder; errno is EWOULDBLOCK where another
-/// has it, and something else where the file system has no locks.
-bool try_lock(int fd) {
-  return retried([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0;
-}
-
-void remove_with_content(const std::string& path) noexcept {
-  if (retried([&] { return ::unlink(path.c_str()); }) == 0) return;
-  try {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  } catch (const std::bad_alloc&) {
-    // A folder that there is no memory to look into stays, for the next run to remove.
-  }
-}
-
-/// Where there are no locks: whether nobody has written to the file for so long that nobody will. A writer
-/// that is wrongly taken for dead loses no more than its own file, and says so.
-bool is_abandoned(int fd) {
-  constexpr std::time_t kDay = 24 * 60 * 60;
-  struct stat found {};
-  return ::fstat(fd, &found) == 0 && std::time(nullptr) - found.st_mtime > kDay;
-}
-
-void remove_leftover(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) return;
-  if (!try_lock(file.get()) && (errno == EWOULDBLOCK || !is_abandoned(file.get()))) return;
-  remove_with_content(path);
-}
-
-/// Removes the temporary files and folders whose writers are gone.
-void remove_leftovers(const std::string& folder, const std::string& prefix) {
-  const auto close = [](DIR* open) { ::closedir(open); };
-  const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.empty() ? "." : folder.c_str()));
-  if (!entries) return;
-  while (const dirent* entry = ::readdir(entries.get())) {
-    if (is_temporary(entry->d_name, prefix)) remove_leftover(folder + entry->d_name);
-  }
-}
 
 Result<std::string> random_digits() {
   std::uint64_t number = 0;
@@ -195,13 +123,12 @@ Error replacing_error(int error, const std::string& destination, const OutputKin
 Result<Temporary> create_beside(const std::string& destination, const OutputKind& kind) {
   const auto [folder, name] = split_path(destination);
   if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
-  const std::string prefix = temporary_prefix(name);
-  remove_leftovers(folder, prefix);
+  remove_leftovers(folder, name);
   const mode_t mode = mode_beside(destination);
   constexpr int kAttempts = 16;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ETSTREAM_ASSIGN(const std::string digits, random_digits());
-    std::string path = text("{}{}{}{}", folder, prefix, digits, kSuffix);
+    std::string path = folder + temporary_name(name, digits);
     Descriptor made = kind.make(path, mode);
     if (!made) {
       if (errno == EEXIST) continue;
@@ -331,15 +258,34 @@ Error replacing_error(int error, const std::string& destination) {
   return replacing_error(error, destination, kOutputFile);
 }
 
-Result<void> sync_folder_of(const std::string& destination, const Warn& warn) {
+Result<bool> make_folder(const std::string& path, const FileSinkOptions& options) {
+  return without_exceptions([&]() -> Result<bool> {
+    const auto is_there = [&] {
+      struct stat found {};
+      return ::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+    };
+    if (is_there()) return false;
+    if (retried([&] { return ::mkdir(path.c_str(), 0777); }) != 0) {
+      const int reason = errno;
+      if (is_there()) return false;  // another process was faster
+      return system_error(reason, "cannot make the folder", path);
+    }
+    if (!options.sync) return true;
+    auto synced =
+        sync_folder_of(path.substr(0, path.find_last_not_of('/') + 1), kCannotSyncFolder, options.warn);
+    if (synced) return true;
+    ::rmdir(path.c_str());
+    return std::move(synced).error();
+  });
+}
+
+Result<void> sync_folder_of(const std::string& destination, std::string_view doing, const Warn& warn) {
   const std::string folder = split_path(destination).folder;
   const std::string path = folder.empty() ? "." : folder;
   const Descriptor opened = open_folder(path);
   if (opened && retried([&] { return sync_file(opened.get()); }) == 0) return {};
   const int reason = errno;
-  if (!mount_lacks(MountCall::kSyncFolder, reason)) {
-    return system_error(reason, "the file is complete, but its folder could not be synced:", destination);
-  }
+  if (!mount_lacks(MountCall::kSyncFolder, reason)) return system_error(reason, doing, destination);
   warn_of_no_sync(folder.empty() ? "." : folder, reason, warn);
   return {};
 }
@@ -390,6 +336,7 @@ Result<void> AtomicFolder::prepare() {
 }
 
 Result<void> AtomicFolder::commit() {
+  const bool is_one_of_several = is_prepared_;
   ETSTREAM_TRY(prepare());
   struct stat before {};
   if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
@@ -398,7 +345,13 @@ Result<void> AtomicFolder::commit() {
     return replacing_error(errno, destination_, kOutputFolder);
   }
   is_committed_ = true;
-  return sync_ ? sync_folder_of(destination_, warn_) : Result<void>();
+  if (is_one_of_several || !std::exchange(sync_, false)) return {};
+  return sync_folder_of(destination_, kCompleteButNotSynced, warn_);
+}
+
+Result<void> AtomicFolder::make_durable() {
+  return std::exchange(sync_, false) ? sync_folder_of(destination_, kCannotSyncFolder, warn_)
+                                     : Result<void>();
 }
 
 Result<void> AtomicFolder::take_back() {

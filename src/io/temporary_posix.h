@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "etstream/result.h"
@@ -69,8 +70,13 @@ using Warn = std::function<void(const std::string&)>;
 [[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination,
                                                       const Warn& warn);
 
-/// Syncs the folder that `destination` is in, after a rename.
-[[nodiscard]] Result<void> sync_folder_of(const std::string& destination, const Warn& warn);
+inline constexpr std::string_view kCannotSyncFolder = "cannot sync the folder of";
+inline constexpr std::string_view kCompleteButNotSynced =
+    "what was written is complete, but its folder could not be synced:";
+
+/// Syncs the names in the folder that `destination` is in. `doing` is one of the two above, for an error.
+[[nodiscard]] Result<void> sync_folder_of(const std::string& destination, std::string_view doing,
+                                          const Warn& warn);
 
 /// Warns of errno's value `error`, by which a file system says that it can't sync.
 void warn_of_no_sync(const std::string& destination, int error, const Warn& warn);
@@ -95,6 +101,7 @@ class AtomicFolder final : public PendingOutput {
 
   Result<void> prepare() override;
   Result<void> commit() override;
+  Result<void> make_durable() override;
   Result<void> take_back() override;
 
  private:

@@ -23,9 +23,9 @@ class BufferedSink : public Sink {
  public:
   Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
   Result<void> append(const ByteSource& source) final;
-  /// Passes on what is left in the buffer, then settle().
+  /// Passes on what is left in the buffer, then settle() and wait_for_others().
   Result<void> prepare() final;
-  /// prepare(), unless that has been done, then finish().
+  /// finish(); before it, unless prepare() has done so, settle(), and after it make_durable().
   Result<void> commit() final;
 
  protected:
@@ -40,8 +40,8 @@ class BufferedSink : public Sink {
  private:
   [[nodiscard]] virtual Result<void> take(std::span<const std::byte> bytes) = 0;
   [[nodiscard]] virtual Result<void> settle() { return {}; }
-  /// Gives back what is not needed while others are written, once this has settled.
-  virtual void release() noexcept {}
+  /// Gets ready to be committed later, together with others, once this has settled.
+  [[nodiscard]] virtual Result<void> wait_for_others() { return {}; }
   [[nodiscard]] virtual Result<void> finish() { return {}; }
 
   std::unique_ptr<std::byte[]> buffer_;

@@ -166,6 +166,13 @@ void bind_file_plans(nb::module_& module) {
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
       "written, or none does.");
   module.def(
+      "make_folder",
+      [](nb::handle path, bool sync) { return value_or_raise(make_folder(path_of(path), {.sync = sync})); },
+      nb::arg("path"), nb::kw_only(), nb::arg("sync"),
+      nb::sig("def make_folder(path: str | os.PathLike[str], *, sync: bool) -> bool"),
+      "Makes the folder, unless it is there; with sync it survives a loss of power. Returns whether it was "
+      "made.");
+  module.def(
       "path_in_folder",
       [](nb::handle folder, const std::string& name) {
         return value_or_raise(path_in_folder(path_of(folder), name));

@@ -7,12 +7,13 @@ import unittest
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import several_outputs_test
 from command_test_case import main
 from expectations import Call
 from power_loss import TEMPORARY, Disk, possible_contents
 from scenarios import Scenario, scenarios
 from sweep import trace
-from workplace import MIB, NEIGHBOURS, Workplace, content
+from workplace import MIB, NEIGHBOURS, ROOT, Workplace, content
 
 RESULT = ("out/result",)
 
@@ -130,6 +131,25 @@ class PowerLoss(unittest.TestCase):
         print(row(name, count), flush=True)
         self.assertEqual(count.complaints[:10], [], name)
 
+    def test_each_of_several_outputs_is_so_and_a_temporary_file_tells_where_they_are_mixed(self) -> None:
+        print(f"\n{HEADING}")
+        with Workplace(5 * MIB // 2) as place:
+            for name, command, outputs in SEVERAL:
+                count = Count()
+                for old in (True, False):
+                    place.renew()
+                    (place.out / "kept").mkdir()
+                    for path in (place.top / output for output in outputs if old):
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        _ = path.write_bytes(b"old") if path.suffix else path.mkdir()
+                    cuts = PowerCuts(Scenario(name, command), place, outputs)
+                    calls = cuts.run.calls
+                    comes = [i for i, call in enumerate(calls) if call.source and call.about in outputs]
+                    between = [call.name for call in calls[comes[0] : comes[-1]] if not call.name.startswith("rename")]
+                    self.assertEqual(between, [], f"{name}: calls between the first rename and the last")
+                    count.add(cuts.all())
+                self.report(name, count)
+
 
 class Control(unittest.TestCase):
     """A program that forgets to sync is found."""
@@ -155,6 +175,40 @@ class Control(unittest.TestCase):
 
     def test_one_that_writes_in_place_may_leave_half_of_it(self) -> None:
         self.assertIn("(out/result): out/result may be neither the old one nor", self.complaints("in-place"))
+
+
+def synced(command: list[str]) -> list[str]:
+    return [word for word in command if word != "--no-sync"]
+
+
+SEVERAL = [
+    (
+        "share",
+        synced(several_outputs_test.SHARE),
+        tuple(f"out/{name}" for name in several_outputs_test.SharedWeights.outputs),
+    ),
+    # The new folder is in one that nothing else is written to.
+    (
+        "share_into_new_folder",
+        ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/kept/weights.ptd", "--out-dir", "out/thin"],
+        ("out/kept/weights.ptd", "out/thin/model.pte", "out/thin/aligned.pte"),
+    ),
+    (
+        "pte_with_shards",
+        synced(several_outputs_test.SHARDS),
+        tuple(f"out/{name}" for name in several_outputs_test.Shards.outputs),
+    ),
+    (
+        "extract_with_cases",
+        ["extract", "in/large_cases.bpte", "--program", "out/model.pte", "--cases", "out/cases"],
+        ("out/model.pte", "out/cases"),
+    ),
+    (
+        "decompile_into_new_folder",
+        ["decompile", str(ROOT / "schema" / "program.fbs"), "in/model.pte", "in/aligned.pte", "-o", "out/new/folder/"],
+        ("out/new/folder/model.json", "out/new/folder/aligned.json"),
+    ),
+]
 
 
 if __name__ == "__main__":

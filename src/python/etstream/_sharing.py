@@ -121,17 +121,15 @@ def share_weights(
             files += [(each, _core.path_in_folder(folder, f"{name}.pte")) for name, each in plan.programs.items()]
         if plan.container is not None and fat is not None:
             files.append((plan.container, fat))
-        with _new_folder(folder):
+        with _new_folder(folder, sync):
             _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 
 @contextmanager
-def _new_folder(path: str | os.PathLike[str] | None) -> Iterator[None]:
+def _new_folder(path: str | os.PathLike[str] | None, sync: bool) -> Iterator[None]:
     """Makes the folder, unless it is there, and has it gone again after an error."""
-    made = path if path is not None and not os.path.exists(path) else None
-    if made is not None:
-        os.mkdir(made)
+    made = path if path is not None and _core.make_folder(path, sync=sync) else None
     try:
         yield
     except BaseException:
