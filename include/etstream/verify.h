@@ -43,7 +43,9 @@ struct FileFindings : Findings {
 /// open_checkpoint() finds them: each file, that none is missing, and that they belong together; and for an
 /// index, that tensors are in the files that it says, and that they have as many bytes. Paths in `weights`
 /// stand for whole sets too; what is wrong with a set is in the findings. With options.partial, each file is
-/// checked by itself. Errors: those of verify(ByteSource, ...); those of opening a folder or an index.
+/// checked by itself. Warns of temporary files that killed processes left beside one of the files, see
+/// commit_together() in sink.h. Errors: those of verify(ByteSource, ...); those of opening a folder or an
+/// index.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const std::string& path,
                                                           const std::vector<std::string>& weights = {},
                                                           const CheckpointOptions& options = {});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/verify.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include "base/try.h"
 #include "container/expected_kind.h"
 #include "container/findings.h"
+#include "io/temporary_names_posix.h"
 #include "pte/load_verify.h"
 #include "report/any_file.h"
 #include "report/weight_paths.h"
@@ -205,21 +207,48 @@ Result<FileFindings> verify_path(const std::string& given, const CheckpointOptio
   return findings;
 }
 
+Result<FileFindings> verify_with_weights(const std::string& path, const std::vector<std::string>& weights,
+                                         const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(WeightPaths found, find_weights(weights, options));
+  ETSTREAM_ASSIGN(const ByteSource file, options.open_file(path));
+  std::vector<ByteSource> sources;
+  for (const std::string& weight : found.files) {
+    ETSTREAM_ASSIGN(sources.emplace_back(), options.open_file(weight));
+  }
+  ETSTREAM_ASSIGN(FileFindings findings, verify(file, sources));
+  for (const Error& problem : found.problems) add_error(findings, problem);
+  findings.weights = std::move(found.files);
+  return findings;
+}
+
+/// Warns of each folder with one of the files where a writer who is gone has left a temporary file: of what
+/// it wrote together, some may have come and some not.
+void warn_of_leftovers(const std::string& path, FileFindings& findings) {
+  std::set<std::string> left;
+  const auto look_beside = [&](const std::string& file) {
+    if (auto found = leftover_beside(file)) left.insert(*std::move(found));
+  };
+  look_beside(path);
+  std::for_each(findings.files.begin(), findings.files.end(), look_beside);
+  std::for_each(findings.weights.begin(), findings.weights.end(), look_beside);
+  for (const std::string& each : left) {
+    add_warning(
+        findings,
+        error_in(ErrorCode::kCorrupt, each,
+                 "a process that wrote here was killed, or lost power, and left this; of files that it "
+                 "wrote together, some may be new and others old: write them again, or remove this if "
+                 "they are known to fit"));
+  }
+}
+
 }  // namespace
 
 Result<FileFindings> verify(const std::string& path, const std::vector<std::string>& weights,
                             const CheckpointOptions& options) {
   return without_exceptions([&]() -> Result<FileFindings> {
-    if (weights.empty()) return verify_path(path, options);
-    ETSTREAM_ASSIGN(WeightPaths found, find_weights(weights, options));
-    ETSTREAM_ASSIGN(const ByteSource file, options.open_file(path));
-    std::vector<ByteSource> sources;
-    for (const std::string& weight : found.files) {
-      ETSTREAM_ASSIGN(sources.emplace_back(), options.open_file(weight));
-    }
-    ETSTREAM_ASSIGN(FileFindings findings, verify(file, sources));
-    for (const Error& problem : found.problems) add_error(findings, problem);
-    findings.weights = std::move(found.files);
+    ETSTREAM_ASSIGN(FileFindings findings, weights.empty() ? verify_path(path, options)
+                                                           : verify_with_weights(path, weights, options));
+    warn_of_leftovers(path, findings);
     return findings;
   });
 }

@@ -2,6 +2,7 @@
 """A command with several outputs: all of them appear, or none does, whatever goes wrong on the way."""
 
 import errno
+import fcntl
 import re
 import signal
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from expectations import Call
 from scenarios import Scenario
 from sweep import trace
 from verdict import Run
-from workplace import content
+from workplace import NEIGHBOURS, content
 
 SHARE = ["share", "in/model.pte", "in/aligned.pte", "--no-sync"]
 SHARE += ["--weights", "out/weights.ptd", "--out-dir", "out/thin", "--fat", "out/model.fat"]
@@ -24,11 +25,16 @@ TEMPORARY = re.compile(r"\.[a-z0-9.-]+\.etstream-[0-9a-f]{16}\.tmp")
 class SharedWeights(CommandTestCase):
     command = SHARE
     # In the order in which they come.
+    verified = ("out/thin/model.pte", "out/weights.ptd")
     outputs = ("weights.ptd", "thin/model.pte", "thin/aligned.pte", "model.fat")
     folder = "thin"
 
     def prepare(self, old: bool) -> None:
         self.place.renew()
+        # As if a living process wrote it, so that verify has no leftover to warn of.
+        self.doCleanups()
+        neighbour = self.enterContext((self.place.out / NEIGHBOURS[2]).open("rb"))
+        fcntl.flock(neighbour, fcntl.LOCK_EX)
         if not old:
             return
         if self.folder:
@@ -81,6 +87,7 @@ class SharedWeights(CommandTestCase):
                 self.assert_none(run, call, old)
 
     def test_killed_each_output_is_old_or_complete_and_no_program_comes_before_its_weights(self) -> None:
+        mixed = 0
         for scenario, call, old in self.calls(self.command):
             for mode in ("kill-before", "kill-after"):
                 self.prepare(old)
@@ -90,13 +97,23 @@ class SharedWeights(CommandTestCase):
                 self.assertEqual(come, sorted(come, reverse=True), f"{mode} {call.name} ({call.about})")
                 for file, complete in zip(found, self.complete, strict=True):
                     self.assertIn(file, (complete, b"old" if old else None))
+                if any(come) and not all(come):
+                    code, said = self.run_command("verify", *self.verified)
+                    self.assertTrue(code != 0 or "etstream-" in said, f"{mode} {call.name}: {said}")
+                    mixed += 1
             self.succeeds(*self.command)
             self.assertEqual(self.found(), self.complete)
             self.assertEqual(self.temporaries(), [])
+        code, said = self.run_command("verify", *self.verified)
+        self.assertEqual((code, said), (0, ""))
+        # Between two renames, it is killed after the one and before the other, and without old files before and after
+        # the attempt to exchange names.
+        self.assertEqual(mixed, (2 + 4) * (len(self.outputs) - 1))
 
 
 class Shards(SharedWeights):
     command = SHARDS
+    verified = ("out/model.pte", "out/weights-00001-of-00003.ptd")
     outputs = (*(f"weights-0000{i}-of-00003.ptd" for i in (1, 2, 3)), "model.pte")
     folder = ""
 
