@@ -346,7 +346,7 @@ void bind_sources(nb::module_& module) {
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
           "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
           "another, nested at most 64 deep. What is in place is kept alive, and is to stay unchanged until "
-          "all is written: of a torch storage that has been resized since, reading is an "
+          "all is written: of a torch storage or an array that has been resized since, reading is an "
           "InvalidArgumentError. Raises TypeError for something else.")
       .def_static(
           "file", &file_range, nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),

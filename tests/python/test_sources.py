@@ -321,6 +321,17 @@ def test_a_storage_that_was_resized_is_not_read(size: int, transposed: bool) -> 
         bytes(plan)
 
 
+@pytest.mark.parametrize("size", [0, 1 << 24])
+@pytest.mark.parametrize("part", [slice(None), slice(5, 9), slice(None, None, -2), (slice(None), 1)])
+def test_an_array_that_was_resized_is_not_read(size: int, part: Any) -> None:
+    elements = np.arange(60_000.0, dtype=np.float32).reshape(200, 300).copy()
+    plan = etstream.plan_tensor_data({"a": elements[part]})
+    assert bytes(plan) == bytes(etstream.plan_tensor_data({"a": elements[part].copy()}))
+    elements.resize(size, refcheck=False)
+    with pytest.raises(etstream.InvalidArgumentError, match="array was resized"):
+        bytes(plan)
+
+
 def test_a_tensor_that_gets_other_data_keeps_what_was_planned() -> None:
     value = torch.arange(1000.0)
     plan = etstream.FilePlan.copy(value)

@@ -24,7 +24,11 @@ def exported(array: Any) -> Any:
         raise TypeError("expected an array of numbers, found one of Python objects")
     if not array.flags.c_contiguous:
         raise ValueError("expected a contiguous array: use numpy.ascontiguousarray()")
-    return numpy.asarray(array).reshape(-1).view(numpy.uint8)
+    array = numpy.asarray(array)
+    if array.nbytes == 0:
+        return memoryview(b"")
+    view = bytes_of_array(array, array.__array_interface__["data"][0], array.nbytes)
+    return view if array.flags.writeable else view.toreadonly()
 
 
 def known(value: Any) -> Any:
@@ -77,6 +81,21 @@ def bytes_of_storage(tensor: Any, address: int, size: int) -> memoryview:
             raise InvalidArgumentError("the storage of a tensor was resized after its bytes were planned")
 
     return memoryview(bytes_at(address, size, tensor, check)).cast("B")
+
+
+def bytes_of_array(array: Any, address: int, size: int) -> memoryview:
+    """Bytes in the memory of a NumPy array: reading them fails once its owner has been resized."""
+    owner = array
+    while isinstance(owner.base, sys.modules["numpy"].ndarray):
+        owner = owner.base
+    begin, end = owner.__array_interface__["data"][0], address + size
+
+    def check() -> None:
+        if owner.__array_interface__["data"][0] != begin or begin + owner.nbytes < end:
+            raise InvalidArgumentError("an array was resized after its bytes were planned")
+
+    # Only what an array owns itself can be resized.
+    return memoryview(bytes_at(address, size, array, check if owner.flags.owndata else None)).cast("B")
 
 
 def bytes_at(address: int, size: int, owner: Any, check: Callable[[], None] | None = None) -> Any:

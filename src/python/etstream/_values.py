@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from etstream import _arguments, _core
-from etstream._buffers import bytes_at, bytes_of_storage, expect_elements, in_memory, tensor_bytes
+from etstream._buffers import bytes_at, bytes_of_array, bytes_of_storage, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 
 _BytesFrom = Callable[[int, int], memoryview]
@@ -48,11 +48,8 @@ def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
         if array.flags.c_contiguous or array.dtype.hasobject:
             return _core.Tensor(array.dtype.name, list(array.shape), numpy.ascontiguousarray(array))
         address = array.__array_interface__["data"][0]
-
-        def bytes_from(first: int, size: int) -> memoryview:
-            return memoryview(bytes_at(first, size, array)).cast("B")
-
-        return _gathered(array.dtype.name, list(array.shape), list(array.strides), address, array.itemsize, bytes_from)
+        span = functools.partial(bytes_of_array, array)
+        return _gathered(array.dtype.name, list(array.shape), list(array.strides), address, array.itemsize, span)
     raise TypeError(f"expected {expected}, found {type(value).__name__}")
 
 
