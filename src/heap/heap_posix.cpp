@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -194,6 +195,13 @@ void Heap::refuse(int reason, std::size_t size) noexcept {
   }
 }
 
+void Heap::say_no_file(const SpillError& failed) noexcept {
+  if (has_said_no_file_.exchange(true)) return;
+  say("large blocks of process ", static_cast<std::uint64_t>(::getpid()),
+      " stay in memory, as no file can be made in ", options_.folder, ": ",
+      failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+}
+
 /// Leaves a range of addresses reserved, with nothing behind them.
 void Heap::unmap(Range range) const noexcept {
   const FilePart part = part_of(range);
@@ -256,8 +264,13 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
     }
     if (const SpillError failed = renew_file()) {
       const InUse use(*this);
-      refuse(failed.code, size);
-      break;
+      if (failed.code == ENOSPC || failed.code == EDQUOT) {
+        refuse(failed.code, size);
+        break;
+      }
+      say_no_file(failed);
+      errno = EBADF;
+      return nullptr;
     }
   }
   errno = ENOMEM;

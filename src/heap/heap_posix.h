@@ -52,7 +52,9 @@ class Heap {
 
   /// Whether allocate() is to be asked for such a block. `alignment` is a power of two.
   [[nodiscard]] bool serves(std::size_t size, std::size_t alignment) const noexcept;
-  /// Null, with errno set to ENOMEM, where there is no room. All zeros if `zeroed`.
+  /// All zeros if `zeroed`. Null, with errno set to ENOMEM, where there is no room; to EBADF where the
+  /// process can make no file, as after a fork and where it has changed its root or its user. Such a block is
+  /// for the functions that serve all others.
   [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
   /// Whether an address lies in the heap.
   [[nodiscard]] bool owns(const void* address) const noexcept {
@@ -127,6 +129,7 @@ class Heap {
   void unmap_free_ranges() noexcept;
   void freeze_blocks() noexcept;
   void refuse(int reason, std::size_t size) noexcept;
+  void say_no_file(const SpillError& failed) noexcept;
   /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
   /// locked then. Blocks that are not shared come with no granules.
   template <class Look>
@@ -158,6 +161,7 @@ class Heap {
 
   std::atomic<bool> keeps_freed_{true};
   std::atomic<bool> has_refused_{false};
+  std::atomic<bool> has_said_no_file_{false};
   std::atomic<bool> is_watched_{false};
   std::uint32_t hand_ = 1;  // the block whose pages are let go of next begins there or after
   ProcessUse own_use_;

@@ -40,7 +40,12 @@ struct HeapBlocks {
   static bool is_large(std::size_t size) { return size >= served_from.load(std::memory_order_acquire); }
   /// Null, with errno set, where there is no room.
   static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
-    if (is_large(size) && the_heap.serves(size, alignment)) return the_heap.allocate(size, alignment, zeroed);
+    if (is_large(size) && the_heap.serves(size, alignment)) {
+      const int before = errno;
+      void* const block = the_heap.allocate(size, alignment, zeroed);
+      if (block != nullptr || errno == ENOMEM) return block;
+      errno = before;
+    }
     if (zeroed) return next_functions.calloc(1, size);
     return alignment > kUsualAlignment ? next_functions.memalign(alignment, size)
                                        : next_functions.malloc(size);

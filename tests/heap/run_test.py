@@ -144,6 +144,42 @@ print(second[-1], third[-1])
 """
         self.assertEqual(self.python(script), "98 99\n")
 
+    def forked_after(self, change: str) -> None:
+        """`change` is done in a process that has a block; it and its child then have no way to the folder."""
+        script = f"""
+import os, resource, sys
+folder = sys.argv[1]
+first = bytearray(b"a") * (40 << 20)
+{change}
+child = os.fork()
+second = bytearray(b"b") * (40 << 20)
+second += bytes(40 << 20)
+assert first == bytearray(b"a") * (40 << 20) and second[1] == ord("b") and second[-1] == 0
+if child == 0:
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+        spill = Path(self.spill) / "spill"
+        spill.mkdir()
+        command = [ETSTREAM, "run", "--spill", str(spill), "--", sys.executable, "-c", script, str(spill)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+        if spill.exists():
+            spill.rmdir()
+        self.assertEqual((done.returncode, done.stdout), (0, "0\n"), done.stderr)
+        self.assertRegex(done.stderr, f"stay in memory, as no file can be made in {spill}: ")
+
+    def test_a_fork_that_finds_no_folder_goes_on_in_memory(self) -> None:
+        self.forked_after("os.rmdir(folder)")
+
+    def test_a_fork_with_too_many_files_goes_on_in_memory(self) -> None:
+        self.forked_after("resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
+
+    def test_a_fork_after_chroot_goes_on_in_memory(self) -> None:
+        if os.geteuid() != 0:
+            print("*** SKIPPED: only root may chroot: forks after one are not tested", file=sys.stderr)
+            self.skipTest("only root may chroot")
+        self.forked_after("os.chroot('/proc/self/fd')")
+
     def test_the_exit_code_is_the_commands(self) -> None:
         for options in ([], ["--report"]):
             self.assertEqual(self.run_with(options, "sh", "-c", "exit 7").returncode, 7)
