@@ -23,15 +23,19 @@ SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 METADATA = 1 << 12
 """The bytes at a file's beginning that are changed first: most of what lies behind is payload."""
 
+SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
 BUNDLES = [
     ["extract", "F", "--program", "OUT.pte", "--cases", "FOLDER"],
     ["convert", "F", "-o", "OUT.bpte", "--to", "segmented"],
     ["convert", "F", "-o", "OUT.bpte", "--to", "bp08"],
+    ["extract", "F", "--segment", "0", "-o", "OUT.bin"],
 ]
 WEIGHTS = [
     ["ptd", "F", "--opaque", "-o", "OUT.ptd"],
     ["ptd", "F", "--opaque", "--no-dedup", "--max-disk", "1M", "-o", "OUT.ptd"],
     ["ptd", "F", "--max-disk", "1M", "--to", "safetensors", "-o", "OUT.safetensors"],
+    ["ptd", "F", "--max-disk", "1M", "--to", "pth", "-o", "OUT.pth"],
+    ["ptd", "F", "--opaque", "--split-max-size", "1G", "-o", "SPLIT.ptd"],
 ]
 COMMANDS = {
     ".pte": [
@@ -39,6 +43,10 @@ COMMANDS = {
         ["pte", "F", "--constants-to", "OUT.ptd", "-o", "OUT.pte"],
         ["bundle", "F", "--cases", "NONE.json", "-o", "OUT.bpte"],
         ["ptd", "F", "-o", "OUT.ptd"],
+        ["pte", "F", "--delegates", "inline", "--strict-alignment", "--segment-alignment", "4096", "-o", "OUT.pte"],
+        ["pte", "F", "--delegates", "segments", "--extract-constants", "--strip-stack-traces", "-o", "OUT.pte"],
+        ["share", "a=F", "b=F", "--least-size", "1", "--weights", "OUT.ptd", "--fat", "OUT.fat"],
+        ["decompile", "--exact", "PROGRAM.fbs", "F", "-o", "OUT.json"],
     ],
     ".bpte": BUNDLES,
     ".ptd": WEIGHTS,
@@ -47,7 +55,13 @@ COMMANDS = {
     ".ptn": [["extract", "F", "--program", "OUT.ptg"], *WEIGHTS],
     ".fat": [["fat", "list", "F"]],
 }
-ALL = [["inspect", "F"], ["inspect", "F", "--json"], ["inspect", "F", "--html", "OUT.html"], ["diff", "F", "OTHER"]]
+ALL = [
+    ["inspect", "F"],
+    ["inspect", "F", "--json"],
+    ["inspect", "F", "--html", "OUT.html"],
+    ["diff", "F", "OTHER"],
+    ["fat", "pack", "a=F", "-o", "OUT.fat"],
+]
 CANNOT = (
     "ExecuTorch has no tensors of",
     "which safetensors",
@@ -57,11 +71,16 @@ CANNOT = (
     "there are no constants",
     "has no constants",
     "no tensors",
-    "only by a schema that has all of its fields",
+    "no weights in common",
+    "torch has no plain tensors of",
+    "a schema that has all of its fields",
+    "expected a type of the value",
+    "a zero byte, at which ExecuTorch ends names",
+    "not UTF-8",
     "--max-disk",
 )
 """Parts of messages about a file that is sound, but can't become what is asked for."""
-KINDS = {".pte", ".ptd", ".bpte", ".safetensors", ".ptn", ".fat"}
+KINDS = {".pte", ".ptd", ".bpte", ".safetensors", ".ptn", ".fat", ".pth"}
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -107,10 +126,13 @@ def check(path: Path, seed: Path, folder: Path) -> list[str]:
     """Returns what is wrong with how the commands take a file that `verify` accepts."""
     wrong = []
     for command in ALL + COMMANDS[path.suffix]:
-        places = {"F": path, "OTHER": seed, "NONE.json": folder / "none.json", "FOLDER": folder / "cases"}
+        places = {"F": path, "a=F": f"a={path}", "b=F": f"b={path}", "OTHER": seed, "NONE.json": folder / "none.json"}
+        places |= {"FOLDER": folder / "cases", "PROGRAM.fbs": SCHEMAS / "program.fbs", "SPLIT.ptd": folder / "written.ptd"}
         outputs = [folder / f"written{word[3:]}" for word in command if word.startswith("OUT.")]
         places |= {f"OUT{output.suffix}": output for output in outputs}
         done = run(*(places.get(word, word) for word in command))
+        if "SPLIT.ptd" in command:
+            outputs.append(folder / "written-00001-of-00001.ptd")
         lines = done.stderr.strip().splitlines()
         is_read = done.returncode == 0 or (command[0] == "diff" and done.returncode == 1)
         if done.returncode < 0 or not is_read and not any(word in done.stderr for word in CANNOT):
@@ -120,6 +142,10 @@ def check(path: Path, seed: Path, folder: Path) -> list[str]:
                 verified = run("verify", output)
                 if verified.returncode != 0:
                     wrong.append(f"{' '.join(command)}: {output.suffix} is refused: {verified.stderr.strip()[:300]}")
+            if done.returncode == 0 and output.suffix == ".json":
+                again = run("pte", output, "--segments-from", path, "--dry-run")
+                if again.returncode != 0:
+                    wrong.append(f"{' '.join(command)}: the JSON is refused: {again.stderr.strip()[:300]}")
             output.unlink(missing_ok=True)
         if (folder / "cases").exists():
             again = run(
