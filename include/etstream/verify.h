@@ -15,6 +15,7 @@
 #include "etstream/checkpoint.h"
 #include "etstream/export.h"
 #include "etstream/findings.h"
+#include "etstream/method_runs.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -25,6 +26,7 @@ struct FileFindings : Findings {
   std::optional<std::vector<std::string>> external_keys;
   std::vector<std::string> files;    // of the set that was checked, if the path stands for several
   std::vector<std::string> weights;  // the paths of the .ptd files that were checked with the program
+  std::vector<MethodRun> runs;       // those of add_runs()
 };
 
 /// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, detected from its first
@@ -49,5 +51,17 @@ struct FileFindings : Findings {
 [[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const std::string& path,
                                                           const std::vector<std::string>& weights = {},
                                                           const CheckpointOptions& options = {});
+
+/// Runs the methods of a program or a bundle in which no error was found, as run_methods() does, and adds the
+/// runs to `findings`: those that are not ok as errors too, which may then be more than 100. Where there is
+/// an error already it runs nothing. Errors: those of run_methods().
+[[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const ByteSource& file,
+                                                    const std::vector<ByteSource>& weights,
+                                                    const MethodRunOptions& options, FileFindings& findings);
+
+/// The same of a path, with the weights of `findings`, which verify() has returned for it.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const std::string& path, const MethodRunOptions& options,
+                                                    FileFindings& findings,
+                                                    const OpenFile& open_file = &ByteSource::file);
 
 }  // namespace etstream

@@ -26,6 +26,8 @@ constexpr Wording kWordings[] = {
      "give a file in it: a checkpoint's folder is for ptd, inspect, verify, diff and extract --tensor"},
     {"head_dim", "--head-dim"},
     {"writing it again with extract_constants", "etstream pte --extract-constants"},
+    {"choose another Python", "choose another one with --python"},
+    {"join them first", "join them first: etstream ptd WEIGHTS.ptd... -o ALL.ptd"},
     {"identifier = false", "--raw-binary"},
     {"max_disk", "--max-disk"},
     {"alone with partial", "alone with --partial"},

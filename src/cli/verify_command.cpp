@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream verify FILE [WEIGHTS...]
+// etstream verify FILE [WEIGHTS...] [--run [--python PYTHON] [--seed N] [--run-seconds N] [--run-memory SIZE]
+//     [--atol X] [--rtol X]]
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "etstream/verify.h"
+#include "jobs/jobs.h"
 #include "report/reports.h"
 
 namespace etstream::cli {
@@ -22,6 +25,10 @@ struct VerifyArguments {
   std::string file;
   std::vector<std::string> weights;
   bool partial = false;
+  bool run = false;
+  MethodRunOptions runs;
+  std::optional<double> atol;
+  std::optional<double> rtol;
   bool json = false;
 };
 
@@ -36,8 +43,13 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 Result<void> verify_command(const VerifyArguments& arguments) {
-  ETSTREAM_ASSIGN(const FileFindings findings,
+  ETSTREAM_ASSIGN(FileFindings findings,
                   verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
+  if (arguments.run) {
+    MethodRunOptions options = arguments.runs;
+    options.tolerance = output_tolerance(arguments.atol, arguments.rtol);
+    ETSTREAM_TRY(add_runs(arguments.file, options, findings));
+  }
   const auto& external_keys = findings.external_keys;
   if (arguments.json) {
     const Findings worded = with_option_names(findings);
@@ -50,15 +62,19 @@ Result<void> verify_command(const VerifyArguments& arguments) {
       report["unknown_operators"] = findings.unknown_operators;
       report["unknown_operator_names"] = findings.unknown_operator_names;
     }
+    if (arguments.run) report["runs"] = runs_to_json(findings.runs);
     print_json(report);
   } else {
     print(findings);
+    for (const MethodRun& run : findings.runs) {
+      if (run.ok()) say("{}: {}\n", arguments.file, summary(run));
+    }
   }
   const std::string warnings =
       findings.warnings.empty() ? "" : text(", {}", counted(findings.warnings.size(), "warning"));
   if (!findings.ok()) {
-    return error_in(ErrorCode::kCorrupt, arguments.file, "{}{}", counted(findings.errors.size(), "error"),
-                    warnings);
+    return error_in(ErrorCode::kCorrupt, arguments.file, "{}{}{}", counted(findings.errors.size(), "error"),
+                    warnings, arguments.run && findings.runs.empty() ? ", so that it was not run" : "");
   }
   if (arguments.json) return {};
   std::string needed;
@@ -76,6 +92,32 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   return {};
 }
 
+void add_run_options(CLI::App& command, VerifyArguments& arguments) {
+  CLI::Option* const run = command.add_flag("--run", arguments.run,
+                                            "Run each method on the ExecuTorch runtime of Python, in a "
+                                            "process of its own, and tell how it ended: on the "
+                                            "bundle's test cases, or on zeros, ones and random numbers");
+  MethodRunOptions& options = arguments.runs;
+  add_option(command, "--python", "PYTHON", options.python, "The Python with ExecuTorch (default: python3)")
+      ->needs(run);
+  add_number(command, "--seed", options.seed, "What random inputs are made from (default: 0)")->needs(run);
+  add_number(command, "--run-seconds", options.seconds, "How long a run may take (default: 60)")->needs(run);
+  add_size(command, "--run-memory", options.memory,
+           "How much memory a run may take besides what ExecuTorch takes when it is loaded (default: 4G)")
+      ->needs(run);
+  add_option(
+      command, "--atol", "X", arguments.atol,
+      "Take outputs for as expected that differ by at most X, integers too (default: 1e-8, integers 0)")
+      ->check(tolerance())
+      ->needs(run);
+  add_option(
+      command, "--rtol", "X", arguments.rtol,
+      "Take floating-point outputs for as expected that differ by at most X times what is expected, besides "
+      "--atol (default: 1e-5)")
+      ->check(tolerance())
+      ->needs(run);
+}
+
 }  // namespace
 
 void add_verify_command(CLI::App& app, Run& run) {
@@ -89,6 +131,7 @@ void add_verify_command(CLI::App& app, Run& run) {
   command.add_option("WEIGHTS", arguments.weights,
                      "Tensor data files that the program is to run with: whether it gets what it needs");
   add_partial_option(command, arguments.partial);
+  add_run_options(command, arguments);
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "jobs/jobs.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -97,6 +98,17 @@ Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const 
   if (options.into_container) {
     ETSTREAM_ASSIGN(out.container, plan_container(inputs, out.files.programs, options.container_alignment));
   }
+  return out;
+}
+
+Tolerance output_tolerance(std::optional<double> atol, std::optional<double> rtol) {
+  constexpr double kMost = 1e18;
+  Tolerance out;
+  if (atol) {
+    out.absolute = *atol;
+    out.integer = static_cast<std::uint64_t>(std::min(*atol, kMost));
+  }
+  if (rtol) out.relative = *rtol;
   return out;
 }
 

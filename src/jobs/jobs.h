@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/compare.h"
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
@@ -43,6 +44,9 @@ using RequireSound = std::function<Result<void>(const Findings&)>;
 
 /// The ready-made rules of this name, or those in the file at this path.
 [[nodiscard]] Result<RenameRules> open_rename_rules(const std::string& name);
+
+/// The tolerance of outputs: the defaults, where they are not given. Integers may differ by `atol` too.
+[[nodiscard]] Tolerance output_tolerance(std::optional<double> atol, std::optional<double> rtol);
 
 /// A program that gets its weights from a file that others share.
 struct SharingInput {

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "etstream/verify.h"
+#include "jobs/jobs.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
@@ -25,19 +29,38 @@
 namespace etstream::python {
 namespace {
 
-Findings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial) {
+/// Where methods are to be run, how.
+using RunOptions = std::optional<MethodRunOptions>;
+
+FileFindings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial,
+                          const RunOptions& runs) {
   const std::vector<std::string> paths = paths_of(weights);
-  return without_gil([&, file = path_of(file)]() -> Result<Findings> {
-    ETSTREAM_ASSIGN(FileFindings findings, verify(file, paths, checkpoint_options(partial)));
-    return Findings(std::move(findings));
+  const CheckpointOptions options = checkpoint_options(partial);
+  return without_gil([&, file = path_of(file)]() -> Result<FileFindings> {
+    ETSTREAM_ASSIGN(FileFindings findings, verify(file, paths, options));
+    if (runs) ETSTREAM_TRY(add_runs(file, *runs, findings, options.open_file));
+    return findings;
   });
 }
 
-Findings verify_files(const SourceLike& file, const SourcesLike& weights) {
+FileFindings verify_files(const SourceLike& file, const SourcesLike& weights, const RunOptions& runs) {
   const ByteSource source = source_of(file);
   const std::vector<ByteSource> sources = sources_of(weights);
-  if (sources.empty()) return without_gil([&] { return verify(source); });
-  return without_gil([&] { return verify(source, sources); });
+  return without_gil([&]() -> Result<FileFindings> {
+    ETSTREAM_ASSIGN(FileFindings findings, verify(source, sources));
+    if (runs) ETSTREAM_TRY(add_runs(source, sources, *runs, findings));
+    return findings;
+  });
+}
+
+MethodRunOptions run_options(std::string python, std::uint64_t seed, std::uint32_t seconds,
+                             std::uint64_t memory, std::optional<double> atol, std::optional<double> rtol) {
+  return {.python = std::move(python),
+          .seed = seed,
+          .seconds = seconds,
+          .memory = memory,
+          .tolerance = output_tolerance(atol, rtol),
+          .go_on = [] { return check_signals().has_value(); }};
 }
 
 std::string counts(const Findings& findings) {
@@ -77,6 +100,26 @@ FindingList list_of(const std::vector<Finding>& findings) {
   const nb::object finding = nb::module_::import_("etstream._reports").attr("Finding");
   nb::list out;
   for (const Finding& one : findings) out.append(finding(one.message, one.file, one.offset));
+  return out;
+}
+
+using RunList = Annotated<"list[etstream._reports.MethodRun]">;
+
+nb::object output_of(const OutputRun& output) {
+  const auto* const compared = std::get_if<Comparison>(&output);
+  return compared != nullptr ? nb::cast(*compared) : nb::cast(std::get<std::string>(output));
+}
+
+RunList list_of(const std::vector<MethodRun>& runs) {
+  const nb::object type = nb::module_::import_("etstream._reports").attr("MethodRun");
+  nb::list out;
+  for (const MethodRun& run : runs) {
+    nb::list outputs;
+    for (const OutputRun& output : run.outputs) outputs.append(output_of(output));
+    out.append(type(run.method, run.inputs, name_of(run.end), summary(run), run.reason, run.error,
+                    executorch_error_name(run.error), run.signal, run.instruction, run.callee,
+                    nb::tuple(outputs)));
+  }
   return out;
 }
 
@@ -173,8 +216,15 @@ void bind_reports(nb::module_& module) {
       .def("__bool__", &Findings::ok)
       .def("__str__", &told)
       .def("__repr__", &shown);
-  module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"));
-  module.def("verify_paths", &verify_paths, nb::arg("file"), nb::arg("weights"), nb::arg("partial"));
+  nb::class_<FileFindings, Findings>(module, "FileFindings",
+                                     "The findings of verify(), with how methods ended where they were run.")
+      .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
+  nb::class_<MethodRunOptions>(module, "MethodRunOptions");
+  module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),
+             nb::arg("memory"), nb::arg("atol").none(), nb::arg("rtol").none());
+  module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"), nb::arg("runs").none());
+  module.def("verify_paths", &verify_paths, nb::arg("file"), nb::arg("weights"), nb::arg("partial"),
+             nb::arg("runs").none());
   module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"), nb::arg("names"));
   module.def("inspect_page", &inspect_page, nb::arg("file"), nb::arg("names"));
   module.def("read_key_names", &key_names, nb::arg("json"));

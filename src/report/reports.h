@@ -16,6 +16,7 @@
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/inspect.h"
+#include "etstream/method_runs.h"
 #include "etstream/profile.h"
 #include "etstream/program_graph.h"
 #include "etstream/result.h"
@@ -77,6 +78,11 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 [[nodiscard]] std::string profile_page(const Profile& profile);
 /// In the Trace Event Format of Perfetto and Chrome: phases as slices, memory as counters.
 [[nodiscard]] Json profile_trace(const Profile& profile);
+
+// run_report.cpp
+
+/// Each as docs/command.md has it below "verify".
+[[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
 
 // sharing_report.cpp
 

@@ -253,4 +253,29 @@ Result<FileFindings> verify(const std::string& path, const std::vector<std::stri
   });
 }
 
+Result<void> add_runs(const ByteSource& file, const std::vector<ByteSource>& weights,
+                      const MethodRunOptions& options, FileFindings& findings) {
+  if (!findings.ok()) return {};
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_ASSIGN(findings.runs, run_methods(file, weights, options));
+    for (const MethodRun& run : findings.runs) {
+      if (run.ok()) continue;
+      findings.errors.emplace_back(error_in(ErrorCode::kCorrupt, file.name(), "{}", summary(run)));
+    }
+    return {};
+  });
+}
+
+Result<void> add_runs(const std::string& path, const MethodRunOptions& options, FileFindings& findings,
+                      const OpenFile& open_file) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
+    std::vector<ByteSource> weights;
+    for (const std::string& weight : findings.weights) {
+      ETSTREAM_ASSIGN(weights.emplace_back(), open_file(weight));
+    }
+    return add_runs(file, weights, options, findings);
+  });
+}
+
 }  // namespace etstream

@@ -30,6 +30,7 @@ BLOCKS = {
     "CONTRIBUTING.md: .ci/install-packages all": "tests/run all does it, step by step",
     "docs/command.md: from executorch.exir._serialize ": PYTHON_BLOCKS,
     "docs/command.md: #!/bin/sh": PYTHON_BLOCKS,
+    "docs/command.md: etstream verify model.bpte --run": "takes ExecuTorch; tests/peer/test_verify_run.py runs such commands",
     "docs/executorch.md: cmake --preset release ": PYTHON_BLOCKS,
     "docs/executorch.md: from etstream.executorch import open_bundle": PYTHON_BLOCKS,
     "docs/profile.md: etstream profile --executorch ": "takes ExecuTorch's own export of a Llama; tests/python/test_profile.py"

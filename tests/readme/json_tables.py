@@ -55,6 +55,8 @@ COMMANDS = {
         "verify small.pte weights.ptd --json",
         "verify model.gguf --json",
         "verify shards --json",
+        "verify model.pte --run --python ./python --json",
+        "verify model.bpte --run --python ./python --json",
     ],
     "inspect": [
         "inspect twice.ptd --json --duplicates",
@@ -86,6 +88,23 @@ UNSEEN = {"calls[].destination", "named_data_users"}
 PHASE = """read seconds rest </proc/uptime
 echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
 python3 -c 'taken = bytearray(256 << 20)'
+"""
+
+# Answers as a Python with ExecuTorch does.
+PYTHON = """#!/bin/sh
+echo '{"ready": true}'
+while read -r task; do
+  case $task in
+    *'"outputs":true'*)
+      head -c 40 /dev/zero >&5
+      echo '{"end": "ok", "outputs": [{"dtype": "float32", "sizes": [1, 10], "offset": 0, "size": 40}]}'
+      read -r task
+      echo '{"end": "ok", "outputs": [null]}' ;;
+    *'"fill":"zeros"'*) echo '{"end": "refused", "error": 18, "reason": "a check failed", "failed_at": [0, 0]}' ;;
+    *'"copy":false'*'"fill":"ones"'*) echo '{"end": "signal", "signal": "SIGSEGV"}' ;;
+    *) echo '{"end": "ok"}' ;;
+  esac
+done
 """
 
 
@@ -134,6 +153,8 @@ def main() -> int:
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
         (folder / "shards").mkdir()
         (folder / "phase.sh").write_text(PHASE)
+        (folder / "python").write_text(PYTHON)
+        (folder / "python").chmod(0o755)
         for name in ("program.ptg", "constants.safetensors"):
             shutil.copy(golden / "native_package" / name, folder)
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")

@@ -35,16 +35,17 @@ MAY_INCLUDE = {
     "weights": "base io layout flatbuffer tensor container pte pte/rewrite ptd ptn weights/torch",
     "weights/rename": "base io flatbuffer container weights",
     "process": "base io",
+    "runs": "base io layout tensor container pte bpte process",
     "heap": "base io process",
     "profile": "base io flatbuffer heap process",
     "report": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
-    " weights/rename profile",
+    " weights/rename runs profile",
     "jobs": "base io layout tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
-    " weights/rename report",
+    " weights/rename runs report",
     "cli": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
-    " weights/rename report jobs heap profile",
+    " weights/rename runs report jobs heap profile",
     "python": "base io layout flatbuffer tensor container pte pte/rewrite ptd fat ptn bpte bpte/cases weights weights/torch"
-    " weights/rename report jobs heap profile",
+    " weights/rename runs report jobs heap profile",
     "executorch": "base io tensor pte bpte",
 }
 OUTSIDE = {

@@ -20,6 +20,7 @@ from etstream._core import (
     Comparison,
     FatContainerFile,
     FatPayload,
+    FileFindings,
     FilePlan,
     Findings,
     FlatbufferText,
@@ -52,7 +53,7 @@ from etstream._flatbuffers import ExactJson
 from etstream._names import present as _present
 from etstream._native_packages import plan_native_package, write_native_package
 from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
-from etstream._reports import Finding, diff, graph, inspect, verify
+from etstream._reports import Finding, MethodRun, diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, TensorLike
 from etstream._values import compare
@@ -70,12 +71,14 @@ __all__ = [
     "ExecutionError",
     "FatContainerFile",
     "FatPayload",
+    "FileFindings",
     "FilePlan",
     "Finding",
     "Findings",
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
+    "MethodRun",
     "Mismatch",
     "NativePackageFile",
     "NoSuchFileError",

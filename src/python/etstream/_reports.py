@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from etstream import _core
+from etstream._arguments import UINT64, integer, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards, is_path
 from etstream._types import OutputLike, SourceLike
@@ -28,7 +31,50 @@ class Finding(str):
         return self
 
 
-def verify(file: SourceLike, *weights: SourceLike, partial: bool = False) -> _core.Findings:
+@dataclass(frozen=True)
+class MethodRun:
+    """How a run of a method ended. True if it ended well, with the outputs that are expected."""
+
+    method: str
+    inputs: str
+    """Such as "test case 0", "zeros" or "random (seed 0)"."""
+    end: str
+    """ "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory" or "not_run"."""
+    message: str
+    """A sentence with all of it."""
+    reason: str
+    """What ExecuTorch logged of it last, or ""."""
+    error: int
+    """ExecuTorch's number, or 0."""
+    error_name: str
+    signal: str
+    """The signal that ended the process, such as "SIGSEGV", or ""."""
+    instruction: int | None
+    """The number of the call where it ended, in the graph of the method; None where that is not known."""
+    callee: str
+    """What that calls: "aten::add.out", "delegate XnnpackBackend"."""
+    outputs: tuple[_core.Comparison | str, ...]
+    """How each compares with what a test case expects, or why it does not."""
+
+    def __bool__(self) -> bool:
+        return self.end == "ok"
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def verify(
+    file: SourceLike,
+    *weights: SourceLike,
+    partial: bool = False,
+    run: bool = False,
+    python: str | None = None,
+    seed: int = 0,
+    run_seconds: int = 60,
+    run_memory: int | str = "4G",
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> _core.FileFindings:
     """Whether a file is sound, and fits the .ptd files that it is to run with.
 
     Args:
@@ -36,16 +82,35 @@ def verify(file: SourceLike, *weights: SourceLike, partial: bool = False) -> _co
             checkpoint or of a file of a set stands for the whole set: a file that is missing is an error.
         weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all.
         partial: check each file by itself, though it is one of a set.
+        run: also run each method of a .pte or .bpte that has no error, on the test cases of the bundle, or on zeros,
+            ones and random numbers. Each run has a process of its own; how it ended is in the findings' `runs`, and
+            among the errors where that is not well.
+        python: the path of the Python that has ExecuTorch; by default the one that runs this.
+        seed: what random inputs are made from.
+        run_seconds, run_memory: how long a run may take, and how much memory besides what ExecuTorch takes when it is
+            loaded.
+        atol, rtol: have outputs count as expected that differ by at most atol + rtol * what is expected; integers by
+            at most atol. By default 1e-8 and 1e-5, and integers are to be equal.
 
     Returns:
         At most 100 errors and 100 warnings of each file; true where there is no error.
 
     Raises:
-        UnsupportedError: the file is of another kind.
+        UnsupportedError: the file is of another kind; or it is to be run, and Python has no ExecuTorch.
     """
+    runs = None
+    if run:
+        runs = _core.run_options(
+            python or sys.executable or "python3",
+            integer("seed", seed, UINT64),
+            integer("run_seconds", run_seconds),
+            size("run_memory", run_memory),
+            atol,
+            rtol,
+        )
     if is_path(file) and all(is_path(one) for one in weights):
-        return _core.verify_paths(file, list(weights), partial)
-    return _core.verify(file, all_shards(list(weights), partial))
+        return _core.verify_paths(file, list(weights), partial, runs)
+    return _core.verify(file, all_shards(list(weights), partial), runs)
 
 
 def _key_names(names: SourceLike | Mapping[str, str] | None) -> dict[str, str]:

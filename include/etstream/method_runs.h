@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Runs the methods of a program on the ExecuTorch runtime that Python has, each run in a process of its own,
+// and tells how it ended: also one that a signal has ended, and in which operator.
+//
+//   const auto file = etstream::ByteSource::file("model.bpte").value();
+//   const auto runs = etstream::run_methods(file);
+//   if (!runs) return runs.error();
+//   for (const etstream::MethodRun& run : *runs) std::puts(etstream::summary(run).c_str());
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/compare.h"
+#include "etstream/export.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+struct MethodRunOptions {
+  std::string python = "python3";  // a path, or a name that is looked for in PATH
+  std::uint64_t seed = 0;          // of random inputs
+  std::uint32_t seconds = 60;      // that a run may take, at least 1
+  /// How many bytes of memory a run may take, besides what Python and ExecuTorch have taken before; files
+  /// that are mapped don't count. On Linux alone.
+  std::uint64_t memory = std::uint64_t{4} << 30;
+  Tolerance tolerance;
+  /// Called at least ten times a second while a run lasts, in the thread that has called. Returns whether to
+  /// go on: false ends the runs with kInterrupted. May be empty.
+  std::function<bool()> go_on = {};
+};
+
+/// An output of a run against the one that a test case expects, or why these can't be compared.
+using OutputRun = std::variant<Comparison, std::string>;
+
+struct MethodRun {
+  enum class End {
+    kOk,
+    kOtherOutputs,  // than the test case expects
+    kRefused,       // ExecuTorch returned an error, or a kernel threw an exception
+    kSignal,        // the process was ended by a signal
+    kOutOfTime,
+    kOutOfMemory,
+    kNotRun,  // the inputs can't be made
+  };
+  std::string method;
+  /// "test case 0", counted over all suites of the method; or, where the file has none for it, "zeros",
+  /// "ones", "random (seed 0)", or "no tensors" where no input is one.
+  std::string inputs;
+  End end = End::kOk;
+  std::uint32_t error = 0;  // ExecuTorch's number; 0 where there is none
+  std::string signal;       // "SIGSEGV"
+  std::string reason;       // what ExecuTorch logged of it last, or what else is known
+  /// Where it ended: the call's number, as in ProgramGraph::calls, and its name. None where that is not known
+  /// or the method had not begun. Of a call that is run several times, in a loop, a signal in a later turn
+  /// counts as the jump's that leads to it.
+  std::optional<std::uint64_t> instruction;
+  std::string callee;              // "aten::add.out", "delegate XnnpackBackend"
+  std::vector<OutputRun> outputs;  // one per output that the test case expects
+
+  [[nodiscard]] bool ok() const noexcept { return end == End::kOk; }
+};
+
+/// Runs each method of the program, or of the bundle, on all of its test cases where there are any; otherwise
+/// on zeros, on ones and on random numbers of the dtypes and shapes of its inputs, dynamic ones at their
+/// bounds: from -1 to 1, integers from 0 to 9, as torch makes them after manual_seed(seed + the input's
+/// index). Inputs that are no tensors are what the method was exported with. `weights` is empty, or the .ptd
+/// file that the program takes.
+///
+/// Runs whatever the file makes the runtime do: let verify() find no error in it before. The file is not
+/// changed. A program in a bundle, and one that is ended by a signal, is copied to a file without a name in
+/// $TMPDIR, or /var/tmp. Memory of this process: metadata, and what compare() takes.
+///
+/// The operator that a signal comes from is found by running ever fewer of the method's instructions.
+///
+/// Errors: kUnsupported for another kind of file, where Python has no ExecuTorch, or for several weights,
+/// which ExecuTorch's Python functions don't take; kNotFound for no such Python; kInterrupted; kCorrupt; kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MethodRun>> run_methods(
+    const ByteSource& file, const std::vector<ByteSource>& weights = {},
+    const MethodRunOptions& options = {});
+
+/// "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in executorch_prim::mod.Scalar
+/// (instruction 3)".
+[[nodiscard]] ETSTREAM_EXPORT std::string summary(const MethodRun& run);
+
+/// For software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory", "not_run".
+[[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(MethodRun::End end) noexcept;
+
+/// The name of ExecuTorch's number (runtime/core/error.h of 1.5.1), such as "InvalidArgument"; "" for others.
+[[nodiscard]] ETSTREAM_EXPORT std::string_view executorch_error_name(std::uint32_t error) noexcept;
+
+}  // namespace etstream

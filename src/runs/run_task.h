@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What worker.py is asked to run, and what it answers, as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program.h"
+#include "etstream/byte_source.h"
+#include "etstream/method_runs.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// A method with inputs to run it on.
+struct RunTask {
+  std::string method;
+  std::string inputs_name;  // as MethodRun::inputs
+  std::string inputs;       // JSON
+  std::string fill;         // of tensors without data: "zeros", "ones", "random"; "" where all have data
+  std::vector<Value> expected;
+};
+
+/// The tasks for a method without test cases.
+[[nodiscard]] std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed);
+
+/// The task of a test case, whose tensors lie in `file`, which worker.py has. Error: kUnsupported where they
+/// lie elsewhere.
+[[nodiscard]] Result<RunTask> task_of(const std::string& method, std::size_t number,
+                                      const MethodTestCase& test_case, const ByteSource& file);
+
+/// How the worker's process ended.
+struct RunAnswer {
+  MethodRun run;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> failed_at;  // a chain, and an instruction in it
+};
+
+/// Reads an answer. The bytes of outputs are in the open file `outputs`. Error: kIo for what is no answer.
+[[nodiscard]] Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int outputs,
+                                            const Tolerance& tolerance);
+
+}  // namespace etstream
