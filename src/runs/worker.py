@@ -17,6 +17,7 @@ import re  # noqa: E402
 import resource  # noqa: E402
 import select  # noqa: E402
 import signal  # noqa: E402
+import threading  # noqa: E402
 
 # The descriptors that it is started with: the program, or a bundle with its test cases; a copy of the program; outputs.
 FILE, COPY, OUTPUTS, WEIGHTS = range(3, 7)
@@ -42,6 +43,13 @@ def import_runtime():
         with contextlib.suppress(Exception):  # it may be for another torch
             __import__(module)
     return portable_lib
+
+
+def end_with_etstream(imported):
+    """Ends this process if standard input ends before ExecuTorch is imported, which takes seconds."""
+    while not imported.is_set():
+        if select.select([0], [], [], 0.1)[0]:
+            os._exit(1)
 
 
 def inverse(order):
@@ -249,11 +257,17 @@ def main():
         while data:
             data = data[os.write(answers, data) :]
 
+    imported = threading.Event()
+    watch = threading.Thread(target=end_with_etstream, args=[imported])
+    watch.start()
     try:
         runtime = import_runtime()
     except BaseException as error:
         answer({"missing": f"{type(error).__name__}: {error}"})
         return
+    finally:
+        imported.set()
+        watch.join()  # a process that forks has one thread
     answer({"ready": True})
     for line in open(0, "rb", buffering=0, closefd=False):  # noqa: SIM115
         answer(run(runtime, json.loads(line)))
