@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""verify(run=True) runs methods on the ExecuTorch of this Python; tests/peer/test_verify_run.py has how they may end."""
+"""verify(run=True) runs methods on this Python's ExecuTorch; tests/peer/test_verify_run.py has how they may end."""
 
 from __future__ import annotations
 
