@@ -65,16 +65,16 @@ Result<void> Sink::skip(std::uint64_t size) {
 Result<void> BufferedSink::append(const ByteSource& source) {
   constexpr std::uint64_t kLargeSource = kTransferBufferSize / 4;
   return without_exceptions([&]() -> Result<void> {
-    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kTransferBufferSize);
+    if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(piece_);
     std::uint64_t offset = 0;
     while (offset < source.size()) {
-      const auto n = static_cast<std::size_t>(
-          std::min<std::uint64_t>(kTransferBufferSize - filled_, source.size() - offset));
+      const auto n =
+          static_cast<std::size_t>(std::min<std::uint64_t>(piece_ - filled_, source.size() - offset));
       ETSTREAM_TRY(source.read_at(offset, {buffer_.get() + filled_, n}));
       if (forgetful_ && source.size() >= kLargeSource) source.drop_pages(offset, n);
       filled_ += n;
       offset += n;
-      if (filled_ == kTransferBufferSize) ETSTREAM_TRY(flush());
+      if (filled_ == piece_) ETSTREAM_TRY(flush());
     }
     return {};
   });

@@ -33,6 +33,8 @@ class BufferedSink : public Sink {
   [[nodiscard]] Result<void> flush();
   /// Returns whether prepare() was called before commit(): other sinks are committed together with this one.
   [[nodiscard]] bool is_one_of_several() const noexcept { return prepared_; }
+  /// Sets how much gathers before it is passed on, at most and by default kTransferBufferSize.
+  void set_piece(std::size_t size) noexcept { piece_ = size; }
   /// Sets whether large sources drop the pages that have been read from them. Small ones may be read again
   /// (test cases share inputs), and dropping costs more than their pages take.
   void set_forgetful(bool forgetful) noexcept { forgetful_ = forgetful; }
@@ -45,6 +47,7 @@ class BufferedSink : public Sink {
   [[nodiscard]] virtual Result<void> finish() { return {}; }
 
   std::unique_ptr<std::byte[]> buffer_;
+  std::size_t piece_ = kTransferBufferSize;
   std::size_t filled_ = 0;
   bool forgetful_ = false;
   bool prepared_ = false;
