@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ratios that grow when a constant factor does: the processor time that etstream takes for its work, and what cp, cat,
+xxhsum, flatc or Python's json take for the same bytes.
+
+    ETSTREAM=PATH python quick.py [--renew] SCRATCH_FOLDER
+
+Each pair runs in turn, and the least time of each counts, so that neither the machine nor what else runs there does.
+The figures go to quick.csv in the folder. Exits with 1 if one has grown over perf/quick.csv, which --renew replaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import measure
+from measure import MIB, Time
+from segmented import bundle, make_program, quietly
+from sharing import write_programs
+
+from fat import write_payloads
+from weights import GRAPH, write_checkpoint
+
+ETSTREAM = os.environ["ETSTREAM"]
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "perf" / "quick.csv"
+SIZE = 96 * MIB
+CASES = 10_000
+TENSORS = 50_000
+ROUNDS = 8
+MOST_BATCHES = 4  # of so many rounds, for what seems to have grown
+MOST_GROWTH = 1.25
+"""How many times as large a ratio may become. With ten other processes on two processors, runs differed by up to 1.23,
+and by up to 2.7 times in what they took from start to end."""
+UNIT = "times the processor time"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Commands that do the same work."""
+
+    figure: str
+    command: Sequence[str | Path]
+    other: str
+    other_command: Sequence[str | Path]
+
+
+def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
+    """Work that moves bytes."""
+    program = folder / "program.pte"
+    make_program(program, SIZE)
+    segmented = bundle(program, out)
+    simple = [each for each in segmented if each not in ("--format", "segmented")]
+    cp = ["cp", program, copy]
+    yield Contest("bundle --no-sync", [*simple, "--no-sync"], "cp", cp)
+    yield Contest("bundle --format segmented --no-sync", [*segmented, "--no-sync"], "cp", cp)
+
+    bundled = folder / "program.bpte"
+    quietly([*bundle(program, bundled), "--no-sync"])
+    verify = [ETSTREAM, "verify", bundled]
+    yield Contest("verify of a segmented bundle", verify, "xxhsum -H2", ["xxhsum", "-H2", bundled])
+
+    programs = write_programs(folder, SIZE)
+    pte = [ETSTREAM, "pte", programs[0], "--segment-alignment", "4096", "-o", out]
+    yield Contest("pte --no-sync", [*pte, "--no-sync"], "cp", ["cp", programs[0], copy])
+    yield Contest("share --dry-run", [ETSTREAM, "share", *programs, "--dry-run"], "cat", ["cat", *programs])
+
+    checkpoint = folder / "model.safetensors"
+    write_checkpoint(checkpoint, [[4096, 2048]] * (SIZE // (16 * MIB)), random.Random(1).randbytes)
+    ptd = [ETSTREAM, "ptd", checkpoint, "-o", out, "--no-sync"]
+    cp = ["cp", checkpoint, copy]
+    yield Contest("ptd --no-sync", ptd, "cp", cp)
+    yield Contest("ptd --dtype float32 --no-sync", [*ptd, "--dtype", "float32"], "cp", cp)
+    package = [ETSTREAM, "ptn", GRAPH, "--constants", checkpoint, "-o", out, "--no-sync"]
+    yield Contest("ptn --no-sync", package, "cp", cp)
+
+    payloads = write_payloads(folder, SIZE // 3)
+    pack = [ETSTREAM, "fat", "pack", *(f"{path.name}={path}" for path in payloads), "-o", out, "--no-sync"]
+    cat = ["sh", "-c", f"cat {' '.join(map(str, payloads))} > {copy}"]
+    yield Contest("fat pack --no-sync", pack, "cat", cat)
+
+
+def describing(folder: Path, out: Path, _: Path) -> Iterator[Contest]:
+    """Work on metadata."""
+    yield Contest("--version", [ETSTREAM, "--version"], "cp --version", ["cp", "--version"])
+
+    examples = ROOT / "examples"
+    case = {
+        "inputs": [{"npy": str(examples / "image_0.npy")}],
+        "expected_outputs": [{"npy": str(examples / "scores_0.npy")}],
+    }
+    cases, bundled = folder / "cases.json", folder / "cases.bpte"
+    cases.write_text(json.dumps({"forward": [case] * CASES}))
+    many = [ETSTREAM, "bundle", examples / "model.pte", "--cases", cases, "--no-sync", "--max-disk", "1G", "-o"]
+    read = ["/usr/bin/python3", "-c", "import json, sys; json.load(open(sys.argv[1]))"]
+    yield Contest(f"bundle of {CASES} cases", [*many, out], "json.load", [*read, cases])
+    quietly([*many, bundled])
+    yield Contest(f"verify of {CASES} cases", [ETSTREAM, "verify", bundled], "json.load", [*read, cases])
+
+    checkpoint, header = folder / "many.safetensors", folder / "header.json"
+    write_checkpoint(checkpoint, [[2 + i % 3] for i in range(TENSORS)], random.Random(1).randbytes)
+    with checkpoint.open("rb") as file:
+        header.write_bytes(file.read(int.from_bytes(file.read(8), "little")))
+    ptd, weights, text = [ETSTREAM, "ptd", checkpoint, "--no-sync", "-o"], folder / "weights.ptd", folder / "text"
+    yield Contest(f"ptd of {TENSORS} tensors", [*ptd, out], "json.load", [*read, header])
+    quietly([*ptd, weights])
+    text.mkdir()
+    schema = ROOT / "schema" / "flat_tensor.fbs"
+    options = ["--json", "--strict-json", "--defaults-json", "-o", text, schema, "--", weights]
+    decompile = [ETSTREAM, "decompile", "--no-sync", *options]
+    yield Contest("decompile", decompile, "flatc", ["flatc", "--raw-binary", *options])
+
+
+Figures = dict[str, tuple[float, str]]
+"""Ratios, and what each is a ratio to."""
+
+
+def read(path: Path) -> Figures:
+    with path.open(newline="") as file:
+        return {row["figure"]: (float(row["value"]), row["ratio to"]) for row in csv.DictReader(file)}
+
+
+def write(figures: Figures, path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["figure", "value", "unit", "ratio to"])
+        writer.writerows([figure, f"{value:.3g}", UNIT, other] for figure, (value, other) in figures.items())
+
+
+def growth(figures: Figures, before: Figures) -> list[str]:
+    """A line for each that has grown by more than it may, or was not there before."""
+    out = []
+    for figure, (value, other) in figures.items():
+        old = before.get(figure, (0.0, other))[0]
+        if value > old * MOST_GROWTH:
+            out.append(f"{figure}: {old:.3g} before, {value:.3g} now, {UNIT} of {other}")
+    return out
+
+
+def measured(contest: Contest, outputs: Sequence[Path], before: Figures) -> Figures:
+    """What seems to have grown is measured for longer."""
+
+    def timed(command: Sequence[str | Path]) -> Callable[[], Time]:
+        def run() -> Time:
+            for file in outputs:
+                file.unlink(missing_ok=True)
+            return measure.timed([str(part) for part in command])
+
+        return run
+
+    pair = {"own": timed(contest.command), "other": timed(contest.other_command)}
+    own = other = float("inf")
+    for _ in range(MOST_BATCHES):
+        times = measure.rounds(ROUNDS, pair)
+        own = min(own, *(time.cpu for time in times["own"]))
+        other = min(other, *(time.cpu for time in times["other"]))
+        figures = {contest.figure: (own / other, contest.other)}
+        if not growth(figures, before):
+            break
+    return figures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--renew", action="store_true", help="replace perf/quick.csv by what is measured")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    before = {} if arguments.renew else read(KEPT)
+    figures: Figures = {}
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
+        folder = Path(scratch)
+        outputs = folder / "out", folder / "copy"
+        for contests in (copying, describing):
+            for contest in contests(folder, *outputs):
+                figures |= measured(contest, outputs, before)
+                print(f"{contest.figure:<36} {figures[contest.figure][0]:>5.2f} {UNIT} of {contest.other}", flush=True)
+    write(figures, KEPT if arguments.renew else arguments.folder / KEPT.name)
+    grown = [] if arguments.renew else growth(figures, before)
+    for line in grown:
+        print(f"GREW: {line}", file=sys.stderr)
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
