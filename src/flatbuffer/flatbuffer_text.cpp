@@ -55,18 +55,19 @@ void lower_alignment(flatbuffers::FieldDef& field) {
   if (value > kLargestParserAlignment) alignment->constant = std::to_string(kLargestParserAlignment);
 }
 
-/// Its vectors have no force_align over kLargestParserAlignment. `path` is what messages call the schema.
+/// Its vectors have no force_align over kLargestParserAlignment. The schema has been verified; `path` is what
+/// messages call it.
 Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
   auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(binary_schema.data());
-  const reflection::Schema& schema = *reflection::GetSchema(bytes);
+  const reflection::Schema& schema = *reflection::GetSchema(binary_schema.data());
   for (const reflection::Object* object : *schema.objects()) {
     if (!has_sound_ids(*object)) {
       return error_in(ErrorCode::kCorrupt, path, "{} has not one field for each id",
                       quote(object->name()->string_view()));
     }
   }
-  if (!parser->Deserialize(bytes, binary_schema.size())) {
+  // Not the bytes, which the parser would verify each time: a call for each JSON that does not parse.
+  if (!parser->Deserialize(&schema)) {
     return error_in(ErrorCode::kUnsupported, path, "a binary schema that FlatBuffers' parser does not take");
   }
   if (!parser->root_struct_def_)
