@@ -108,6 +108,75 @@ TEST_CASE("a tensor that an operator takes and nothing gives memory is found") {
   });
 }
 
+TEST_CASE("a tensor in a list that nothing gives memory is found where an operator takes the list") {
+  const auto joined = [](std::int32_t item) {
+    return [=](ExecutionPlanT& plan) {
+      add_tensor(plan);
+      add_value(plan, TensorListT()).items = {kInput, item};
+      call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
+    };
+  };
+  check_found("expected tensors with memory in a list for aten::cat.out, found value 7, which nothing",
+              joined(7));
+  check_sound(joined(kOther));
+}
+
+TEST_CASE("a constant that a call writes is found") {
+  ProgramT object = sound_object();
+  ExecutionPlanT& plan = *object.execution_plan[0];
+  object.constant_segment.reset();
+  for (const std::size_t size : {0U, 8U}) {
+    object.constant_buffer.push_back(std::make_unique<BufferT>());
+    object.constant_buffer.back()->storage.resize(size);
+  }
+  add_tensor(plan);
+  plan.values.back()->val.AsTensor()->data_buffer_idx = 1;
+  kernel(plan).args[1] = 7;
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
+  kernel(plan).args[4] = kernel(plan).args[3] = 7;
+  plan.outputs = {kInput};
+  const std::string errors = lines_of(findings_of(packed(object)).errors);
+  CAPTURE(errors);
+  CHECK(errors.find("expected a tensor that can be written as argument 3 of aten::add.out, found value 7, a "
+                    "constant") != std::string::npos);
+}
+
+TEST_CASE("memory that is freed though it is planned is found") {
+  FreeCallT freed;
+  freed.value_index = kOther;
+  const auto plan_memory = [](ExecutionPlanT& plan) {
+    plan.non_const_buffer_sizes = {0, 64};
+    auto place = std::make_unique<AllocationDetailsT>();
+    place->memory_id = 1;
+    plan.values[kOther]->val.AsTensor()->allocation_info = std::move(place);
+  };
+  check_sound(plan_memory);
+  check_sound([&](ExecutionPlanT& plan) { add_call(plan, freed); });
+  check_found("expected memory that was given by a call before, found value 1, whose memory is planned",
+              [&](ExecutionPlanT& plan) {
+                plan_memory(plan);
+                add_call(plan, freed);
+              });
+}
+
+TEST_CASE("a delegate's compile spec without a key or a value is found") {
+  const auto errors_with = [](const std::string& key, const std::string& value) {
+    ProgramT object = sound_object();
+    object.backend_delegate_data.push_back(std::make_unique<BackendDelegateInlineDataT>());
+    auto delegate = std::make_unique<BackendDelegateT>();
+    delegate->id = "Backend";
+    delegate->processed = std::make_unique<BackendDelegateDataReferenceT>();
+    delegate->compile_specs.push_back(std::make_unique<CompileSpecT>());
+    delegate->compile_specs[0]->key = key;
+    delegate->compile_specs[0]->value.assign(value.begin(), value.end());
+    object.execution_plan[0]->delegates.push_back(std::move(delegate));
+    return exactly(lines_of(findings_of(packed(object)).errors));
+  };
+  CHECK(errors_with("key", "value") == "");
+  CHECK(errors_with("", "value") == containing(": expected CompileSpec.key, found none\n"));
+  CHECK(errors_with("key", "") == containing(": expected CompileSpec.value, found none\n"));
+}
+
 TEST_CASE("a jump on what is no condition, and memory that is freed of what is no tensor, are found") {
   JumpFalseCallT jump;
   jump.cond_value_index = kText;

@@ -34,6 +34,13 @@ class ProgramBuilder {
     return add(p::KernelTypes_TensorList,
                p::CreateTensorList(builder_, builder_.CreateVector(items)).Union());
   }
+  std::int32_t doubles(const std::vector<double>& items) {
+    return add(p::KernelTypes_DoubleList,
+               p::CreateDoubleList(builder_, builder_.CreateVector(items)).Union());
+  }
+  std::int32_t bools(const std::vector<std::uint8_t>& items) {
+    return add(p::KernelTypes_BoolList, p::CreateBoolList(builder_, builder_.CreateVector(items)).Union());
+  }
   void kernel(const std::string& name, const std::string& overload, const Indices& args) {
     operators_.push_back(
         p::CreateOperator(builder_, builder_.CreateString(name), builder_.CreateString(overload)));
@@ -50,6 +57,13 @@ class ProgramBuilder {
   void jump(std::int32_t condition, std::int32_t to) {
     instruction(p::InstructionArguments_JumpFalseCall,
                 p::CreateJumpFalseCall(builder_, condition, to).Union());
+  }
+
+  void move(std::int32_t from, std::int32_t to) {
+    instruction(p::InstructionArguments_MoveCall, p::CreateMoveCall(builder_, from, to).Union());
+  }
+  void free(std::int32_t value) {
+    instruction(p::InstructionArguments_FreeCall, p::CreateFreeCall(builder_, value).Union());
   }
 
   std::string finish(const Indices& inputs, const Indices& outputs, std::uint32_t delegate_data = 0) {
@@ -197,6 +211,42 @@ TEST_CASE(
   CHECK(graph.values[static_cast<std::size_t>(view)].view_of == static_cast<std::uint32_t>(one));
   CHECK(graph.name_of(graph.calls[0]) == "delegate Backend");
   CHECK(graph.delegates[0].data.size() == 16);
+}
+
+TEST_CASE("calls that are none of kernels say what they read, write and go on with") {
+  ProgramBuilder b;
+  const auto condition = b.integer();
+  const auto from = b.planned(0);
+  const auto to = b.planned(16);
+  b.jump(condition, 2);
+  b.move(from, to);
+  b.free(from);
+  const ProgramGraph graph = graph_of(b.finish({condition, from}, {to}));
+  REQUIRE(graph.calls.size() == 3);
+  CHECK(graph.name_of(graph.calls[0]) == "jump if false");
+  CHECK(graph.calls[0].inputs == Numbers{0});
+  CHECK(graph.calls[0].outputs.empty());
+  CHECK(graph.calls[0].destination == 2);
+  CHECK(graph.name_of(graph.calls[1]) == "move");
+  CHECK(graph.calls[1].args == Numbers{1, 2});
+  CHECK(graph.calls[1].inputs == Numbers{1});
+  CHECK(graph.calls[1].outputs == Numbers{2});
+  CHECK(graph.name_of(graph.calls[2]) == "free");
+  CHECK(graph.calls[2].args == Numbers{1});
+  CHECK(graph.values[1].users == Numbers{1, 2});
+  CHECK(graph.values[2].producers == Numbers{1});
+}
+
+TEST_CASE("lists have their items") {
+  ProgramBuilder b;
+  const auto x = b.planned(0);
+  b.doubles({0.5, -2});
+  b.bools({1, 0, 1});
+  const ProgramGraph graph = graph_of(b.finish({x}, {x}));
+  CHECK(graph.values[1].doubles == std::vector<double>{0.5, -2});
+  CHECK(graph.values[2].bools.size() == 3);
+  CHECK(graph.values[2].bools[0]);
+  CHECK_FALSE(graph.values[2].bools[1]);
 }
 
 TEST_CASE("an index that leads nowhere is refused, naming file and offset") {

@@ -277,6 +277,19 @@ TEST_CASE("an element of a list of integers, which are indices of values too, th
   });
 }
 
+TEST_CASE("a list or a string that is not there, which ExecuTorch reads all the same, is found") {
+  // Empty ones are packed as absent ones.
+  check_all_found({
+      {"expected IntList.items, found none", [](ProgramT& p) { add_value(p, IntListT()); }},
+      {"expected DoubleList.items, found none", [](ProgramT& p) { add_value(p, DoubleListT()); }},
+      {"expected BoolList.items, found none", [](ProgramT& p) { add_value(p, BoolListT()); }},
+      {"expected TensorList.items, found none", [](ProgramT& p) { add_value(p, TensorListT()); }},
+      {"expected OptionalTensorList.items, found none",
+       [](ProgramT& p) { add_value(p, OptionalTensorListT()); }},
+      {"expected String.string_val, found none", [](ProgramT& p) { add_value(p, StringT()); }},
+  });
+}
+
 TEST_CASE("a tensor's data that is not where it says is found") {
   check_all_found({
       {below("Tensor.data_buffer_idx of an inline constant", 0, 1),

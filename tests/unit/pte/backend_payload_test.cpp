@@ -110,17 +110,19 @@ std::string vulkan(const std::string& graph, std::uint32_t size) {
 
 TEST_CASE("Vulkan's graphs ask for constants and shaders") {
   vulkan_graph::VkGraphT graph;
-  for (const char* key : {"", "key"}) {
-    auto constant = std::make_unique<vulkan_graph::VkBytesT>();
-    constant->length = 24;
-    constant->named_key = key;
-    graph.constants.push_back(std::move(constant));
-  }
+  const auto add = [](auto& to, const char* key, std::uint64_t length) {
+    to.push_back(std::make_unique<vulkan_graph::VkBytesT>());
+    to.back()->named_key = key;
+    to.back()->length = length;
+  };
+  add(graph.constants, "", 24);
+  add(graph.constants, "key", 24);
+  add(graph.shaders, "shader", 7);
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(vulkan_graph::VkGraph::Pack(builder, &graph), vulkan_graph::VkGraphIdentifier());
   const std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  CHECK(requests("VulkanBackend", vulkan(bytes, size)) == Requests{"key:24"});
+  CHECK(requests("VulkanBackend", vulkan(bytes, size)) == Requests{"key:24", "shader:7"});
   const auto error = [](const std::string& payload) { return error_of(read("VulkanBackend", payload)); };
   CHECK(error(vulkan(bytes, size + 1)) == containing("offset 10: expected a graph inside "));
   CHECK(error(vulkan(std::string(bytes.size(), '\0'), size)) == containing("kCorrupt: payload: "));

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -249,6 +250,100 @@ TEST_CASE("data that begins where empty data lies comes in with its own bytes") 
   const auto full = std::ranges::find(out->tensor_data->entries, "full", &TensorData::Entry::key);
   REQUIRE(full != out->tensor_data->entries.end());
   CHECK(text_of(out->tensor_data->buffers[full->buffer].data) == "some");
+}
+
+/// The methods with the data of their delegates, the number of constants and of delegates' data, and the keys
+/// of named data.
+std::string content(const std::string& file) {
+  ProgramT object;
+  program::GetProgram(file.data())->UnPackTo(&object);
+  std::string out;
+  for (const auto& method : object.execution_plan) {
+    out += "method " + method->name;
+    for (const auto& delegate : method->delegates) {
+      const auto& data = object.backend_delegate_data.at(delegate->processed->index)->data;
+      out += " " + std::string(data.begin(), data.end());
+    }
+    out += "\n";
+  }
+  const std::size_t moved = object.constant_segment ? object.constant_segment->offsets.size() : 0;
+  out += std::to_string(object.constant_buffer.size() + moved) + " constants, " +
+         std::to_string(object.backend_delegate_data.size()) + " data of delegates, named";
+  for (const auto& named : object.named_data) out += " " + named->key;
+  return out;
+}
+
+/// Adds a delegate to a method, which shares its data with others if that is the same.
+void add_delegate(ProgramT& object, std::size_t method, const std::string& text) {
+  auto& all = object.backend_delegate_data;
+  const std::vector<std::uint8_t> data(text.begin(), text.end());
+  auto found = std::ranges::find_if(all, [&](const auto& each) { return each->data == data; });
+  if (found == all.end()) {
+    all.push_back(std::make_unique<program::BackendDelegateInlineDataT>());
+    all.back()->data = data;
+    found = all.end() - 1;
+  }
+  auto delegate = std::make_unique<program::BackendDelegateT>();
+  delegate->id = "Backend";
+  delegate->processed = std::make_unique<program::BackendDelegateDataReferenceT>();
+  delegate->processed->index = static_cast<std::uint32_t>(found - all.begin());
+  object.execution_plan.at(method)->delegates.push_back(std::move(delegate));
+}
+
+/// The older program with a method before and one behind its own; `own` says which has a constant of its own.
+std::string three_methods(std::size_t own) {
+  return older_program([&](ProgramT& object) {
+    for (const char* name : {"first", "last"}) {
+      ProgramT other;
+      program::GetProgram(real_program().data())->UnPackTo(&other);
+      other.execution_plan[0]->name = name;
+      const bool is_first = name == std::string("first");
+      object.execution_plan.insert(is_first ? object.execution_plan.begin() : object.execution_plan.end(),
+                                   std::move(other.execution_plan[0]));
+    }
+    for (const auto& value : object.execution_plan.at(own)->values) {
+      auto* tensor = value->val.AsTensor();
+      if (!tensor || tensor->data_buffer_idx == 0 || tensor->allocation_info) continue;
+      auto constant = std::make_unique<program::BufferT>(*object.constant_buffer.at(tensor->data_buffer_idx));
+      tensor->data_buffer_idx = static_cast<std::uint32_t>(object.constant_buffer.size());
+      object.constant_buffer.push_back(std::move(constant));
+      break;
+    }
+    add_delegate(object, 0, "asks for key_0");
+    add_delegate(object, 0, "asks for key_1");
+    add_delegate(object, 1, "asks for key_1");
+    add_delegate(object, 2, "asks for key_2");
+    for (const char* key : {"key_0", "key_1", "key_2", "other"}) {
+      object.named_data.push_back(std::make_unique<program::NamedDataT>());
+      object.named_data.back()->key = key;
+      object.segments.push_back(std::make_unique<program::DataSegmentT>());
+      object.named_data.back()->segment_index = static_cast<std::uint32_t>(object.segments.size() - 1);
+    }
+  });
+}
+
+TEST_CASE("a method that is dropped takes with it what it alone uses") {
+  const auto left = [](std::size_t own, const std::vector<std::string>& dropped) {
+    const auto made = planned(three_methods(own), {.drop_methods = dropped});
+    REQUIRE_MESSAGE(made, made.error().message);
+    CHECK(findings_of(written(made->program)).errors.empty());
+    return exactly(content(written(made->program)));
+  };
+  CHECK(left(2, {}) ==
+        "method first asks for key_0 asks for key_1\nmethod forward asks for key_1\nmethod last asks for "
+        "key_2\n"
+        "6 constants, 3 data of delegates, named key_0 key_1 key_2 other");
+  CHECK(left(2, {"last"}) ==
+        "method first asks for key_0 asks for key_1\nmethod forward asks for key_1\n"
+        "5 constants, 2 data of delegates, named key_0 key_1 other");
+  CHECK(left(0, {"last"}) ==
+        "method first asks for key_0 asks for key_1\nmethod forward asks for key_1\n"
+        "6 constants, 2 data of delegates, named key_0 key_1 other");
+  CHECK(left(0, {"first"}) ==
+        "method forward asks for key_1\nmethod last asks for key_2\n"
+        "5 constants, 2 data of delegates, named key_1 key_2 other");
+  CHECK(left(0, {"first", "forward"}) ==
+        "method last asks for key_2\n5 constants, 1 data of delegates, named key_2 other");
 }
 
 TEST_CASE("a method that is not there can't be dropped, nor the last one") {
