@@ -12,6 +12,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_plan.h"
 #include "file_bytes.h"
+#include "report/diff_list.h"
 #include "test_errors.h"
 
 namespace etstream::diff_test {
@@ -128,6 +129,40 @@ TEST_CASE("weights within the tolerance count as equal, and nothing else does") 
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
     const DiffOptions options{.tolerance = Tolerance{.absolute = bad}};
     CHECK(code_of(diff(file_of(real_program()), file_of(changed), options)) == "kInvalidArgument");
+  }
+}
+
+TEST_CASE("elements of four bits are compared one by one") {
+  constexpr std::int32_t kBytes = 5000;  // more than are looked at together
+  const auto piece = [](const std::string& bytes, bool is_of_nibbles) {
+    NamedPiece out{"name", "", file_of(bytes)};
+    out.layout = TensorLayout{ScalarType::kUInt8, {kBytes}, {0}};
+    out.is_of_nibbles = is_of_nibbles;
+    return out;
+  };
+  const std::string was(kBytes, '\x21');
+  for (const std::size_t at : {0U, 4095U, 4999U}) {
+    CAPTURE(at);
+    std::string low = was;
+    std::string high = was;
+    low[at] = '\x23';
+    high[at] = '\x51';
+    ElementComparisons comparisons(Tolerance{.absolute = 2, .relative = 0});
+    const auto lows = comparisons.compare(piece(was, true), piece(low, true)).value();
+    REQUIRE(lows);
+    CHECK(lows->difference.elements == 2 * kBytes);
+    CHECK(lows->difference.equal == 2 * kBytes - 1);
+    CHECK(lows->difference.largest == 2);
+    CHECK(lows->passes);
+    const auto highs = comparisons.compare(piece(was, true), piece(high, true)).value();
+    REQUIRE(highs);
+    CHECK(highs->difference.largest == 3);
+    CHECK_FALSE(highs->passes);
+    const auto bytes = comparisons.compare(piece(was, false), piece(high, false)).value();
+    REQUIRE(bytes);
+    CHECK(bytes->difference.elements == kBytes);
+    CHECK(bytes->difference.largest == 48);
+    CHECK_FALSE(comparisons.compare(piece(was, true), piece(high, false)).value());
   }
 }
 
