@@ -23,18 +23,18 @@ namespace {
 constexpr std::string_view kMark = ".etstream-";
 constexpr std::string_view kSuffix = ".tmp";
 constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
-constexpr std::size_t kEnd = kMark.size() + kRandomDigits + kSuffix.size();
+constexpr std::size_t kEndingSize = kMark.size() + kRandomDigits + kSuffix.size();
 
 /// Returns the beginning of the names of all temporary files for a destination.
 std::string temporary_prefix(std::string_view name) {
   std::string out = ".";
-  return out.append(name.substr(0, kLongestName - 1 - kEnd)).append(kMark);
+  return out.append(name.substr(0, kLongestName - 1 - kEndingSize)).append(kMark);
 }
 
 /// Tells a temporary name, of any destination, from others.
 bool is_temporary(std::string_view name) {
-  return name.size() > 1 + kEnd && name.starts_with('.') &&
-         name.substr(name.size() - kEnd).starts_with(kMark) && name.ends_with(kSuffix);
+  return name.size() > 1 + kEndingSize && name.starts_with('.') &&
+         name.substr(name.size() - kEndingSize).starts_with(kMark) && name.ends_with(kSuffix);
 }
 
 /// Where there are no locks: whether nobody has written to the file for so long that nobody will. A writer
