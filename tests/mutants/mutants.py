@@ -199,7 +199,8 @@ def print_table(tally: Tally, names: list[str], valid: int) -> None:
     for name, row in [*zip(names, rows, strict=True), ("all", [sum(column) for column in zip(*rows, strict=True)])]:
         print(f"{name:20}" + "".join(f"{cell:9}" for cell in row))
     print("\naccepted, and ended by a signal; SIGSEGV and SIGBUS are those of memory")
-    for (end, what, why), times in sorted(tally.ended.items(), key=lambda each: (each[0][0] not in MEMORY_SIGNALS, -each[1])):
+    by_weight = sorted(tally.ended.items(), key=lambda each: (each[0][0] not in MEMORY_SIGNALS, -each[1]))
+    for (end, what, why), times in by_weight:
         print(f"{times:7}  {end} {what}: {why}")
     print(f"\nof one in {_REFUSED_TOO} of those refused, these ran")
     for (what, error), times in tally.ran_though_refused.most_common(40):
