@@ -80,6 +80,7 @@ class SpawnPlan {
   [[nodiscard]] Result<::pid_t> spawn(const std::vector<std::string>& command) {
     ::posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
     ::pid_t process = 0;

@@ -2,6 +2,8 @@
 #include "etstream/method_runs.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -210,34 +212,46 @@ Result<std::vector<MethodRun>> run_program(const ByteSource& file, const Bundled
   return out;
 }
 
+Result<std::vector<MethodRun>> run_file(const ByteSource& file, const std::vector<ByteSource>& weights,
+                                        const MethodRunOptions& options) {
+  // Written so that NaN is refused too.
+  if (!(options.tolerance.absolute >= 0 && options.tolerance.relative >= 0)) {
+    return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
+  }
+  if (options.seconds == 0) {
+    return make_error(ErrorCode::kInvalidArgument, "a run is given 0 seconds, expected at least 1");
+  }
+  if (weights.size() > 1) {
+    return make_error(ErrorCode::kUnsupported,
+                      "ExecuTorch's Python functions take one tensor data file, found {}; join them first",
+                      weights.size());
+  }
+  const ByteSource* const tensor_data = weights.empty() ? nullptr : weights.data();
+  ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+  if (kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
+    ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
+    ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
+    return run_program(file, &bundle, program, tensor_data, options);
+  }
+  ETSTREAM_ASSIGN(
+      const ProgramFile program,
+      unless_other(file, {"a program or a bundle", {FileKind::kProgram}}, ProgramFile::open(file)));
+  return run_program(file, nullptr, program, tensor_data, options);
+}
+
 }  // namespace
 
 Result<std::vector<MethodRun>> run_methods(const ByteSource& file, const std::vector<ByteSource>& weights,
                                            const MethodRunOptions& options) {
   return without_exceptions([&]() -> Result<std::vector<MethodRun>> {
-    // Written so that NaN is refused too.
-    if (!(options.tolerance.absolute >= 0 && options.tolerance.relative >= 0)) {
-      return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
+    try {
+      return run_file(file, weights, options);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& unexpected) {  // of JSON that is not as worker.py writes it
+      return error_in(ErrorCode::kIo, file.name(), "no answer of the process that runs it: {}",
+                      unexpected.what());
     }
-    if (options.seconds == 0) {
-      return make_error(ErrorCode::kInvalidArgument, "a run is given 0 seconds, expected at least 1");
-    }
-    if (weights.size() > 1) {
-      return make_error(ErrorCode::kUnsupported,
-                        "ExecuTorch's Python functions take one tensor data file, found {}; join them first",
-                        weights.size());
-    }
-    const ByteSource* const tensor_data = weights.empty() ? nullptr : weights.data();
-    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-    if (kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
-      ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
-      ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
-      return run_program(file, &bundle, program, tensor_data, options);
-    }
-    ETSTREAM_ASSIGN(
-        const ProgramFile program,
-        unless_other(file, {"a program or a bundle", {FileKind::kProgram}}, ProgramFile::open(file)));
-    return run_program(file, nullptr, program, tensor_data, options);
   });
 }
 

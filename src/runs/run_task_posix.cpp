@@ -129,7 +129,8 @@ std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed) {
   Json inputs = Json::array();
   for (std::size_t i = 0; i < method.inputs.size(); ++i) {
     auto made = made_json(method.inputs[i]);
-    inputs.push_back(made ? *std::move(made) : Json{{"kind", std::get<OtherInfo>(method.inputs[i]).kind}});
+    const auto* const other = std::get_if<OtherInfo>(&method.inputs[i]);
+    inputs.push_back(made ? *std::move(made) : Json{{"kind", other ? other->kind : ""}});
   }
   const RunTask task{method.name, "no tensors", inputs.dump(), "", {}};
   const bool has_tensor = std::ranges::any_of(

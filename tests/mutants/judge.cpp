@@ -3,11 +3,11 @@
 // A library that runs programs on ExecuTorch's runtime, where an access outside of a piece of memory ends the
 // process. It is loaded by a process that has loaded ExecuTorch's kernels.
 //
-// It loads each program, and runs each of its methods twice, on inputs made from a seed and the program's number.
-// Planned memory, inputs, outputs, the runtime's own objects and each part of the program lie in pages of their
-// own with none before and behind; the seed decides which of the two ends a piece touches. It writes a line for
-// each program: "ran", "refused 0x12", or the signal that ended it, and why, as ExecuTorch said. Each one that
-// ends a process ends one of its own.
+// It loads each program, and runs each of its methods twice, on inputs made from a seed and the program's
+// number. Planned memory, inputs, outputs, the runtime's own objects and each part of the program lie in
+// pages of their own with none before and behind; the seed decides which of the two ends a piece touches. It
+// writes a line for each program: "ran", "refused 0x12", or the signal that ended it, and why, as ExecuTorch
+// said. Each one that ends a process ends one of its own.
 #include <executorch/runtime/core/data_loader.h>
 #include <executorch/runtime/executor/method.h>
 #include <executorch/runtime/executor/program.h>
@@ -95,7 +95,8 @@ class GuardedLoader final : public runtime::DataLoader {
  public:
   GuardedLoader(GuardedMemory& memory, std::vector<char> file) : memory_(memory), file_(std::move(file)) {}
 
-  Result<runtime::FreeableBuffer> load(std::size_t offset, std::size_t size, const SegmentInfo&) const override {
+  Result<runtime::FreeableBuffer> load(std::size_t offset, std::size_t size,
+                                       const SegmentInfo&) const override {
     void* const out = memory_.allocate(size, 16);
     if (out == nullptr) return Error::MemoryAllocationFailed;
     const Error error = load_into(offset, size, {}, out);
@@ -116,9 +117,10 @@ class GuardedLoader final : public runtime::DataLoader {
 
 using Random = std::mt19937_64;
 
-/// Zeros (0), ones, small numbers, or any bits (3). Integers are zeros: kernels take some for indices unchecked, and
-/// those that a caller gives are its own matter.
-void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type, std::uint64_t kind, Random& random) {
+/// Zeros (0), ones, small numbers, or any bits (3). Integers are zeros: kernels take some for indices
+/// unchecked, and those that a caller gives are its own matter.
+void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type, std::uint64_t kind,
+          Random& random) {
   const std::size_t width = executorch::runtime::elementSize(type);
   std::fill(bytes.begin(), bytes.end(), 0);
   if (executorch::runtime::isIntegralType(type, false)) return;
@@ -155,14 +157,15 @@ Error set_inputs(runtime::Method& method, bool is_first, GuardedMemory& memory, 
     std::vector<executorch::aten::SizesType> sizes(info->sizes().begin(), info->sizes().end());
     std::vector<executorch::aten::DimOrderType> order(info->dim_order().begin(), info->dim_order().end());
     const auto set = [&] {
-      executorch::aten::TensorImpl impl(info->scalar_type(), static_cast<ssize_t>(sizes.size()), sizes.data(), data,
-                                        order.data());
+      executorch::aten::TensorImpl impl(info->scalar_type(), static_cast<ssize_t>(sizes.size()), sizes.data(),
+                                        data, order.data());
       return method.set_input(runtime::EValue(executorch::aten::Tensor(&impl)), i);
     };
     // A dimension may be smaller than planned.
     if (!is_first && !sizes.empty() && random() % 3 == 0) {
       auto& size = sizes[random() % sizes.size()];
-      const auto most = std::exchange(size, size > 0 ? static_cast<int>(random() % static_cast<unsigned>(size)) : 0);
+      const auto most =
+          std::exchange(size, size > 0 ? static_cast<int>(random() % static_cast<unsigned>(size)) : 0);
       if (set() == Error::Ok) continue;
       size = most;
     }
@@ -230,7 +233,7 @@ Error run_program(const std::string& path, std::uint64_t seed) {
 
 /// Shared with the processes that run programs.
 struct Said {
-  char why[512];  // the first error, or what is fatal
+  char why[512];     // the first error, or what is fatal
   std::size_t done;  // programs
 };
 Said* said = nullptr;
@@ -260,7 +263,8 @@ void write_end(int out, const std::string& end) {
 }
 
 /// Runs programs from `first` on. Ends the process, once all are done.
-[[noreturn]] void run_from(std::span<const char* const> paths, std::size_t first, std::uint64_t seed, int out) {
+[[noreturn]] void run_from(std::span<const char* const> paths, std::size_t first, std::uint64_t seed,
+                           int out) {
   for (std::size_t i = first; i < paths.size(); ++i) {
     said->done = i;
     said->why[0] = 0;
