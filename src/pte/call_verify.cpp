@@ -208,13 +208,11 @@ class CallVerifier {
     return out;
   }
 
-  /// Returns whether a value is a tensor of integers in memory where one of the `written` has another dtype.
+  /// Returns whether a value is a tensor of integers in memory where one of the `written` lies too.
   Result<bool> is_in(std::int32_t value, std::span<const PlannedPlace> written) {
     ETSTREAM_ASSIGN(const auto indices, calls_.place_of(value));
     return indices && indices->may_hold_indices() &&
-           std::ranges::any_of(written, [&](const PlannedPlace& each) {
-             return each.overlaps(*indices) && each.dtype != indices->dtype;
-           });
+           std::ranges::any_of(written, [&](const PlannedPlace& each) { return each.overlaps(*indices); });
   }
 
   Result<void> check_rules(const pte::Call& call, const Callee& callee,
