@@ -126,7 +126,10 @@ void add_verify_command(CLI::App& app, Run& run) {
       "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit",
       verify_command);
   command
-      .add_option("FILE", arguments.file, "The file to check; or a folder with a checkpoint, or its index")
+      .add_option("FILE", arguments.file,
+                  "The file to check; or a folder with a checkpoint, or its index. A program that passes "
+                  "does not make "
+                  "ExecuTorch 1.5.1 read or write outside of its memory; --run tells whether it runs")
       ->required();
   command.add_option("WEIGHTS", arguments.weights,
                      "Tensor data files that the program is to run with: whether it gets what it needs");
