@@ -114,6 +114,10 @@ struct FileSinkOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> make_folder(const std::string& path,
                                                        const FileSinkOptions& options = {});
 
+/// Returns the error that open_file_sink() would give as files are now, and makes nothing. A file system that
+/// refuses only where a file is made is not noticed.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> check_file_sink(const std::string& path);
+
 /// An open descriptor (a pipe, standard output), written from its current position on. The caller keeps
 /// owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a reader is a
 /// kIo error if the process ignores SIGPIPE.

@@ -79,6 +79,20 @@ Result<void> check_no_input(const std::string& path) {
   return inputs != nullptr && file ? inputs->check_output_in_place(*file, path) : Result<void>();
 }
 
+/// Refuses an output that can't be made where it is to be. `folder` is made for those in it, if it is not
+/// there.
+Result<void> check_place(const Output& output, const std::filesystem::path& folder) {
+  if (output.write || is_standard_output(output.path)) return {};
+  std::error_code ignored;
+  const auto place = [&](const std::filesystem::path& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+  };
+  const std::filesystem::path made = folder.has_filename() ? folder : folder.parent_path();
+  const bool is_in_new = !made.empty() && !std::filesystem::exists(made, ignored) &&
+                         place(std::filesystem::path(output.path).parent_path()) == place(made);
+  return check_file_sink(is_in_new ? made.string() : output.path);
+}
+
 /// Adds to `out` what `output` becomes, written up to its commit.
 Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
                            std::vector<std::unique_ptr<PendingOutput>>& out) {
@@ -134,7 +148,8 @@ std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
   return kOwnMemory + memory_to_write(plans);
 }
 
-Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options) {
+Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+                           const std::string& folder) {
   std::vector<const FilePlan*> plans;
   std::vector<const FilePlan*> on_disk;
   for (const Output& output : outputs) {
@@ -155,6 +170,7 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
   for (const Output& output : outputs) {
     if (output.path.empty()) continue;
     ETSTREAM_TRY(check_no_input(output.path));
+    ETSTREAM_TRY(check_place(output, folder));
     paths.push_back(output.path);
   }
   return check_apart(paths);
@@ -162,7 +178,7 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                            const std::string& folder) {
-  ETSTREAM_TRY(check_outputs(outputs, options));
+  ETSTREAM_TRY(check_outputs(outputs, options, folder));
   const bool sync = !options.no_sync;
   std::vector<const Output*> files;
   // Streams come first: what has gone there can't be taken back, and an interrupt, which ends the process at

@@ -47,8 +47,10 @@ struct Output {
 
 /// Does what comes before all writing, also for plans that are only shown, whose outputs may have no path.
 /// Errors: kTooLarge where the plans' figures are over the limits, or, without one for the disk, what
-/// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input.
-[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options);
+/// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input; those of
+/// check_file_sink(). `folder` as for write_outputs().
+[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+                                         const std::string& folder = {});
 
 /// Error: kInvalidArgument where two of `paths` are one file.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);

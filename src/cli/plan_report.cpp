@@ -92,7 +92,7 @@ Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
     if (params != nullptr) say_params(*params);
   }
   std::vector<Output> outputs = tensor_data;
-  if (params != nullptr) outputs.push_back(*params);
+  if (params != nullptr && !options.output.empty()) outputs.push_back(*params);
   outputs.push_back({&plan, options.output});
   return check_outputs(outputs, options);
 }

@@ -71,14 +71,18 @@ std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutpu
   return outputs;
 }
 
+/// Or, for a dry run, does what comes before.
 Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& weights,
                          const ShareArguments& arguments) {
   if (!planned.files.weights) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "the programs have no weights in common that could be shared; --dry-run tells what they have"};
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the programs have no weights in common that could be shared{}",
+                      arguments.dry_run ? "" : "; --dry-run tells what they have");
   }
-  return write_outputs(outputs_of(planned, weights, arguments), arguments, arguments.folder.string());
+  const auto outputs = outputs_of(planned, weights, arguments);
+  const std::string folder = arguments.folder.string();
+  return arguments.dry_run ? check_outputs(outputs, arguments, folder)
+                           : write_outputs(outputs, arguments, folder);
 }
 
 void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
@@ -108,10 +112,9 @@ Result<void> share_command(const ShareArguments& arguments) {
   ETSTREAM_ASSIGN(
       const TensorDataOutput weights,
       plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
-  if (!arguments.dry_run) ETSTREAM_TRY(write_files(planned, weights, arguments));
-  print_report(planned, weights, inputs, arguments.json);
-  return arguments.dry_run ? check_outputs(outputs_of(planned, weights, arguments), arguments)
-                           : Result<void>();
+  const auto written = write_files(planned, weights, arguments);
+  if (written || arguments.dry_run) print_report(planned, weights, inputs, arguments.json);
+  return written;
 }
 
 void check_share(const CLI::App&, const ShareArguments& arguments) {

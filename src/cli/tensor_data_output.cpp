@@ -20,7 +20,7 @@ std::uint64_t TensorDataOutput::size() const {
 std::vector<Output> TensorDataOutput::outputs() const {
   std::vector<Output> out;
   out.reserve(files.size());
-  for (const File& file : files) out.push_back({&file.plan, file.path});
+  for (const File& file : files) out.push_back({&file.plan, is_named ? file.path : std::string()});
   return out;
 }
 
@@ -46,6 +46,7 @@ Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const s
   out.is_split = true;
   ETSTREAM_ASSIGN(const std::vector<TensorData> shards, split(data, *most));
   // A plan that is only shown needs no name.
+  out.is_named = !path.empty();
   const std::string base = path.empty() ? "weights.ptd" : path;
   const auto count = static_cast<std::uint32_t>(shards.size());
   for (std::uint32_t i = 0; i < count; ++i) {

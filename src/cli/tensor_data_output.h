@@ -26,9 +26,10 @@ struct TensorDataOutput {
   };
   std::deque<File> files;
   bool is_split = false;
+  bool is_named = true;  // or the paths of shards are examples
 
   [[nodiscard]] std::uint64_t size() const;
-  /// The outputs, which refer to this.
+  /// The outputs, which refer to this; without paths where they are not named.
   [[nodiscard]] std::vector<Output> outputs() const;
 };
 

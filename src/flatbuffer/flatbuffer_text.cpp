@@ -12,6 +12,7 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/generate_text.h"
+#include "flatbuffer/key_order.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_source.h"
 #include "flatbuffer/vector_alignment.h"
@@ -55,8 +56,30 @@ void lower_alignment(flatbuffers::FieldDef& field) {
   if (value > kLargestParserAlignment) alignment->constant = std::to_string(kLargestParserAlignment);
 }
 
-/// Its vectors have no force_align over kLargestParserAlignment. The schema has been verified; `path` is what
-/// messages call it.
+/// Returns whether all fields fit into a table's 64 KiB: the parser ends the process where they don't.
+bool fits_in_table(const flatbuffers::StructDef& table) {
+  std::uint64_t size = 32;  // what is before the fields, and what aligns those of each size
+  for (const flatbuffers::FieldDef* field : table.fields.vec) {
+    const flatbuffers::Type& type = field->value.type;
+    size += flatbuffers::InlineSize(type) +
+            (flatbuffers::IsStruct(type) ? flatbuffers::InlineAlignment(type) : 0);
+  }
+  return table.fixed || size < (1 << 16);
+}
+
+/// Finds a field with nested_flatbuffer or flexbuffer, "TABLE.FIELD"; empty where there is none.
+std::string nested_field_of(const flatbuffers::Parser& parser) {
+  std::string out;
+  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
+    for (const flatbuffers::FieldDef* field : table->fields.vec) {
+      if (field->nested_flatbuffer || field->flexbuffer) out = text("{}.{}", table->name, field->name);
+    }
+  }
+  return out;
+}
+
+/// Its vectors have no force_align over kLargestParserAlignment, and are not sorted. The schema has been verified; `path` is
+/// what messages call it.
 Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
   auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
   const reflection::Schema& schema = *reflection::GetSchema(binary_schema.data());
@@ -79,19 +102,17 @@ Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::st
       restore(*field, parsed);
       lower_alignment(parsed);
     }
-  }
-  return parser;
-}
-
-/// A field with nested_flatbuffer or flexbuffer, "TABLE.FIELD"; empty where there is none.
-std::string nested_field_of(const flatbuffers::Parser& parser) {
-  std::string out;
-  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
-    for (const flatbuffers::FieldDef* field : table->fields.vec) {
-      if (field->nested_flatbuffer || field->flexbuffer) out = text("{}.{}", table->name, field->name);
+    if (!fits_in_table(table)) {
+      return error_in(ErrorCode::kUnsupported, path, "{} has fields for more than the 64 KiB of a table",
+                      quote(object->name()->string_view()));
     }
   }
-  return out;
+  const bool has_keys = leave_unsorted(*parser);
+  if (const std::string nested = nested_field_of(*parser); has_keys && !nested.empty()) {
+    return error_in(ErrorCode::kUnsupported, path, "a key in a schema with a flatbuffer in another, {}",
+                    nested);
+  }
+  return parser;
 }
 
 }  // namespace
@@ -159,6 +180,7 @@ Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::str
     const auto built =
         std::as_bytes(std::span(parser->builder_.GetBufferPointer(), parser->builder_.GetSize()));
     ByteVector out(built.begin(), built.end());
+    sort_by_keys(*parser, out);
     state_->give_back(std::move(parser));
     if (!state_->raises_alignments) return out;
     return raise_alignments(std::move(out), state_->schema, name);

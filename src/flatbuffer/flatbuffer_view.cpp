@@ -14,7 +14,6 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kIdentifierPosition = 4;
-constexpr std::uint64_t kMostBytesInMemory = std::uint64_t{1} << 20;
 
 bool is_inline(FieldKind kind) {
   return kind == FieldKind::kScalar || kind == FieldKind::kStruct || kind == FieldKind::kUnionType;
@@ -307,10 +306,10 @@ Result<VectorView> FlatbufferView::string_object(std::uint64_t position) const {
 }
 
 Result<void> FlatbufferView::check_small(const VectorView& vector, std::uint64_t element_size) const {
-  if (vector.count * element_size <= kMostBytesInMemory) return {};
+  if (vector.count * element_size <= kLongestString) return {};
   return error_at(ErrorCode::kTooLarge, {name(), vector.position},
                   "a string or list of {} bytes, expected at most {}", vector.count * element_size,
-                  kMostBytesInMemory);
+                  kLongestString);
 }
 
 }  // namespace etstream

@@ -321,6 +321,8 @@ std::string_view unmet_rule(const FieldType& field, std::string_view value) {
     return "a name without a zero byte, at which ExecuTorch ends names";
   }
   if (field.is_not_empty && value.empty()) return "a name that is not empty";
+  const bool is_name = field.is_c_string || field.is_not_empty;
+  if (is_name && value.size() > kLongestString) return "a name of at most 1 MiB";
   return {};
 }
 

@@ -69,6 +69,9 @@ struct FieldType : InlineType {
   std::size_t type = 0;
 };
 
+/// The most bytes that a name has: a FlatbufferView reads no longer string or list as a whole.
+inline constexpr std::uint64_t kLongestString = std::uint64_t{1} << 20;
+
 /// Returns what a string of `field` has to be that `value` is not, in words that follow "expected"; empty for
 /// one that may be there. This alone decides what names may hold.
 [[nodiscard]] std::string_view unmet_rule(const FieldType& field, std::string_view value);

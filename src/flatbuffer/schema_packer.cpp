@@ -154,7 +154,8 @@ class Packer {
     if (const auto* string = std::get_if<std::string_view>(&value); string && kind == FieldKind::kString) {
       if (const std::string_view unmet = unmet_rule(field, *string); !unmet.empty()) {
         return make_error(ErrorCode::kInvalidArgument, "{}.{}: expected {}, found {}", table.name, field.name,
-                          unmet, quote(*string));
+                          unmet,
+                          string->size() > kLongestString ? readable_size(string->size()) : quote(*string));
       }
       return builder_.add_string(*string);
     }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "etstream/input_record.h"
 #include "etstream/sink.h"
 #include "io/file_calls_posix.h"
@@ -280,25 +281,41 @@ Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
   return std::unique_ptr<Sink>(std::make_unique<DescriptorSink>(std::move(opened), descriptor, path));
 }
 
+/// Returns where a file that replaces what is at `path` goes: to the end of its links. Nothing for what is
+/// written where it stands.
+Result<std::optional<std::string>> destination_of(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is no path");
+  }
+  struct stat existing {};
+  if (::stat(path.c_str(), &existing) == 0) {
+    if (S_ISDIR(existing.st_mode)) {
+      return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is a folder");
+    }
+    if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return std::optional<std::string>();
+  }
+  ETSTREAM_ASSIGN(std::string destination, follow_links(path));
+  return std::optional(std::move(destination));
+}
+
 }  // namespace
+
+Result<void> check_file_sink(const std::string& path) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_ASSIGN(const auto destination, destination_of(path));
+    if (destination) return check_room_beside(*destination);
+    return ::access(path.c_str(), W_OK) == 0 ? Result<void>() : system_error(errno, "cannot open", path);
+  });
+}
 
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
-    if (path.empty() || path.find('\0') != std::string::npos) {
-      return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is no path");
-    }
-    struct stat existing {};
-    if (::stat(path.c_str(), &existing) == 0) {
-      if (S_ISDIR(existing.st_mode)) {
-        return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is a folder");
-      }
-      if (!S_ISREG(existing.st_mode) || descriptor_named(path)) return open_special(path);
-    }
-    ETSTREAM_ASSIGN(std::string destination, follow_links(path));
-    ETSTREAM_ASSIGN(Temporary file, create_temporary_file(destination));
-    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), destination, options.warn));
+    ETSTREAM_ASSIGN(auto destination, destination_of(path));
+    if (!destination) return open_special(path);
+    ETSTREAM_ASSIGN(Temporary file, create_temporary_file(*destination));
+    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), *destination, options.warn));
     return std::unique_ptr<Sink>(
-        std::make_unique<FileSink>(std::move(destination), std::move(file), options));
+        std::make_unique<FileSink>(*std::move(destination), std::move(file), options));
   });
 }
 

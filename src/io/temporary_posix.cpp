@@ -186,6 +186,14 @@ std::optional<int> descriptor_named(std::string path) {
   return std::nullopt;
 }
 
+Result<void> check_room_beside(const std::string& destination) {
+  const auto [folder, name] = split_path(destination);
+  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  const char* const path = folder.empty() ? "." : folder.c_str();
+  if (::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return creating_error(errno, destination, kOutputFile);
+}
+
 Result<Temporary> create_temporary_file(const std::string& destination) {
   return create_beside(destination, kOutputFile);
 }

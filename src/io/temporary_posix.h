@@ -61,6 +61,10 @@ class Temporary {
 /// destination.
 [[nodiscard]] Result<Temporary> create_temporary_file(const std::string& destination);
 
+/// Returns the error of a file or a folder that can't be made beside `destination`, because of what is there.
+/// Makes nothing.
+[[nodiscard]] Result<void> check_room_beside(const std::string& destination);
+
 /// Is told what the file system can't do; see FileSinkOptions. May be empty.
 using Warn = std::function<void(const std::string&)>;
 

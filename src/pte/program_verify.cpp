@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/checked.h"
+#include "base/repeated.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "container/data_segments.h"
@@ -106,6 +107,11 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(const auto methods, program_.methods());
     if (methods.size() == 0) error(program_.root().position(), "at least one method", "none");
     ETSTREAM_TRY(for_each(methods, [&](const pte::Method& method) { return verify_method(method); }));
+    ETSTREAM_ASSIGN(const auto names, program_.method_names());
+    if (const auto repeated = first_repeated(names)) {
+      warning(program_.root().position(), "each method once, as ExecuTorch takes the first of a name",
+              quote(*repeated));
+    }
     return warn_of_unmet_alignment(program_, findings_);
   }
 

@@ -67,6 +67,7 @@ WRITERS = {
     },
     ".safetensors": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
 }
+COMPILE = {"compile": ["compile", "SCHEMA", "FILE", "-o", "OUT"]}
 KEYS = {"pte --keys": ["pte", "EXAMPLE", "-o", "OUT", "--constants-to", "OUT.ptd", "--keys", "FILE"]}
 
 
@@ -81,7 +82,7 @@ class Run:
 def commands_for(name: str) -> dict[str, list[str]]:
     suffix = Path(name).suffix
     if suffix == ".json":
-        return KEYS
+        return KEYS if name == "nested_keys.json" else COMPILE
     graphs = OF_PROGRAMS if suffix in (".pte", ".bpte") else {}
     return {**REPORTS, **graphs, **WRITERS[suffix]}
 
@@ -99,6 +100,7 @@ class Machine:
     def run(self, command: list[str], file: Path) -> Run:
         out = self.folder / "out"
         words = {"FILE": file, "OTHER": self.example, "EXAMPLE": self.example, "OUT": out, "OUT.ptd": f"{out}.ptd"}
+        words["SCHEMA"] = Path(__file__).parent / "keyed.fbs"
         arguments = [str(words.get(word, word)) for word in command]
         limits = ["prlimit", f"--as={MOST_MEMORY}", f"--cpu={MOST_SECONDS}"]
         printed = self.folder / "printed"

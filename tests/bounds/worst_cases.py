@@ -182,6 +182,16 @@ def nested_keys(size: int) -> bytes:
     return b'{"0": ' + b"[" * half + b"[" + b"{}," * (size // 6) + b"0]" + b"]" * half + b"}"
 
 
+def equal_keys(size: int) -> bytes:
+    """Of keyed.fbs. Keys that are all equal, or sorted backwards, take a quicksort the square of their number."""
+    return b'{"elements": [' + b",".join([b'{"key": "k"}'] * (size // 13)) + b"]}"
+
+
+def backward_keys(size: int) -> bytes:
+    keys = (b'{"key": "%08d"}' % i for i in range(size // 20, 0, -1))
+    return b'{"elements": [' + b",".join(keys) + b"]}"
+
+
 def header_of_tensors(size: int) -> bytes:
     rows = {f"t{i}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(size // 60)}
     header = json.dumps(rows).encode()
@@ -227,6 +237,8 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "keys_of_one_segment.ptd": keys_of_one_segment,
     "keys_of_one_segment_of_floats.ptd": keys_of_one_segment_of_floats,
     "nested_keys.json": nested_keys,
+    "equal_keys.json": equal_keys,
+    "backward_keys.json": backward_keys,
     "header_of_tensors.safetensors": header_of_tensors,
 }
 

@@ -34,3 +34,31 @@ try etstream share model.pte other.pte --weights new.ptd --fat ./new.ptd --dry-r
 try etstream share model.pte other.pte --weights new.ptd --out-dir . --dry-run | tail -1
 try etstream pte model.pte -o model.pte --dry-run | tail -1
 try etstream pte model.pte --constants-to new.pte -o ./new.pte --dry-run | tail -1
+same() { # COMMAND...: the run and the dry run fail in the same words
+  etstream "$@" >output 2>run.txt && echo "it ran"
+  etstream "$@" --dry-run >output 2>dry.txt && echo "the dry run found nothing"
+  cmp run.txt dry.txt && cat run.txt
+}
+same share model.pte other.pte --weights full --out-dir made
+same share model.pte other.pte --weights w.ptd --out-dir model.pte
+same share model.pte other.pte --weights w.ptd --out-dir none/made
+same share model.pte other.pte --weights w.ptd --fat none/out.fat
+same share model.pte other.pte --weights none/w.ptd --out-dir new
+same share model.pte other.pte --weights w.ptd --out-dir new --max-disk 1K
+same share model.pte model.pte --weights w.ptd --out-dir new
+try etstream share model.pte other.pte --weights ./new/w.ptd --out-dir new/ --dry-run 2>&1 | tail -1
+same share model.pte out.bpte --weights w.ptd --out-dir new
+etstream share model.pte other.pte --least-size 1G --weights w.ptd --out-dir new --dry-run 2>&1 >output
+same pte model.pte -o full
+same pte model.pte -o none/out.pte
+same pte model.pte -o model.pte/out.pte
+same pte model.pte --constants-to full -o out.pte
+same pte model.pte --constants-to none/w.ptd --split-max-size 20480 -o out.pte
+same ptd model.pte -o full
+same ptd model.pte -o none/w.ptd --split-max-size 20480
+same ptd model.pte --to pth -o full
+same bundle model.pte --cases cases.json -o full
+same convert out.bpte --to segmented -o none/out.bpte
+same fat pack a=model.pte -o full
+same fat pack a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
+ls -A new none made 2>&1

@@ -17,3 +17,13 @@ try etstream extract out.bpte --program p.pte --max-disk 100
 try etstream extract out.bpte --program p.pte --cases cases --max-disk 100
 try etstream bundle model.pte --cases cases.json -o out.bpte --max-disk many
 ls *.bpte *.ptd *.fat *.pte
+
+# No name is written that could not be read.
+name=$(head -c 1048577 /dev/zero | tr '\0' n)
+header="{\"$name\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
+length=$(printf '\\x%02x' $((${#header} & 255)) $((${#header} >> 8 & 255)) $((${#header} >> 16)))
+printf "$length\0\0\0\0\0%sx" "$header" >long.safetensors
+try etstream verify long.safetensors
+try etstream ptd long.safetensors -o long.ptd
+try etstream ptd long.safetensors --split-max-size 1K -o long.ptd
+ls long.ptd

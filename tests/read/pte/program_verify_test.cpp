@@ -135,6 +135,16 @@ TEST_CASE("the unspoilt program has nothing to find") {
   CHECK(findings_of(real_program()).ok());
 }
 
+TEST_CASE("of two methods of one name the runtime takes the first, which is told") {
+  ProgramT object = real_object();
+  ProgramT same = real_object();
+  object.execution_plan.push_back(std::move(same.execution_plan[0]));
+  const Findings findings = findings_of(packed(object));
+  CHECK(lines_of(findings.errors).empty());
+  CHECK(exactly(lines_of(findings.warnings)) ==
+        containing("expected each method once, as ExecuTorch takes the first of a name, found 'forward'"));
+}
+
 TEST_CASE("names hold no zero byte, at which ExecuTorch ends them") {
   const std::string bad("x\0y", 3);
   struct BadName {

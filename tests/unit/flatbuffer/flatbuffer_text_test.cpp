@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -124,6 +126,84 @@ TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with 
   }
   CHECK(loaded.text.file_extension() == "tst");
   CHECK(Loaded("table T {} root_type T;").text.file_extension() == "bin");
+}
+
+/// A table for each type of key, and what has vectors of them.
+constexpr const char* kKeyed = R"(
+struct S { before: byte; k: short (key); v: int; }
+table String { v: int; k: string (key); } table Byte { k: byte (key); v: int; } table Bool { k: bool (key); v: int; }
+table Long { k: long = -3 (key); v: int; } table Ulong { k: ulong = 7 (key); v: int; }
+table Int { v: int; k: int (key); } table Ushort { k: ushort (key); v: int; }
+table Float { k: float (key); v: int; } table Double { k: double (key); v: int; }
+union Any { Root, S, Text: string }
+table Root { string: [String]; byte: [Byte]; bool: [Bool]; long: [Long]; ulong: [Ulong]; int: [Int];
+             ushort: [Ushort]; float: [Float]; double: [Double]; s: [S]; any: Any; anys: [Any]; one: Root; more: [Root]; }
+root_type Root;
+)";
+
+/// Vectors of up to 40 elements, whose keys repeat.
+std::string keyed_object(std::mt19937& random, const std::string& more) {
+  std::string out = "{" + more;
+  for (const std::string field :
+       {"string", "byte", "bool", "long", "ulong", "int", "ushort", "float", "double", "s"}) {
+    out += (out == "{" ? "" : ",") + field + ": [";
+    for (std::uint64_t i = random() % 40; i > 0; --i) {
+      const bool is_unsigned = field.starts_with('u');
+      const int number = static_cast<int>(random() % 9) - (is_unsigned ? 0 : 4);
+      const std::string key = field == "string"
+                                  ? "\"" + std::string(random() % 3, 'x') + std::to_string(number) + "\""
+                              : field == "bool" ? std::to_string(random() % 2)
+                                                : std::to_string(number);
+      out += "{k: " + key + ", v: " + std::to_string(i) + (field == "s" ? ", before: 1}" : "}") +
+             (i > 1 ? "," : "");
+    }
+    out += "]";
+  }
+  return out + "}";
+}
+
+TEST_CASE("vectors are sorted by their keys as flatc sorts them, equal ones in its order") {
+  const Loaded loaded(kKeyed);
+  Judge judge(kKeyed);
+  std::mt19937 random(1);  // NOLINT: the same ones each time
+  for (int i = 0; i < 50; ++i) {
+    const std::string inner = keyed_object(random, "");
+    const std::string json = keyed_object(
+        random, "any_type: \"Root\", any: " + inner + ", anys_type: [\"Text\", \"Root\"], anys: [\"t\", " +
+                    inner + "], one: " + inner + ", more: [{}, " + inner + "]");
+    CHECK((compiled(loaded.text, json) == judge.compiled(json)));
+  }
+}
+
+TEST_CASE("many equal keys, which would take flatc hours, stay in the order of the JSON") {
+  const Loaded loaded("table T { k: string (key); v: int; } table R { of: [T]; } root_type R;");
+  std::string json = "{of: [{k: \"b\", v: 300000}";
+  for (int i = 1; i < 300'000; ++i) json += ",{k: \"a\", v: " + std::to_string(i) + "}";
+  const auto text = loaded.text.decompile(compiled(loaded.text, json + "]}"), {.identifier = false});
+  REQUIRE_MESSAGE(text, text.error().message);
+  int found = 0;
+  bool in_order = true;
+  for (std::size_t at = 0; (at = text->find("\"v\": ", at + 1)) != std::string::npos;) {
+    in_order &= std::atoi(text->c_str() + at + 5) == ++found;
+  }
+  CHECK(found == 300'000);
+  CHECK(in_order);
+}
+
+TEST_CASE("schemas on which FlatBuffers' parser would fail are refused") {
+  const auto refusal = [](const std::string& schema) {
+    const TemporaryFolder folder;
+    put_file(folder / "s.fbs", schema);
+    return error_of(FlatbufferText::open(folder / "s.fbs"));
+  };
+  std::string wide = "table Wide {";
+  for (int i = 0; i < 16'000; ++i) wide += "f" + std::to_string(i) + ": int;";
+  CHECK(Loaded(wide + "} root_type Wide;").text.compile("{}"));
+  for (int i = 16'000; i < 16'400; ++i) wide += "f" + std::to_string(i) + ": int;";
+  CHECK(refusal(wide + "} root_type Wide;") ==
+        containing("'Wide' has fields for more than the 64 KiB of a table"));
+  CHECK(refusal("table T { k: int (key); n: [ubyte] (nested_flatbuffer: \"T\"); } root_type T;") ==
+        containing("a key in a schema with a flatbuffer in another, T.n"));
 }
 
 TEST_CASE("a flatbuffer with its size before it has the same text") {
