@@ -159,7 +159,8 @@ class Sorter {
     return table + flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + field.value.offset);
   }
 
-  /// What is at `offset`: a table, or a union's member of kind `member`. In others nothing is sorted.
+  /// Sorts what is at `offset`: a table, or the member of kind `member` of a union. Other members have
+  /// nothing to sort.
   void sort_object(std::uint8_t* offset, const flatbuffers::Type& type, std::uint8_t member) const {
     const flatbuffers::Type* held = &type;
     if (type.base_type == flatbuffers::BASE_TYPE_UNION) {

@@ -12,7 +12,7 @@ class Parser;
 
 namespace etstream {
 
-/// Has `parser` leave vectors in the order of the JSON, for sort_by_keys(). Returns whether it sorted any.
+/// Makes `parser` leave vectors in the order of the JSON, for sort_by_keys(). Returns whether it sorted any.
 [[nodiscard]] bool leave_unsorted(flatbuffers::Parser& parser);
 
 /// Sorts the vectors of `flatbuffer`, which `parser` has built, as flatc does. Equal keys come in flatc's
