@@ -14,6 +14,7 @@ struct Rule {
   enum class Kind {
     kRank,         // tensor `argument` has `number` dimensions
     kNotNegative,  // integer `argument`
+    kSameDtype,    // tensor `argument` is of the dtype of tensor `number`
     kContiguous,   // tensor `argument` has its dimensions in their own order
     kLoaded,       // tensor `argument` is of a dtype that the kernel has a function to load elements of
   };
@@ -34,7 +35,8 @@ constexpr Rule kRules[] = {
     {"aten::mm.out", kRank, 0, 2},
     {"aten::mm.out", kRank, 1, 2},
     {"aten::mm.out", kRank, 2, 2},
-    {"aten::topk.values", kContiguous, 0},  // it lays out its results with these strides
+    {"aten::topk.values", kContiguous, 0},                // it lays out its results with these strides
+    {"aten::var_mean.correction_out", kSameDtype, 6, 5},  // it writes both as the first
     {"llama::sdpa_with_kv_cache.out", kNotNegative, 5},
     {"llama::update_cache.out", kNotNegative, 2},
 };
@@ -43,13 +45,19 @@ constexpr ScalarType kLoadedTypes[] = {ScalarType::kUInt8,   ScalarType::kInt8, 
                                        ScalarType::kInt32,   ScalarType::kInt64,   ScalarType::kFloat16,
                                        ScalarType::kFloat32, ScalarType::kFloat64, ScalarType::kBFloat16};
 
-std::optional<BrokenRule> check(const Rule& rule, const KernelArgument& argument) {
+std::optional<BrokenRule> check(const Rule& rule, std::span<const KernelArgument> arguments) {
+  const KernelArgument& argument = arguments[rule.argument];
   if (rule.kind == kRank && argument.rank && *argument.rank != rule.number) {
     return BrokenRule{text("a tensor of {} dimensions as argument {}", rule.number, rule.argument),
                       text("{}", *argument.rank)};
   }
   if (rule.kind == kLoaded && argument.dtype && std::ranges::count(kLoadedTypes, *argument.dtype) == 0) {
     return BrokenRule{text("a tensor of a dtype that the kernel takes as argument {}", rule.argument),
+                      text("{}", name_of(*argument.dtype))};
+  }
+  if (rule.kind == kSameDtype && argument.dtype && arguments[rule.number].dtype &&
+      *argument.dtype != *arguments[rule.number].dtype) {
+    return BrokenRule{text("a tensor of the dtype of argument {} as argument {}", rule.number, rule.argument),
                       text("{}", name_of(*argument.dtype))};
   }
   if (rule.kind == kContiguous && argument.is_contiguous == false) {
@@ -66,7 +74,7 @@ std::optional<BrokenRule> check(const Rule& rule, const KernelArgument& argument
 std::optional<BrokenRule> find_broken_rule(std::string_view name, std::span<const KernelArgument> arguments) {
   for (const Rule& rule : kRules) {
     if (rule.name != name) continue;
-    if (auto broken = check(rule, arguments[rule.argument])) return broken;
+    if (auto broken = check(rule, arguments)) return broken;
   }
   return std::nullopt;
 }

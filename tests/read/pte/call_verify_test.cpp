@@ -223,6 +223,11 @@ TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecke
   CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = true}}) == "nothing");
   CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = false}}) ==
         "a contiguous tensor as argument 0");
+  std::vector<KernelArgument> results(8, tensor_of(1));
+  CHECK(expected("aten::var_mean.correction_out", results) == "nothing");
+  results[6] = tensor_of(1, ScalarType::kFloat16);
+  CHECK(expected("aten::var_mean.correction_out", results) ==
+        "a tensor of the dtype of argument 5 as argument 6");
   // What is not known before the call is left alone.
   CHECK(expected("llama::update_cache.out", std::vector<KernelArgument>(5)) == "nothing");
   CHECK(taken_unchecked("quantized_decomposed::embedding_4bit.out") == "indices");
