@@ -112,7 +112,7 @@ Result<void> share_command(const ShareArguments& arguments) {
   ETSTREAM_ASSIGN(
       const TensorDataOutput weights,
       plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
-  const auto written = write_files(planned, weights, arguments);
+  auto written = write_files(planned, weights, arguments);
   if (written || arguments.dry_run) print_report(planned, weights, inputs, arguments.json);
   return written;
 }
