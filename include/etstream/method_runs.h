@@ -28,8 +28,8 @@ struct MethodRunOptions {
   std::string python = "python3";  // a path, or a name that is looked for in PATH
   std::uint64_t seed = 0;          // of random inputs
   std::uint32_t seconds = 60;      // that a run may take, at least 1
-  /// How many bytes of memory a run may take, besides what Python and ExecuTorch have taken before; files
-  /// that are mapped don't count. On Linux alone.
+  /// The most memory that a run may take, in bytes, besides what Python and ExecuTorch have taken before;
+  /// files that are mapped don't count. On Linux alone.
   std::uint64_t memory = std::uint64_t{4} << 30;
   Tolerance tolerance;
   /// Called at least ten times a second while a run lasts, in the thread that has called. Returns whether to
@@ -58,9 +58,9 @@ struct MethodRun {
   std::uint32_t error = 0;  // ExecuTorch's number; 0 where there is none
   std::string signal;       // "SIGSEGV"
   std::string reason;       // what ExecuTorch logged of it last, or what else is known
-  /// Where it ended: the call's number, as in ProgramGraph::calls, and its name. None where that is not known
-  /// or the method had not begun. Of a call that is run several times, in a loop, a signal in a later turn
-  /// counts as the jump's that leads to it.
+  /// The call that it ended in: its number, as in ProgramGraph::calls, and its name. None where that is not
+  /// known or the method had not begun. Of a call that is run several times, in a loop, a signal in a later
+  /// turn counts as the jump's that leads to it.
   std::optional<std::uint64_t> instruction;
   std::string callee;              // "aten::add.out", "delegate XnnpackBackend"
   std::vector<OutputRun> outputs;  // one per output that the test case expects

@@ -33,8 +33,8 @@ namespace {
 constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
 
-/// How much one call writes where the page cache is to keep it, which is in pieces as large as the write.
-/// With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB on ext4,
+/// The most that one call writes where the page cache is to keep it, which is in pieces as large as the
+/// write. With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB on ext4,
 /// Linux 6.18, and 1 MiB 0.9 to 1.1 times. In a virtual machine whose host takes free memory back, large
 /// pieces come from what it took: 1 MiB took 2 to 5 times as long.
 constexpr std::size_t kKeptPiece = std::size_t{256} << 10;
@@ -203,8 +203,8 @@ class FileSink final : public BufferedSink {
     return flush_by_closing(fd) == 0 ? Result<void>() : failed("cannot write");
   }
 
-  /// Has the temporary name survive a loss of power: as long as this one is not committed and another is, it
-  /// tells that they don't belong together. Closes what a process may not have open.
+  /// Makes the temporary name survive a loss of power: as long as this one is not committed and another is,
+  /// it tells that they don't belong together. Closes what a process may not have open.
   Result<void> wait_for_others() override {
     if (options_.sync && can_sync_) {
       ETSTREAM_TRY(sync_folder_of(destination_, kCannotSyncFolder, {}));

@@ -37,8 +37,8 @@ bool is_temporary(std::string_view name) {
          name.substr(name.size() - kEndingSize).starts_with(kMark) && name.ends_with(kSuffix);
 }
 
-/// Where there are no locks: whether nobody has written to the file for so long that nobody will. A writer
-/// that is wrongly taken for dead loses no more than its own file, and says so.
+/// Returns whether nobody has written to the file for so long that nobody will: a guess where there are no
+/// locks. A writer that is wrongly taken for dead loses no more than its own file, and says so.
 bool is_abandoned(int fd) {
   constexpr std::time_t kDay = 24 * 60 * 60;
   struct stat found {};

@@ -29,7 +29,7 @@
 namespace etstream::python {
 namespace {
 
-/// Where methods are to be run, how.
+/// The way in which methods are to be run; none where they are not.
 using RunOptions = std::optional<MethodRunOptions>;
 
 FileFindings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial,

@@ -54,7 +54,7 @@ Result<std::array<Descriptor, 2>> connect() {
   return out;
 }
 
-/// What posix_spawn() is to do in the child, in a process group of its own.
+/// The actions of posix_spawn() in the child, which gets a process group of its own.
 class SpawnPlan {
  public:
   SpawnPlan() {
@@ -70,7 +70,7 @@ class SpawnPlan {
     ::posix_spawnattr_destroy(&attributes_);
   }
 
-  /// Has the child have `descriptor` as `as`.
+  /// Gives the child `descriptor` as its descriptor `as`.
   [[nodiscard]] Result<void> pass(int descriptor, int as) {
     const Descriptor& moved = moved_.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, kOutOfTheWay));
     if (!moved) return system_error(errno, "cannot pass a file to", kChild);

@@ -16,7 +16,7 @@
 
 namespace etstream {
 
-/// Is asked whether to go on, at least ten times a second; may be empty.
+/// A function that says whether to go on. It is called at least ten times a second; may be empty.
 using GoOn = std::function<bool()>;
 
 /// Ends the process, and those that it has started, when it is destroyed.

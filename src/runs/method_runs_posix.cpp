@@ -23,7 +23,7 @@ namespace {
 
 using End = MethodRun::End;
 
-/// How many instructions a chain of a method has, and where the file says so.
+/// The number of instructions that a chain of a method has, and where the file says so.
 struct ChainLength {
   std::uint64_t position = 0;  // in the program
   std::uint32_t instructions = 0;
@@ -136,7 +136,7 @@ class Worker {
     return read_answer(line, task, outputs_.get(), options_.tolerance);
   }
 
-  /// Has the copy end the method after its first `instructions`.
+  /// Makes the copy end the method after its first `instructions`.
   Result<void> cut(const std::vector<ChainLength>& chains, std::uint64_t instructions) {
     for (const ChainLength& chain : chains) {
       const std::uint64_t kept = std::min<std::uint64_t>(chain.instructions, instructions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What worker.py is asked to run, and what it answers, as JSON.
+// Tasks for worker.py, and its answers, as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,7 +33,7 @@ struct RunTask {
 [[nodiscard]] Result<RunTask> task_of(const std::string& method, std::size_t number,
                                       const MethodTestCase& test_case, const ByteSource& file);
 
-/// How the worker's process ended.
+/// The way in which the worker's process ended.
 struct RunAnswer {
   MethodRun run;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> failed_at;  // a chain, and an instruction in it

@@ -156,7 +156,7 @@ Result<RunTask> task_of(const std::string& method, std::size_t number, const Met
 
 Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int outputs,
                               const Tolerance& tolerance) {
-  // What is there is as worker.py writes it, or not there.
+  // worker.py leaves out members that it has nothing for.
   const Json told = Json::parse(line, nullptr, false);
   const auto end = told.is_object() && told.contains("end") ? end_named(told["end"]) : std::nullopt;
   if (!end)

@@ -15,7 +15,7 @@ std::string where(const MethodRun& run) {
   return run.instruction ? text(" in {} (instruction {})", printable(run.callee), *run.instruction) : "";
 }
 
-/// What went wrong with the outputs, the first of them that is not as expected.
+/// Tells of the first output that is not as expected.
 std::string first_other(const std::vector<OutputRun>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string words = match(

@@ -2,10 +2,9 @@
 """Shows that sweep.py finds each of careless_writer's flaws, and none where there is none."""
 
 import errno
-import os
 import unittest
 
-from scenarios import Scenario
+from scenarios import careless
 from sweep import Sweep
 from workplace import MIB, Workplace
 
@@ -18,9 +17,7 @@ class TheSweep(unittest.TestCase):
         cls.place = cls.enterClassContext(Workplace(model_size=5 * MIB // 4))
 
     def complaints(self, flaw: str) -> str:
-        program = [os.environ["CARELESS_WRITER"], flaw, "in/model.pte", "out/result"]
-        scenario = Scenario(flaw, [], old_file=True, program=program)
-        return "\n".join(Sweep(scenario, self.place, errors=(errno.ENOSPC, errno.EINTR)).all().complaints)
+        return "\n".join(Sweep(careless(flaw), self.place, errors=(errno.ENOSPC, errno.EINTR)).all().complaints)
 
     def expect(self, flaw: str, *complaints: str) -> None:
         found = self.complaints(flaw)

@@ -2,7 +2,6 @@
 """Cuts the power after each call of a run. Each output is then the old one or the complete new one, whatever of that
 which was not synced has reached the disk, and the new one after exit code 0. Prints a line a command."""
 
-import os
 import unittest
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ import several_outputs_test
 from command_test_case import main
 from expectations import Call
 from power_loss import TEMPORARY, Disk, possible_contents
-from scenarios import Scenario, scenarios
+from scenarios import Scenario, careless, scenarios
 from sweep import trace
 from workplace import MIB, NEIGHBOURS, ROOT, Workplace, content
 
@@ -161,8 +160,7 @@ class Control(unittest.TestCase):
         cls.place = cls.enterClassContext(Workplace(model_size=5 * MIB // 4))
 
     def complaints(self, flaw: str) -> str:
-        program = [os.environ["CARELESS_WRITER"], flaw, "in/model.pte", "out/result"]
-        return "\n".join(cuts_of(Scenario(flaw, [], old_file=True, program=program), self.place).complaints)
+        return "\n".join(cuts_of(careless(flaw), self.place).complaints)
 
     def test_nothing_is_lost_by_a_program_without_a_flaw(self) -> None:
         self.assertEqual(self.complaints("none"), "")

@@ -69,6 +69,12 @@ THE_BYTES = ("write", "sync", "rename")
 CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
 
 
+def careless(flaw: str) -> Scenario:
+    """careless_writer with a flaw, or "none", over an old file."""
+    program = [os.environ["CARELESS_WRITER"], flaw, "in/model.pte", "out/result"]
+    return Scenario(flaw, [], old_file=True, program=program)
+
+
 def scenarios() -> list[Scenario]:
     return [
         Scenario("bundle", BUNDLE),

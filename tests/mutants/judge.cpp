@@ -41,7 +41,7 @@ using runtime::Result;
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kSeconds = 5;  // for one program
 
-/// How the pieces of memory of one run lie, and what is in them at first.
+/// The way in which the pieces of memory of one run lie, and what is in them at first.
 struct Manner {
   bool is_at_end = true;
   unsigned char content = 0;
@@ -77,7 +77,7 @@ class GuardedMemory {
   std::vector<std::pair<void*, std::size_t>> mapped_;
 };
 
-/// What the runtime and its kernels take their objects from.
+/// The allocator of the runtime's and the kernels' objects.
 class GuardedAllocator final : public runtime::MemoryAllocator {
  public:
   explicit GuardedAllocator(GuardedMemory& memory) : MemoryAllocator(0, nullptr), memory_(memory) {}
@@ -246,7 +246,7 @@ void log(et_timestamp_t, et_pal_log_level_t level, const char*, const char* func
   }
 }
 
-/// Has ExecuTorch say why to `said`. Returns false where there is no memory.
+/// Makes ExecuTorch say why to `said`. Returns false where there is no memory.
 bool begin() {
   void* const shared = mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return false;
