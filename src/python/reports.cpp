@@ -219,7 +219,7 @@ void bind_reports(nb::module_& module) {
   nb::class_<FileFindings, Findings>(module, "FileFindings",
                                      "The findings of verify(), with how methods ended where they were run.")
       .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
-  nb::class_<MethodRunOptions>(module, "MethodRunOptions");
+  const nb::class_<MethodRunOptions> options(module, "MethodRunOptions");
   module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),
              nb::arg("memory"), nb::arg("atol").none(), nb::arg("rtol").none());
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"), nb::arg("runs").none());
