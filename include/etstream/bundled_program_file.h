@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,11 +71,14 @@ class ETSTREAM_EXPORT BundledProgramFile {
   /// applies to segmented bundles. Further error: kTooLarge for a BP08 file over 2^31 - 1 bytes.
   [[nodiscard]] Result<FilePlan> plan_as(BundleFormat to, bool hash = true) const;
 
-  /// Checks the program, and that the test cases fit its methods. Adds the problems to `findings`. Errors:
-  /// kIo, kOutOfMemory.
+  /// Checks the program, as ProgramFile::verify() does, whether ExecuTorch loads it from a bundle, and that
+  /// the test cases fit its methods. Adds the problems to `findings`. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// Same, with the program already open: `program` is what open_program() returned.
-  [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, Findings& findings) const;
+  /// Adds to the findings what is wrong with a program.
+  using CheckProgram = std::function<Result<void>(const ProgramFile&, Findings&)>;
+  /// Same, with `check` in the place of the check of the program, which is what open_program() returned.
+  [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, const CheckProgram& check,
+                                    Findings& findings) const;
 
  private:
   struct ETSTREAM_HIDDEN Impl;

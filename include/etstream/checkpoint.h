@@ -16,31 +16,13 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/export.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 #include "etstream/tensor_data.h"
-#include "etstream/tensor_layout.h"
 
 namespace etstream {
-
-struct CheckpointTensor {
-  std::string name;
-  /// The type as the file spells it: "BF16", "Q4_0"; "" for a backend's opaque data, which has no type.
-  std::string type;
-  /// None for such data, and for types that ExecuTorch's tensors can't have, such as quantised blocks.
-  /// Otherwise `data` has the size that the layout implies.
-  std::optional<TensorLayout> layout;
-  ByteSource data;
-  /// The shape of a tensor without a layout, outermost dimension first, where the file says it. It counts
-  /// elements, also of types with several in a byte.
-  std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
-};
-
-struct Checkpoint {
-  std::vector<std::string> files;         // the paths of all files that were opened
-  std::vector<CheckpointTensor> tensors;  // in file order
-};
 
 /// Opens the file at a path for reading.
 using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/export.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"

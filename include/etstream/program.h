@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,19 @@ class ETSTREAM_HIDDEN Program;
 
 /// Whether a tensor's sizes are exact, upper bounds, or no bounds.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
+
+/// Where the bytes of a tensor are.
+enum class TensorStorage {
+  kNone,      // not a tensor
+  kProvided,  // by the method's caller: an input that is not planned, an output without a bound
+  kPlanned,   // in the memory that the program was planned with
+  kConstant,  // in the program
+  kMutable,   // in planned memory, initialized from bytes in the program
+  kExternal,  // in another file, under the tensor's name
+};
+
+/// "planned", "constant"...; "" for kNone.
+[[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
 
 struct TensorInfo {
   ScalarType scalar_type = ScalarType::kFloat32;
@@ -85,11 +99,6 @@ class ETSTREAM_EXPORT ProgramFile {
   /// aligned, with zeros between them. Adds the problems to `findings`; a reference that can't be followed
   /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// For a program in which verify() found no error: checks that the kernels and delegates of ExecuTorch
-  /// 1.5.1 accept what each call passes to them. Operators that are not known are counted and named instead.
-  /// An error in `findings` is a call that ExecuTorch refuses or that ends its process; the program can still
-  /// be read and rewritten. Errors: kIo, kOutOfMemory.
-  [[nodiscard]] Result<void> verify_calls(Findings& findings) const;
 
   /// The library's internal representation.
   [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }

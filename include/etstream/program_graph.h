@@ -23,16 +23,6 @@
 
 namespace etstream {
 
-/// Where the bytes of a tensor are.
-enum class TensorStorage {
-  kNone,      // not a tensor
-  kProvided,  // by the method's caller: an input that is not planned, an output without a bound
-  kPlanned,   // in the memory that the program was planned with
-  kConstant,  // in the program
-  kMutable,   // in planned memory, initialized from bytes in the program
-  kExternal,  // in another file, under the tensor's name
-};
-
 struct GraphValue {
   ValueInfo info;  // OtherInfo where it is neither a tensor nor a scalar
   TensorStorage storage = TensorStorage::kNone;
@@ -115,8 +105,6 @@ struct ETSTREAM_EXPORT ProgramGraph {
   [[nodiscard]] std::string name_of(const GraphCall& call) const;
 };
 
-/// "planned", "constant"...; "" for kNone.
-[[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
 /// The kind's name in the program's schema: "Tensor", "Int", "IntList", "Null"... "NONE".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view kind_of(const ValueInfo& info);
 

@@ -8,7 +8,7 @@
 //   if (!plan) return plan.error();
 #pragma once
 
-#include "etstream/checkpoint.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/export.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"

@@ -27,8 +27,7 @@ Result<Findings> check(const BundledProgram& bundle) {
   return without_exceptions([&]() -> Result<Findings> {
     Findings findings;
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(bundle.program));
-    ETSTREAM_TRY(program.verify(findings));
-    if (findings.ok()) ETSTREAM_TRY(verify_load(program.model(), LoadedFrom::kMemory, findings));
+    ETSTREAM_TRY(verify_loadable(program, LoadedFrom::kMemory, findings));
     ETSTREAM_ASSIGN(const auto methods, program.methods());
     const MethodNames names(methods);
     for (const MethodTestSuite& suite : laid_out(bundle)) {

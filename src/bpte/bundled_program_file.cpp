@@ -300,9 +300,16 @@ Result<BundledProgram> BundledProgramFile::read() const {
   });
 }
 
-Result<void> BundledProgramFile::verify(Findings& findings) const { return verify(open_program(), findings); }
+Result<void> BundledProgramFile::verify(Findings& findings) const {
+  const auto check = [](const ProgramFile& program, Findings& found) -> Result<void> {
+    ETSTREAM_TRY(verify_loadable(program, LoadedFrom::kMemory, found));
+    return {};
+  };
+  return verify(open_program(), check, findings);
+}
 
-Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Findings& findings) const {
+Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, const CheckProgram& check,
+                                        Findings& findings) const {
   return without_exceptions([&]() -> Result<void> {
     std::vector<UsedRange> header;
     if (impl_->segmented) header.push_back(impl_->segmented->header_range());
@@ -321,11 +328,7 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, Find
     if (!program) return program.error();
     const std::size_t errors_before = findings.errors.size();
     const std::size_t warnings_before = findings.warnings.size();
-    ETSTREAM_TRY(program->verify(findings));
-    if (findings.errors.size() == errors_before) {
-      ETSTREAM_TRY(verify_load(program->model(), LoadedFrom::kMemory, findings));
-      ETSTREAM_TRY(program->verify_calls(findings));
-    }
+    ETSTREAM_TRY(check(*program, findings));
     for (Finding& error : std::span(findings.errors).subspan(errors_before)) place_in_file(error, *this);
     for (Finding& warning : std::span(findings.warnings).subspan(warnings_before))
       place_in_file(warning, *this);

@@ -358,7 +358,7 @@ class CallVerifier {
 
 }  // namespace
 
-Result<void> verify_calls(const pte::Program& program, const pte::Method& method,
+Result<void> verify_method_calls(const pte::Program& program, const pte::Method& method,
                           const NamedDataSizes& named_data, Findings& findings) {
   return CallVerifier(program, method, named_data, findings).run();
 }

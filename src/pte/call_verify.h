@@ -17,7 +17,7 @@ namespace etstream {
 /// known are counted and named. All indices of `method` are in range. `named_data` is the program's own.
 /// Memory: 17 bytes a value, 56 an operator, 20 an instruction, 8 a delegate, and that of the largest graph
 /// of XNNPACK's. Time: in proportion to the file's size. Errors: as of Program.
-[[nodiscard]] Result<void> verify_calls(const pte::Program& program, const pte::Method& method,
+[[nodiscard]] Result<void> verify_method_calls(const pte::Program& program, const pte::Method& method,
                                         const NamedDataSizes& named_data, Findings& findings);
 
 }  // namespace etstream

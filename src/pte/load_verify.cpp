@@ -3,6 +3,7 @@
 // ExecuTorch 1.5.1, runtime/executor/program.cpp.
 #include "pte/load_verify.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "container/findings.h"
+#include "pte/program_model.h"
 
 namespace etstream {
 namespace {
@@ -58,9 +60,7 @@ Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Find
   return {};
 }
 
-}  // namespace
-
-Result<void> verify_load(const pte::Program& program, LoadedFrom from, Findings& findings) {
+Result<void> verify_version(const pte::Program& program, Findings& findings) {
   ETSTREAM_ASSIGN(const std::uint32_t version, program.version());
   if (version > kNewestVersion) {
     add_error(findings,
@@ -69,7 +69,18 @@ Result<void> verify_load(const pte::Program& program, LoadedFrom from, Findings&
                   text("schema version {}, the latest that ExecuTorch 1.5 loads (0x23)", kNewestVersion),
                   std::to_string(version)));
   }
-  return note_corrupt(verify_constants(program, from, findings), findings);
+  return {};
+}
+
+}  // namespace
+
+Result<bool> verify_loadable(const ProgramFile& program, LoadedFrom from, Findings& findings) {
+  const std::size_t errors_before = findings.errors.size();
+  ETSTREAM_TRY(program.verify(findings));
+  if (findings.errors.size() != errors_before) return false;
+  ETSTREAM_TRY(verify_version(program.model(), findings));
+  ETSTREAM_TRY(note_corrupt(verify_constants(program.model(), from, findings), findings));
+  return true;
 }
 
 }  // namespace etstream

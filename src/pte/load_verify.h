@@ -4,17 +4,18 @@
 #pragma once
 
 #include "etstream/findings.h"
+#include "etstream/program.h"
 #include "etstream/result.h"
-#include "pte/program_model.h"
 
 namespace etstream {
 
 /// The place that a runtime loads a program from: a file of its own, or memory, as with a bundle.
 enum class LoadedFrom { kFile, kMemory };
 
-/// Adds to `findings` why ExecuTorch 1.5.1 refuses to load a program that is sound, or its methods: a later
-/// schema version; constants that are all empty, which are found in memory alone. The program can still be
-/// read and rewritten. Time: in proportion to the values of its methods. Errors: as of Program.
-[[nodiscard]] Result<void> verify_load(const pte::Program& program, LoadedFrom from, Findings& findings);
+/// Adds to `findings` what ProgramFile::verify() finds. Where that is no error, adds why ExecuTorch 1.5.1
+/// refuses to load the program or its methods: a later schema version; constants that are all empty, which
+/// are found in memory alone. Such a program can still be read and rewritten. Returns whether verify() found no
+/// error. Time: in proportion to the values of its methods. Errors: those of ProgramFile::verify().
+[[nodiscard]] Result<bool> verify_loadable(const ProgramFile& program, LoadedFrom from, Findings& findings);
 
 }  // namespace etstream

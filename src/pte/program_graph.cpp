@@ -274,13 +274,6 @@ std::string ProgramGraph::name_of(const GraphCall& call) const {
   return call.kind == GraphCall::Kind::kJumpIfFalse ? "jump if false" : "free";
 }
 
-std::string_view name_of(TensorStorage storage) noexcept {
-  // In the order of TensorStorage.
-  static constexpr std::string_view kNames[] = {"", "provided", "planned", "constant", "mutable", "external"};
-  const auto number = static_cast<std::size_t>(storage);
-  return number < std::size(kNames) ? kNames[number] : "";
-}
-
 std::string_view kind_of(const ValueInfo& info) {
   static constexpr std::string_view kPlainKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
                                                      pte::kDoubleKind};

@@ -17,7 +17,6 @@
 #include "container/findings.h"
 #include "container/tensor_shape.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "pte/call_verify.h"
 #include "pte/program_model.h"
 
 namespace etstream {
@@ -343,18 +342,6 @@ class ProgramVerifier {
 
 Result<void> ProgramFile::verify(Findings& findings) const {
   return without_exceptions([&] { return note_corrupt(ProgramVerifier(*model_, findings).run(), findings); });
-}
-
-Result<void> ProgramFile::verify_calls(Findings& findings) const {
-  const auto verify = [&]() -> Result<void> {
-    NamedDataSizes sizes;
-    ETSTREAM_ASSIGN(auto named_data, read_named_data(*model_));
-    for (pte::NamedPayload& named : named_data) sizes.try_emplace(std::move(named.key), named.data.size());
-    return for_each(model_->methods(), [&](const pte::Method& method) {
-      return etstream::verify_calls(*model_, method, sizes, findings);
-    });
-  };
-  return without_exceptions([&] { return note_corrupt(verify(), findings); });
 }
 
 }  // namespace etstream

@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pte/program_views.h"
 
+#include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/try.h"
+
+namespace etstream {
+
+std::string_view name_of(TensorStorage storage) noexcept {
+  // In the order of TensorStorage.
+  static constexpr std::string_view kNames[] = {"", "provided", "planned", "constant", "mutable", "external"};
+  const auto number = static_cast<std::size_t>(storage);
+  return number < std::size(kNames) ? kNames[number] : "";
+}
+
+}  // namespace etstream
 
 namespace etstream::pte {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "container/tensor_shape.h"
 #include "etstream/program.h"
-#include "etstream/program_graph.h"
 #include "flatbuffer/table_reader.h"
 #include "pte/program_fields.h"
 #include "pte/value_kind.h"

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "container/expected_kind.h"
 #include "container/findings.h"
+#include "etstream/runtime_checks.h"
 #include "io/temporary_names_posix.h"
 #include "pte/load_verify.h"
 #include "report/any_file.h"
@@ -56,19 +57,22 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
   return {};
 }
 
-Result<void> verify_program(const ProgramFile& program, Findings& findings) {
-  ETSTREAM_TRY(program.verify(findings));
-  if (!findings.ok()) return {};
-  ETSTREAM_TRY(verify_load(program.model(), LoadedFrom::kFile, findings));
-  return program.verify_calls(findings);
+/// Checks the calls of a program that is sound otherwise too.
+Result<void> verify_program(const ProgramFile& program, LoadedFrom from, Findings& findings) {
+  ETSTREAM_ASSIGN(const bool is_sound, verify_loadable(program, from, findings));
+  return is_sound ? verify_calls(program, findings) : Result<void>();
 }
 
 Result<void> verify_opened(Checked& checked, Findings& findings) {
   return match(
-      *checked.file, [&](const ProgramFile& program) { return verify_program(program, findings); },
+      *checked.file,
+      [&](const ProgramFile& program) { return verify_program(program, LoadedFrom::kFile, findings); },
       [&](const BundledProgramFile& bundle) {
         auto program = bundle.open_program();
-        auto done = bundle.verify(program, findings);
+        const auto check = [](const ProgramFile& held, Findings& found) {
+          return verify_program(held, LoadedFrom::kMemory, found);
+        };
+        auto done = bundle.verify(program, check, findings);
         if (program) checked.held = std::move(program).value();
         return done;
       },

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 

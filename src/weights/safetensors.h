@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
 
 namespace etstream {
