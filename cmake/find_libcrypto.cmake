@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds OpenSSL's libcrypto, of which src/base/sha256.cpp calls one hash, for this build and for those who link the
+# Finds OpenSSL's libcrypto, of which src/core/base/sha256.cpp calls one hash, for this build and for those who link the
 # installed static library: the target etstream::libcrypto, unless there is none. It is the static one where there is one
 # (not every system has it), as one hash of it takes next to nothing. Other parts of it would link zlib and zstd, which
 # need not be there.

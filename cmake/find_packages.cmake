@@ -56,7 +56,7 @@ endif()
 if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND missing "xxHash: install libxxhash-dev, ${or_name_it}")
 endif()
-# What src/base/sha256.cpp calls: macOS has it in its C library.
+# What src/core/base/sha256.cpp calls: macOS has it in its C library.
 set(ETSTREAM_SHA256)
 if(NOT APPLE)
   include(${CMAKE_CURRENT_LIST_DIR}/find_libcrypto.cmake)

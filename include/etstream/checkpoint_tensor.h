@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The tensors of a checkpoint: what each format of weights is read as, and written from.
+//
+//   etstream::Checkpoint checkpoint;
+//   checkpoint.tensors.push_back({"scale", "F32", etstream::TensorLayout{}, etstream::ByteSource::zeros(4)});
 #pragma once
 
 #include <cstdint>

@@ -43,6 +43,9 @@ enum class TensorStorage {
 /// "planned", "constant"...; "" for kNone.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
 
+/// What an instruction does.
+enum class CallKind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
+
 struct TensorInfo {
   ScalarType scalar_type = ScalarType::kFloat32;
   std::vector<std::int32_t> sizes;

@@ -61,8 +61,7 @@ struct GraphDelegate {
 /// An instruction. A list among inputs or outputs stands for its items too: this call is among their users or
 /// producers.
 struct GraphCall {
-  enum class Kind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
-  Kind kind = Kind::kKernel;
+  CallKind kind = CallKind::kKernel;
   std::uint32_t callee = 0;            // index of the kernel's operator or of the delegate
   std::vector<std::uint32_t> args;     // as in the program
   std::vector<std::uint32_t> inputs;   // the args that are read

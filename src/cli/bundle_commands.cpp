@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/text.h"
 #include "cli/documentation.h"
+#include "core/base/text.h"
 
 namespace etstream::cli {
 namespace {

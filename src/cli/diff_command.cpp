@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/diff.h"
-#include "report/reports.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {

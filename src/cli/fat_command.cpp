@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
-#include "report/reports.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
 #include "etstream/input_record.h"

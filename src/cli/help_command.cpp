@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/wrong_command_line.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {

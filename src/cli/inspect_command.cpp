@@ -10,18 +10,18 @@
 #include <string_view>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_summary.h"
-#include "report/reports.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/option_names.h"
 #include "cli/terminal.h"
 #include "cli/wrong_command_line.h"
 #include "etstream/input_record.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {

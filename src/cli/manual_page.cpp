@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "cli/documentation.h"
+#include "core/base/text.h"
 #include "etstream/version.h"
 
 namespace etstream::cli {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <string_view>
 
-#include "base/text.h"
 #include "cli/documentation.h"
+#include "core/base/text.h"
 
 namespace etstream::cli {
 namespace {

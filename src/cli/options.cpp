@@ -5,9 +5,9 @@
 #include <charconv>
 #include <system_error>
 
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/program_metadata.h"
 
 namespace etstream::cli {

@@ -16,7 +16,7 @@
 #include "etstream/key_names.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
-#include "jobs/size_text.h"
+#include "present/size_text.h"
 
 namespace etstream::cli {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
-#include "base/text.h"
+#include "core/base/text.h"
 
 namespace etstream::cli {
 

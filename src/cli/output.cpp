@@ -8,17 +8,17 @@
 #include <memory>
 #include <system_error>
 
-#include "base/print.h"
-#include "base/size_limit.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/option_names.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
+#include "core/base/size_limit.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/disk_limit.h"
 #include "etstream/input_record.h"
 #include "etstream/output_places.h"
 #include "etstream/sink.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {

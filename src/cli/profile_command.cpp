@@ -18,16 +18,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/other_command.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/profile.h"
-#include "report/reports.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

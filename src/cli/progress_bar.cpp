@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "base/text.h"
 #include "cli/terminal.h"
+#include "core/base/text.h"
 
 namespace etstream::cli {
 namespace {

@@ -8,22 +8,22 @@
 #include <string_view>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/tensor_data_output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/checkpoint.h"
 #include "etstream/findings.h"
 #include "etstream/llama_parameters.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/torch_file.h"
-#include "jobs/jobs.h"
-#include "report/reports.h"
+#include "files/jobs.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

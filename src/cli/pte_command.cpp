@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/tensor_data_output.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/checkpoint.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
-#include "jobs/jobs.h"
-#include "report/reports.h"
+#include "files/jobs.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/plan_report.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package.h"
 #include "etstream/native_package_file.h"

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/other_command.h"
 #include "cli/terminal.h"
+#include "core/base/text.h"
 #include "etstream/out_of_core.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {

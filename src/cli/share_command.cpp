@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/tensor_data_output.h"
-#include "jobs/jobs.h"
-#include "report/reports.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "files/jobs.h"
+#include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {

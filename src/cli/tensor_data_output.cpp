@@ -3,11 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/print.h"
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/options.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/tensor_data_shards.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <string_view>
 
-#include "base/text.h"
 #include "cli/nearest.h"
 #include "cli/other_command.h"
+#include "core/base/text.h"
 
 namespace etstream::cli {
 namespace {

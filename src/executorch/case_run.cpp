@@ -5,8 +5,8 @@
 #include <exception>
 #include <limits>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/dim_order.h"
 #include "etstream/executorch/refusal.h"
 #include "executorch/aligned_buffer.h"

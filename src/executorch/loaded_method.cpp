@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/executorch/refusal.h"
 #include "executorch/aligned_buffer.h"
 

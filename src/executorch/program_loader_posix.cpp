@@ -12,9 +12,9 @@
 #include <limits>
 #include <system_error>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/program.h"
 #include "executorch/aligned_buffer.h"
 

@@ -11,8 +11,8 @@
 #include <set>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/program.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_weights.h"

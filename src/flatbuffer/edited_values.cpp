@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "base/try.h"
+#include "core/base/try.h"
 
 namespace etstream {
 namespace {

@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/file_budget.h"
 #include "flatbuffer/flatbuffer_walk.h"
-#include "io/file_budget.h"
 
 namespace etstream {
 namespace {

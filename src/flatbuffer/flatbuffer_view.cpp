@@ -6,9 +6,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 
 namespace etstream {
 namespace {

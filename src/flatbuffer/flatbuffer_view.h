@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/io/paged_reader.h"
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
-#include "io/paged_reader.h"
 
 namespace etstream {
 

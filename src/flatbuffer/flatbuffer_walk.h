@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/result.h"
 #include "flatbuffer/flatbuffer_view.h"
 

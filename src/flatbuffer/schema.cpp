@@ -7,9 +7,9 @@
 #include <bit>
 #include <charconv>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 
 namespace etstream {
 namespace {

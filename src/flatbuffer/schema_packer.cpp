@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 
 namespace etstream {
 namespace {

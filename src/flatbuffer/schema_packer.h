@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
+#include "core/layout/backward_builder.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/value_reader.h"
-#include "layout/backward_builder.h"
 
 namespace etstream {
 

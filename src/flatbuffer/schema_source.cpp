@@ -16,8 +16,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/byte_source.h"
 
 namespace etstream {

@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "flatbuffer/value_reader.h"
 
 namespace etstream {

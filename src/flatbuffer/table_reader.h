@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/try.h"
+#include "core/base/try.h"
 #include "flatbuffer/flatbuffer_view.h"
 
 namespace etstream {

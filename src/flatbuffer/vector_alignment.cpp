@@ -5,12 +5,12 @@
 #include <cstring>
 #include <functional>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/layout/backward_builder.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/flatbuffer_walk.h"
-#include "layout/backward_builder.h"
 
 namespace etstream {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text.h"
+#include "core/base/text.h"
 #include "etstream/writer_version.h"
 #include "python/errors.h"
 #include "python/strings.h"

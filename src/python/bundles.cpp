@@ -13,18 +13,20 @@
 #include <variant>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
-#include "bpte/bundled_program_schema.h"
-#include "bpte/case_check.h"
-#include "bpte/case_layout.h"
-#include "container/findings.h"
+#include "core/base/findings.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
 #include "etstream/compare.h"
 #include "etstream/dim_order.h"
 #include "flatbuffer/schema_packer.h"
+#include "formats/bpte/bundled_program_schema.h"
+#include "formats/bpte/case_check.h"
+#include "formats/bpte/case_layout.h"
+#include "formats/tensor/dimensions.h"
+#include "formats/tensor/strided_source.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -32,8 +34,6 @@
 #include "python/outputs.h"
 #include "python/sources.h"
 #include "python/strings.h"
-#include "tensor/dimensions.h"
-#include "tensor/strided_source.h"
 
 namespace etstream::python {
 namespace {

@@ -15,14 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/checkpoint.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
-#include "jobs/jobs.h"
+#include "files/jobs.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"

@@ -10,11 +10,11 @@
 #include <span>
 #include <utility>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/descriptor_posix.h"
 #include "etstream/input_record.h"
-#include "io/descriptor_posix.h"
 #include "python/errors.h"
 
 namespace etstream::python {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "core/base/text.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
 #include "python/bindings.h"

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_name.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/file_name.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/disk_limit.h"
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
 #include "python/bindings.h"

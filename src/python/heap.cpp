@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "heap/in_process_linux.h"
+#include "memory/heap/in_process_linux.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"

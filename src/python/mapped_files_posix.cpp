@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
+#include "core/base/text.h"
+#include "core/io/descriptor_posix.h"
 #include "etstream/input_record.h"
-#include "io/descriptor_posix.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"

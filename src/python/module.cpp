@@ -13,7 +13,7 @@
 
 #include "etstream/out_of_core.h"
 #include "etstream/version.h"
-#include "jobs/size_text.h"
+#include "present/size_text.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/strings.h"

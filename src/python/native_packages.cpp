@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/native_package.h"
 #include "etstream/native_package_file.h"
 #include "python/bindings.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "python/errors.h"
 #include "python/sources.h"
 

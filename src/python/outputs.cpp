@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/input_record.h"
 #include "python/descriptors_posix.h"
 #include "python/errors.h"

@@ -14,24 +14,24 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
-#include "container/findings.h"
+#include "core/base/findings.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_description.h"
 #include "etstream/program_metadata.h"
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_shards.h"
-#include "jobs/jobs.h"
-#include "pte/rewrite/payload_extraction.h"
+#include "files/jobs.h"
+#include "formats/pte/rewrite/payload_extraction.h"
+#include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/sources.h"
 #include "python/strings.h"
-#include "report/reports.h"
 
 namespace etstream::python {
 namespace {

@@ -15,16 +15,16 @@
 #include <variant>
 #include <vector>
 
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/verify.h"
-#include "jobs/jobs.h"
+#include "files/jobs.h"
+#include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
 #include "python/strings.h"
-#include "report/reports.h"
 
 namespace etstream::python {
 namespace {

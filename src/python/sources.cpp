@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/checked.h"
-#include "base/text.h"
-#include "base/try.h"
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
 #include "etstream/input_record.h"
 #include "python/bindings.h"
 #include "python/descriptors_posix.h"

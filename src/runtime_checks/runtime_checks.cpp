@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "base/try.h"
-#include "container/findings.h"
-#include "pte/call_verify.h"
-#include "pte/program_model.h"
+#include "core/base/findings.h"
+#include "core/base/try.h"
+#include "formats/pte/program_model.h"
+#include "runtime_checks/call_verify.h"
 
 namespace etstream {
 namespace {
@@ -23,7 +23,8 @@ Result<void> verify_methods(const pte::Program& program, Findings& findings) {
 }  // namespace
 
 Result<void> verify_calls(const ProgramFile& program, Findings& findings) {
-  return without_exceptions([&] { return note_corrupt(verify_methods(program.model(), findings), findings); });
+  return without_exceptions(
+      [&] { return note_corrupt(verify_methods(program.model(), findings), findings); });
 }
 
 }  // namespace etstream

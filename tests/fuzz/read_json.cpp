@@ -10,8 +10,8 @@
 
 #include "etstream/write.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/json_value_reader.h"
-#include "flatbuffer/json_writer.h"
+#include "flatbuffer/json/json_value_reader.h"
+#include "flatbuffer/json/json_writer.h"
 #include "flatbuffer/schema_packer.h"
 #include "program_bfbs_generated.h"
 

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/gguf/gguf.h"
+#include "formats/safetensors/safetensors.h"
+#include "formats/tensor/npy.h"
 #include "require.h"
-#include "tensor/npy.h"
-#include "weights/gguf.h"
-#include "weights/safetensors.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include "etstream/torch_file.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
+#include "formats/torch/torch_archive.h"
+#include "formats/torch/torch_file.h"
 #include "require.h"
-#include "weights/torch/torch_archive.h"
-#include "weights/torch/torch_file.h"
 
 namespace {
 

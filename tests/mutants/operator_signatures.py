@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the arguments of operators are, for `etstream verify`.
 
-    build/peer/bin/python tests/mutants/operator_signatures.py > src/pte/operator_signatures.cpp
+    build/peer/bin/python tests/mutants/operator_signatures.py > src/runtime_checks/operator_signatures.cpp
 
 has every operator that ExecuTorch's wheel has a kernel for: portable, optimized, quantized, for language models, and
 the runtime's own. The schemas are those of torch and of ExecuTorch.
@@ -67,7 +67,7 @@ _HEAD = """\
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Made by tests/mutants/operator_signatures.py of ExecuTorch {version}: {count} operators.
-#include "pte/operator_signatures.h"
+#include "runtime_checks/operator_signatures.h"
 
 namespace etstream {{
 namespace signatures {{

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that what people read is printed in one place: src/base/print.h, which lets no control character through.
+"""Proves that what people read is printed in one place: src/present/print.h, which lets no control character through.
 
     python3 check_printing.py ROOT
 """
@@ -10,20 +10,20 @@ from pathlib import Path
 
 PRINTS = re.compile(r"\bstd::(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|fwrite|cout|cerr)\b")
 # What prints other things than words: JSON, which has escapes of its own; pages made from our own words; a bar.
-OTHERS = {"json_report.cpp", "inspect_command.cpp", "documentation.cpp", "progress_bar.cpp"}
+OTHERS = {"print.cpp", "json_report.cpp", "inspect_command.cpp", "documentation.cpp", "progress_bar.cpp"}
 
 
 def main() -> int:
     root = Path(sys.argv[1])
-    files = sorted((root / "src/cli").glob("*.cpp")) + sorted((root / "src/report").glob("*.cpp"))
+    files = [path for folder in ("cli", "files", "present") for path in sorted((root / "src" / folder).rglob("*.cpp"))]
     problems = [
-        f"{path.relative_to(root)}:{number}: {match[0]}: print by src/base/print.h"
+        f"{path.relative_to(root)}:{number}: {match[0]}: print by src/present/print.h"
         for path in files
         if path.name not in OTHERS
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if (match := PRINTS.search(line))
     ]
-    print("\n".join(problems) or f"{len(files)} files print by src/base/print.h")
+    print("\n".join(problems) or f"{len(files)} files print by src/present/print.h")
     return 1 if problems or not files else 0
 
 

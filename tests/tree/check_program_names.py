@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that the tables and fields of a schema are named where they are bound, as src/pte/program_fields.h does it for
-programs, and that all others take what is bound there.
+"""Proves that the tables and fields of a schema are named where they are bound, as src/formats/pte/program_fields.h does
+it for programs, and that all others take what is bound there.
 
     python3 check_program_names.py ROOT
 
@@ -16,8 +16,11 @@ from check_messages import strings_of_cpp
 
 # Schemas, who reads their files, and who of them binds names.
 BOUND = {
-    "program.fbs": ("src/pte/", "src/pte/program_fields.h"),
-    "xnnpack_graph.fbs": ("src/pte/xnnpack", "src/pte/xnnpack_fields.h"),
+    "program.fbs": (("src/formats/pte/", "src/runtime_checks/"), "src/formats/pte/program_fields.h"),
+    "xnnpack_graph.fbs": (
+        ("src/formats/pte/backends/xnnpack", "src/runtime_checks/xnnpack"),
+        "src/formats/pte/backends/xnnpack_fields.h",
+    ),
 }
 BINDERS = {binder for _, binder in BOUND.values()}
 READ = re.compile(

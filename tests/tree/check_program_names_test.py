@@ -21,20 +21,20 @@ class CheckProgramNames(unittest.TestCase):
 
     def test_tables_and_fields_are_found_with_their_lines(self) -> None:
         for name in ("NamedData", "key", "NamedData.segment_index"):
-            self.assertIn(f'src/pte/a.cpp:2: names "{name}"', self.problems("src/pte/a.cpp", f'x;\nread("{name}");\n'))
+            self.assertIn(f'src/formats/pte/a.cpp:2: names "{name}"', self.problems("src/formats/pte/a.cpp", f'x;\nread("{name}");\n'))
 
     def test_other_words_and_comments_may_be_there(self) -> None:
-        self.assertEqual(self.problems("src/pte/a.cpp", '/// "key"\nerror("a key");\n'), "")
+        self.assertEqual(self.problems("src/formats/pte/a.cpp", '/// "key"\nerror("a key");\n'), "")
 
     def test_reads_by_name_are_found_in_other_folders(self) -> None:
-        self.assertIn("src/report/a.cpp:1: reads", self.problems("src/report/a.cpp", 'table.scalar<int>("x");\n'))
-        self.assertIn("src/pte/a.cpp:1: reads", self.problems("src/pte/a.cpp", 'root.tables("xnodes");\n'))
-        self.assertEqual(self.problems("src/report/a.cpp", 'json["key"] = key;\nstring("the key of a weight");\n'), "")
+        self.assertIn("src/files/a.cpp:1: reads", self.problems("src/files/a.cpp", 'table.scalar<int>("x");\n'))
+        self.assertIn("src/formats/pte/a.cpp:1: reads", self.problems("src/formats/pte/a.cpp", 'root.tables("xnodes");\n'))
+        self.assertEqual(self.problems("src/files/a.cpp", 'json["key"] = key;\nstring("the key of a weight");\n'), "")
 
     def test_names_of_other_schemas_are_found_where_their_files_are_read(self) -> None:
-        self.assertIn('names "xnodes"', self.problems("src/pte/xnnpack_verify.cpp", 'error("xnodes");\n'))
-        self.assertEqual(self.problems("src/pte/a.cpp", 'error("xnodes");\n'), "")
-        self.assertEqual(self.problems("src/pte/xnnpack_fields.h", 'field("xnodes");\n'), "")
+        self.assertIn('names "xnodes"', self.problems("src/runtime_checks/xnnpack_verify.cpp", 'error("xnodes");\n'))
+        self.assertEqual(self.problems("src/formats/pte/a.cpp", 'error("xnodes");\n'), "")
+        self.assertEqual(self.problems("src/formats/pte/backends/xnnpack_fields.h", 'field("xnodes");\n'), "")
 
 
 if __name__ == "__main__":

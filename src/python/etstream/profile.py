@@ -36,7 +36,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def _tell(kind: str, name: str) -> None:
-    """As src/profile/phase_log.h has it."""
+    """As src/memory/profile/phase_log.h has it."""
     path = os.environ.get(_LOG)
     if path is None:
         return

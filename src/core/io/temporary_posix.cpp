@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/io/temporary_posix.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+#include "core/base/file_name.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/file_calls_posix.h"
+#include "core/io/mount_calls.h"
+#include "core/io/temporary_names_posix.h"
+
+namespace etstream {
+namespace {
+
+Result<std::string> random_digits() {
+  std::uint64_t number = 0;
+  if (::getentropy(&number, sizeof(number)) != 0) {
+    return make_error(ErrorCode::kIo, "cannot get random bytes for a temporary file's name");
+  }
+  return text("{:016x}", number);
+}
+
+/// Whether `path` still names the file behind `fd`.
+bool names(const std::string& path, int fd) {
+  struct stat by_path {};
+  struct stat by_descriptor {};
+  return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(fd, &by_descriptor) == 0 &&
+         file_identity(by_path) == file_identity(by_descriptor);
+}
+
+constexpr int kMostLinks = 40;  // Linux's own limit
+
+/// Where the link at `path` points; nothing if there is no link.
+std::optional<std::string> follow_link(const std::string& path) {
+  std::array<char, 4096> target{};
+  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+  if (n < 0) return std::nullopt;
+  const std::string_view link(target.data(), static_cast<std::size_t>(n));
+  return link.starts_with('/') ? std::string(link) : split_path(path).folder + std::string(link);
+}
+
+Descriptor open_folder(const std::string& path) {
+  return Descriptor(retried([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+}
+
+Descriptor make_file(const std::string& path, mode_t mode) {
+  return Descriptor(
+      retried([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666); }));
+}
+
+Descriptor make_folder(const std::string& path, mode_t mode) {
+  if (retried([&] { return ::mkdir(path.c_str(), mode & 0777); }) != 0) return Descriptor();
+  Descriptor made = open_folder(path);
+  if (!made) {
+    const int reason = errno;
+    ::rmdir(path.c_str());
+    errno = reason;
+  }
+  return made;
+}
+
+/// Gives what is owned as in `now` to the owner and the group of `before`, or the group at least. False for
+/// an error other than that this is not allowed.
+bool give(int fd, const struct stat& now, const struct stat& before) {
+  constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
+  if (now.st_uid == before.st_uid && now.st_gid == before.st_gid) return true;
+  for (const uid_t owner : {before.st_uid, kUnchanged}) {
+    if (retried([&] { return ::fchown(fd, owner, before.st_gid); }) == 0) return true;
+    if (!mount_lacks(MountCall::kChangeOwner, errno)) return false;
+  }
+  return true;
+}
+
+/// The permissions that a file or a folder is made with, before the umask: no more than what it replaces has
+/// for others than the owner. So it is never open to more people, not even where permissions stay as they
+/// are.
+mode_t mode_beside(const std::string& destination) {
+  struct stat before {};
+  return ::stat(destination.c_str(), &before) == 0 ? (before.st_mode & 0777) | 0700 : 0777;
+}
+
+/// A file or a folder, in which they differ.
+struct OutputKind {
+  Descriptor (*make)(const std::string& path, mode_t mode);
+  std::string_view other_way;  // of writing one where it can't be made beside its destination and renamed
+};
+
+constexpr OutputKind kOutputFile{make_file, "write to an open descriptor, or elsewhere and copy it"};
+constexpr OutputKind kOutputFolder{make_folder, "write it elsewhere and copy it"};
+
+Error creating_error(int error, const std::string& destination, const OutputKind& kind) {
+  if (error == ENOENT) {
+    Error missing = refusal(ErrorCode::kNotFound, "cannot write", destination,
+                            text("there is no folder {}", quote(split_path(destination).folder)));
+    missing.system_code = ENOENT;
+    return missing;
+  }
+  Error out = system_error(error, "cannot write beside", destination);
+  if (mount_lacks(MountCall::kCreate, error)) out.message += text("; {}", kind.other_way);
+  return out;
+}
+
+Error replacing_error(int error, const std::string& destination, const OutputKind& kind) {
+  Error out = system_error(error, "cannot replace", destination);
+  if (mount_lacks(MountCall::kRename, error)) {
+    out.message += text(": complete files can't be put there at once; {}", kind.other_way);
+  }
+  return out;
+}
+
+Result<Temporary> create_beside(const std::string& destination, const OutputKind& kind) {
+  const auto [folder, name] = split_path(destination);
+  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  remove_leftovers(folder, name);
+  const mode_t mode = mode_beside(destination);
+  constexpr int kAttempts = 16;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    ETSTREAM_ASSIGN(const std::string digits, random_digits());
+    std::string path = folder + temporary_name(name, digits);
+    Descriptor made = kind.make(path, mode);
+    if (!made) {
+      if (errno == EEXIST) continue;
+      return creating_error(errno, destination, kind);
+    }
+    const bool locked = try_lock(made.get());
+    const bool taken = !locked && errno == EWOULDBLOCK;
+    // Another process may have taken the new file for a leftover in the moment before it was locked.
+    if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
+    remove_with_content(path);
+  }
+  return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts; {}",
+                    quote(destination), kAttempts, kind.other_way);
+}
+
+Error in_use(const std::string& destination) {
+  return refusal(ErrorCode::kInvalidArgument, "cannot write the folder", destination,
+                 "it exists, and is not an empty folder");
+}
+
+Result<bool> is_empty(const std::string& folder) {
+  std::error_code error;
+  bool empty = false;
+  do {
+    empty = std::filesystem::is_empty(folder, error);
+  } while (error == std::errc::interrupted);
+  if (error) return system_error(error.value(), "cannot look into the folder", folder);
+  return empty;
+}
+
+}  // namespace
+
+Result<std::string> follow_links(std::string path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    auto target = follow_link(path);
+    if (!target) return path;
+    path = *std::move(target);
+  }
+  return system_error(ELOOP, "cannot write", path);
+}
+
+std::optional<int> descriptor_named(std::string path) {
+  for (int links = 0; links < kMostLinks; ++links) {
+    for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+      if (!path.starts_with(folder)) continue;
+      int descriptor = -1;
+      const char* const end = path.data() + path.size();
+      const auto [rest, error] = std::from_chars(path.data() + folder.size(), end, descriptor);
+      if (error == std::errc() && rest == end && descriptor >= 0) return descriptor;
+    }
+    auto target = follow_link(path);
+    if (!target) return std::nullopt;
+    path = *std::move(target);
+  }
+  return std::nullopt;
+}
+
+Result<void> check_room_beside(const std::string& destination) {
+  const auto [folder, name] = split_path(destination);
+  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  const char* const path = folder.empty() ? "." : folder.c_str();
+  if (::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return creating_error(errno, destination, kOutputFile);
+}
+
+Result<Temporary> create_temporary_file(const std::string& destination) {
+  return create_beside(destination, kOutputFile);
+}
+
+Temporary::~Temporary() {
+  if (!is_there_) return;
+  // FUSE renames a file that is open instead of removing it, which a mount without rename refuses.
+  close();
+  remove_with_content(path_);
+}
+
+bool Temporary::rename_to(const std::string& destination) noexcept {
+  if (retried([&] { return ::rename(path_.c_str(), destination.c_str()); }) != 0) return false;
+  is_there_ = false;
+  return true;
+}
+
+bool Temporary::rename_back_from(const std::string& destination) noexcept {
+  if (retried([&] { return ::rename(destination.c_str(), path_.c_str()); }) != 0) return false;
+  is_there_ = true;
+  return true;
+}
+
+bool Temporary::exchange_with(const std::string& destination) noexcept {
+  const auto exchange = [&] {
+    return retried([&] { return exchange_names(path_.c_str(), destination.c_str()); }) == 0;
+  };
+  if (!exchange()) return false;
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) == 0 && S_ISREG(found.st_mode)) return true;
+  // A folder has come there meanwhile, which must not be removed with this.
+  if (!exchange()) is_there_ = false;
+  errno = EISDIR;
+  return false;
+}
+
+Result<void> keep_owner_and_permissions(int fd, const std::string& destination, const Warn& warn) {
+  struct stat before {};
+  struct stat now {};
+  if (::stat(destination.c_str(), &before) != 0) return {};
+  if (::fstat(fd, &now) != 0) return system_error(errno, "cannot examine what replaces", destination);
+  if (!give(fd, now, before))
+    return system_error(errno, "cannot set the owner of what replaces", destination);
+  // Writing to a file takes away its set-user and set-group bits as well.
+  const mode_t mode = before.st_mode & (S_ISDIR(before.st_mode) ? 07777 : 0777);
+  if ((now.st_mode & 07777) == mode) return {};
+  if (retried([&] { return ::fchmod(fd, mode); }) == 0) return {};
+  const int reason = errno;
+  Error error = system_error(reason, "cannot set the permissions of what replaces", destination);
+  if (!mount_lacks(MountCall::kChangeMode, reason)) return error;
+  constexpr mode_t kOfOthers = 077;
+  const mode_t has = now.st_mode & 07777;
+  const std::string figures = text("it has {:04o} instead of {:04o}", has, mode);
+  if ((has & ~mode & kOfOthers) != 0) {
+    error.message += text(": {}, which is more; {}", figures,
+                          S_ISDIR(before.st_mode) ? kOutputFolder.other_way : kOutputFile.other_way);
+    return error;
+  }
+  if (warn) warn(text("{}: {}", error.message, figures));
+  return {};
+}
+
+void warn_of_no_sync(const std::string& destination, int error, const Warn& warn) {
+  if (!warn) return;
+  warn(text("{}: a power failure may undo what was written; sync = false does not ask for it",
+            system_error(error, "cannot sync", destination).message));
+}
+
+Error replacing_error(int error, const std::string& destination) {
+  return replacing_error(error, destination, kOutputFile);
+}
+
+Result<bool> make_folder(const std::string& path, const FileSinkOptions& options) {
+  return without_exceptions([&]() -> Result<bool> {
+    const auto is_there = [&] {
+      struct stat found {};
+      return ::stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+    };
+    if (is_there()) return false;
+    if (retried([&] { return ::mkdir(path.c_str(), 0777); }) != 0) {
+      const int reason = errno;
+      if (is_there()) return false;  // another process was faster
+      return system_error(reason, "cannot make the folder", path);
+    }
+    if (!options.sync) return true;
+    auto synced =
+        sync_folder_of(path.substr(0, path.find_last_not_of('/') + 1), kCannotSyncFolder, options.warn);
+    if (synced) return true;
+    ::rmdir(path.c_str());
+    return std::move(synced).error();
+  });
+}
+
+Result<void> sync_folder_of(const std::string& destination, std::string_view doing, const Warn& warn) {
+  const std::string folder = split_path(destination).folder;
+  const std::string path = folder.empty() ? "." : folder;
+  const Descriptor opened = open_folder(path);
+  if (opened && retried([&] { return sync_file(opened.get()); }) == 0) return {};
+  const int reason = errno;
+  if (!mount_lacks(MountCall::kSyncFolder, reason)) return system_error(reason, doing, destination);
+  warn_of_no_sync(folder.empty() ? "." : folder, reason, warn);
+  return {};
+}
+
+Result<std::unique_ptr<AtomicFolder>> AtomicFolder::create(const std::string& destination,
+                                                           const FileSinkOptions& options) {
+  std::string name = destination.substr(0, destination.find_last_not_of('/') + 1);
+  std::error_code error;
+  const auto status = std::filesystem::status(name, error);
+  if (name.empty()) return in_use(destination);
+  if (std::filesystem::exists(status)) {
+    if (!std::filesystem::is_directory(status)) return in_use(destination);
+    ETSTREAM_ASSIGN(const bool empty, is_empty(name));
+    if (!empty) return in_use(destination);
+  }
+  ETSTREAM_ASSIGN(Temporary temporary, create_beside(name, kOutputFolder));
+  return std::unique_ptr<AtomicFolder>(new AtomicFolder(std::move(name), std::move(temporary), options));
+}
+
+Result<std::string> AtomicFolder::path_of(const std::string& name) const {
+  return path_in_folder(temporary_.path(), name);
+}
+
+Error AtomicFolder::in_terms_of_destination(Error error) const {
+  const auto rename_in = [this](std::string& words) {
+    const auto place = words.find(temporary_.path());
+    if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
+  };
+  rename_in(error.message);
+  // It is written whole: no file of it can go to a descriptor.
+  const std::size_t way = error.message.rfind(kOutputFile.other_way);
+  if (way != std::string::npos)
+    error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);
+  if (error.file) rename_in(*error.file);
+  return error;
+}
+
+Result<void> AtomicFolder::prepare() {
+  if (std::exchange(is_prepared_, true)) return {};
+  ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_, warn_));
+  // One call for all the files in it, which may be thousands. Each was closed, which tells what failed.
+  if (sync_ && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
+    if (!mount_lacks(MountCall::kSync, errno)) return system_error(errno, "cannot sync", destination_);
+    warn_of_no_sync(destination_, errno, warn_);
+    sync_ = false;
+  }
+  return {};
+}
+
+Result<void> AtomicFolder::commit() {
+  const bool is_one_of_several = is_prepared_;
+  ETSTREAM_TRY(prepare());
+  struct stat before {};
+  if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
+  if (!temporary_.rename_to(destination_)) {
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return in_use(destination_);
+    return replacing_error(errno, destination_, kOutputFolder);
+  }
+  is_committed_ = true;
+  if (is_one_of_several || !std::exchange(sync_, false)) return {};
+  return sync_folder_of(destination_, kCompleteButNotSynced, warn_);
+}
+
+Result<void> AtomicFolder::make_durable() {
+  return std::exchange(sync_, false) ? sync_folder_of(destination_, kCannotSyncFolder, warn_)
+                                     : Result<void>();
+}
+
+Result<void> AtomicFolder::take_back() {
+  if (!std::exchange(is_committed_, false)) return {};
+  const auto make_again = [&] {
+    return retried([&] { return ::mkdir(destination_.c_str(), 0777); }) == 0 &&
+           retried([&] { return ::chmod(destination_.c_str(), static_cast<mode_t>(*replaced_mode_)); }) == 0;
+  };
+  if (temporary_.rename_back_from(destination_) && (!replaced_mode_ || make_again())) return {};
+  return system_error(errno, "cannot put back what was at", destination_);
+}
+
+}  // namespace etstream

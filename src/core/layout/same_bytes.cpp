@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/layout/same_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <tuple>
+
+#include "core/base/try.h"
+#include "core/io/read_pieces.h"
+
+namespace etstream {
+namespace {
+
+/// What tells most sources of one size apart without reading all of them.
+struct Sample {
+  std::uint64_t size = 0;
+  ContentHash hash;
+  std::uint32_t index = 0;  // in the order given
+};
+
+auto order_of(const Sample& sample) { return std::tie(sample.size, sample.hash, sample.index); }
+
+/// The hash of some bytes at the start and at the end.
+Result<ContentHash> hash_ends(const ByteSource& source) {
+  constexpr std::uint64_t kEnd = 4096;
+  if (source.size() <= 2 * kEnd) return hash_of(source);
+  ETSTREAM_ASSIGN(ByteSource first, source.slice(0, kEnd));
+  ETSTREAM_ASSIGN(ByteSource last, source.slice(source.size() - kEnd, kEnd));
+  ETSTREAM_ASSIGN(const ByteSource ends, ByteSource::concatenation({std::move(first), std::move(last)}));
+  return hash_of(ends);
+}
+
+using Samples = std::span<const Sample>;
+
+/// Sets for each of `samples` that has the bytes of the first the first's index, and returns the others. Each
+/// is read once, as far as it is equal.
+Result<std::vector<Sample>> take_equal_to_first(const std::vector<ByteSource>& sources, Samples samples,
+                                                std::vector<std::uint32_t>& first) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+  const ByteSource& one = sources[samples.front().index];
+  std::vector<Sample> equal(samples.begin() + 1, samples.end());
+  std::vector<Sample> others;
+  std::vector<std::byte> expected(std::min(kPiece, one.size()));
+  std::vector<std::byte> found(expected.size());
+  for (std::uint64_t at = 0; at < one.size() && !equal.empty(); at += expected.size()) {
+    expected.resize(std::min<std::uint64_t>(expected.size(), one.size() - at));
+    found.resize(expected.size());
+    ETSTREAM_TRY(one.read_at(at, expected));
+    one.drop_pages(at, expected.size());
+    std::vector<Sample> still;
+    for (const Sample& sample : equal) {
+      ETSTREAM_TRY(sources[sample.index].read_at(at, found));
+      sources[sample.index].drop_pages(at, found.size());
+      const bool same = std::memcmp(found.data(), expected.data(), found.size()) == 0;
+      (same ? still : others).push_back(sample);
+    }
+    equal = std::move(still);
+  }
+  for (const Sample& sample : equal) first[sample.index] = samples.front().index;
+  return others;
+}
+
+/// The same for samples of one size and one hash of their ends, of whatever number of contents.
+Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
+                        std::vector<std::uint32_t>& first) {
+  if (samples.size() < 2) return {};
+  ETSTREAM_ASSIGN(std::vector<Sample> others, take_equal_to_first(sources, samples, first));
+  if (others.size() < 2) return {};
+  std::ranges::sort(others, {}, order_of);
+  Deduplicator group;
+  std::vector<std::uint32_t> firsts;  // by number in the group
+  for (const Sample& sample : others) {
+    ETSTREAM_ASSIGN(const auto number, group.add(sources[sample.index]));
+    if (number.second) firsts.push_back(sample.index);
+    first[sample.index] = firsts[number.first];
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b) {
+  if (a.place() == b.place()) return std::optional<std::uint64_t>();
+  const std::uint64_t common = std::min(a.size(), b.size());
+  std::vector<std::byte> left(std::min<std::uint64_t>(common, std::uint64_t{1} << 18));
+  std::vector<std::byte> right(left.size());
+  for (std::uint64_t at = 0; at < common;) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), common - at));
+    ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
+    ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
+    a.drop_pages(at, n);
+    b.drop_pages(at, n);
+    if (std::memcmp(left.data(), right.data(), n) == 0) {  // faster than mismatch()
+      at += n;
+      continue;
+    }
+    const auto end = left.begin() + static_cast<std::ptrdiff_t>(n);
+    const auto different = std::mismatch(left.begin(), end, right.begin()).first;
+    return std::optional(at + static_cast<std::uint64_t>(different - left.begin()));
+  }
+  return a.size() == b.size() ? std::nullopt : std::optional(common);
+}
+
+Result<std::optional<std::uint64_t>> Comparisons::first_difference(const ByteSource& a, const ByteSource& b) {
+  const std::pair places(a.place(), b.place());
+  const auto known = known_.find(places);
+  if (known != known_.end()) return known->second.difference;
+  ETSTREAM_ASSIGN(const auto difference, etstream::first_difference(a, b));
+  known_.emplace(places, Known{a, b, difference});
+  return difference;
+}
+
+Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {
+  if (a.size() != b.size()) return false;
+  ETSTREAM_ASSIGN(const auto different, first_difference(a, b));
+  return !different.has_value();
+}
+
+Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file) {
+  if (plan.size != file.size()) return false;
+  for (const Extent& extent : plan.extents) {
+    if (extent.source.offset_in(file) == extent.offset) continue;
+    ETSTREAM_ASSIGN(const ByteSource there, file.slice(extent.offset, extent.size()));
+    ETSTREAM_ASSIGN(const bool same, same_bytes(extent.source, there));
+    if (!same) return false;
+  }
+  return true;
+}
+
+Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& source) {
+  const auto there = by_place_.find(source.place());
+  if (there != by_place_.end()) return std::pair(there->second.second, false);
+  ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
+  std::vector<std::uint32_t>& candidates = by_hash_[hash];
+  for (const std::uint32_t candidate : candidates) {
+    ETSTREAM_ASSIGN(const bool same, same_bytes(all_[candidate], source));
+    if (!same) continue;
+    by_place_.try_emplace(source.place(), source, candidate);
+    return std::pair(candidate, false);
+  }
+  candidates.push_back(static_cast<std::uint32_t>(all_.size()));
+  by_place_.try_emplace(source.place(), source, candidates.back());
+  all_.push_back(source);
+  return std::pair(candidates.back(), true);
+}
+
+Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources) {
+  std::vector<std::uint32_t> first(sources.size());
+  std::iota(first.begin(), first.end(), 0U);
+  std::map<SourcePlace, std::uint32_t> first_at;
+  std::map<std::uint64_t, std::uint32_t> places_of_size;
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (first_at.try_emplace(sources[i].place(), i).second) ++places_of_size[sources[i].size()];
+  }
+  std::vector<Sample> samples;
+  for (std::uint32_t i = 0; i < sources.size(); ++i) {
+    if (places_of_size[sources[i].size()] == 1 || first_at[sources[i].place()] != i) continue;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_ends(sources[i]));
+    samples.push_back({sources[i].size(), hash, i});
+  }
+  std::ranges::sort(samples, {}, order_of);
+  for (auto begin = samples.begin(); begin != samples.end();) {
+    const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
+      return sample.size != begin->size || sample.hash != begin->hash;
+    });
+    ETSTREAM_TRY(find_equal(sources, Samples(begin, end), first));
+    begin = end;
+  }
+  for (std::uint32_t i = 0; i < sources.size(); ++i) first[i] = first[first_at[sources[i].place()]];
+  return first;
+}
+
+}  // namespace etstream

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/diff.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "files/diff_list.h"
+#include "files/weight_paths.h"
+#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/weight_sets.h"
+
+namespace etstream {
+namespace {
+
+/// The error for files of two kinds.
+Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
+  const auto told = [](const AnyFile& file) {
+    return text("{}, {}", source_of(file).name(), describe(kind_of(file)));
+  };
+  const bool has_bundle =
+      std::holds_alternative<BundledProgramFile>(a) || std::holds_alternative<BundledProgramFile>(b);
+  const bool has_program = std::holds_alternative<ProgramFile>(a) || std::holds_alternative<ProgramFile>(b);
+  return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found {}, and {}{}",
+                    told(a), told(b),
+                    has_bundle && has_program ? "; take the program out of a bundle first" : "");
+}
+
+std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {
+  std::vector<NamedPiece> out;
+  out.reserve(tensors.size());
+  for (const CheckpointTensor& tensor : tensors) {
+    out.push_back({.name = quote(tensor.name),
+                   .what = type_text(tensor),
+                   .data = tensor.data,
+                   .place = text("at {}", tensor.data.offset_in(file).value_or(0)),
+                   .layout = tensor.layout});
+  }
+  return out;
+}
+
+std::vector<NamedPiece> pieces_of(const FatContainerFile& container) {
+  std::vector<NamedPiece> out;
+  for (const FatPayload& payload : container.payloads()) {
+    out.push_back({text("payload {}", quote(payload.name)), "", payload.data, text("at {}", payload.offset)});
+  }
+  return out;
+}
+
+Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights, const KeyNames& names) {
+  ETSTREAM_ASSIGN(const auto entries, weights.entries());
+  std::vector<NamedPiece> out;
+  out.reserve(entries.size());
+  for (const NamedTensorData& entry : entries) {
+    out.push_back({.name = shown_name(names, entry.key),
+                   .what = entry.layout ? layout_text(*entry.layout) : "no tensor",
+                   .data = entry.data,
+                   .place = text("in segment {}", entry.segment),
+                   .key = names.contains(entry.key) ? quote(entry.key) : "",
+                   .layout = entry.layout});
+  }
+  return out;
+}
+
+Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const auto version_a, a.version());
+  ETSTREAM_ASSIGN(const auto version_b, b.version());
+  list.compare("version", std::to_string(version_a), std::to_string(version_b));
+  ETSTREAM_ASSIGN(const auto pieces_a, pieces_of(a, list.names_a()));
+  ETSTREAM_ASSIGN(const auto pieces_b, pieces_of(b, list.names_b()));
+  ETSTREAM_TRY(compare_pieces(list, pieces_a, pieces_b));
+  const bool same = list.is_same();
+  ETSTREAM_TRY(diff_places(a, b, same, list));
+  return same;
+}
+
+Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list) {
+  const auto format = [](const CheckpointFile& file) {
+    return text("{}{}", describe(file.kind), file.version == 0 ? "" : text(" version {}", file.version));
+  };
+  list.compare_layout("format", format(a), format(b));
+  if (a.kind == b.kind) ETSTREAM_TRY(list.compare_bytes("metadata", "", a.metadata, b.metadata));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors, a.file), pieces_of(b.tensors, b.file)));
+  return list.is_same();
+}
+
+Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list) {
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a), pieces_of(b)));
+  const auto order = [](const FatContainerFile& file) {
+    std::string out;
+    for (const FatPayload& payload : file.payloads()) out += (out.empty() ? "" : ", ") + quote(payload.name);
+    return out;
+  };
+  list.compare("order of payloads", order(a), order(b));
+  return list.is_same();
+}
+
+Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, DiffList list) {
+  ETSTREAM_TRY(list.compare_bytes("graph", "", a.graph(), b.graph()));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(a.tensors(), a.file()), pieces_of(b.tensors(), b.file())));
+  return list.is_same();
+}
+
+Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
+  return match(a, [&]<class A>(const A& one) {
+    return match(b, [&]<class B>(const B& other) -> Result<bool> {
+      if constexpr (std::is_same_v<A, B>) {
+        return diff_files(one, other, list);
+      } else {
+        return of_two_kinds(a, b);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+std::string shown_name(const KeyNames& names, const std::string& key) {
+  const auto name = names.find(key);
+  return quote(name == names.end() ? key : name->second);
+}
+
+std::string piece_text(const NamedPiece* piece) {
+  if (!piece) return "";
+  return piece->what.empty() ? counted(piece->data.size(), "byte") : piece->what;
+}
+
+Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
+                            const std::vector<NamedPiece>& b) {
+  for (const auto& [name, both] : by_key<NamedPiece>(a, b, &NamedPiece::name)) {
+    const auto& [one, other] = both;
+    if (!one || !other) {
+      list.compare(name, piece_text(one), piece_text(other));
+      continue;
+    }
+    list.compare(name, one->what, other->what);
+    ETSTREAM_ASSIGN(const bool same, list.compare_data(name, *one, *other));
+    if (same) list.compare(text("key of {}", name), one->key, other->key);
+    list.compare_layout(name, one->place, other->place);
+  }
+  return {};
+}
+
+Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a, const ByteSource& b,
+                           const std::vector<SegmentInfo>& in_b, DiffEntry::Kind kind, DiffList& list) {
+  const auto told = [](const std::vector<SegmentInfo>& segments, std::size_t i) {
+    if (i >= segments.size()) return std::string();
+    const std::string& use = segments[i].use;
+    return text("{}{}{}", counted(segments[i].size, "byte"), use.empty() ? "" : " of ", printable(use));
+  };
+  for (std::size_t i = 0; i < std::max(in_a.size(), in_b.size()); ++i) {
+    const std::string subject = text("segment {}", i);
+    list.compare_layout(subject, told(in_a, i), told(in_b, i));
+    if (i >= in_a.size() || i >= in_b.size()) continue;
+    list.compare_layout(subject, text("at {}", in_a[i].offset), text("at {}", in_b[i].offset));
+    const bool is_used = !in_a[i].use.empty() || !in_b[i].use.empty();
+    if (is_used || in_a[i].size != in_b[i].size) continue;
+    ETSTREAM_ASSIGN(const ByteSource one, a.slice(in_a[i].offset, in_a[i].size));
+    ETSTREAM_ASSIGN(const ByteSource other, b.slice(in_b[i].offset, in_b[i].size));
+    ETSTREAM_TRY(list.compare_bytes(subject, "", one, other, kind));
+  }
+  return {};
+}
+
+namespace {
+
+/// Whether a path stands for weights in several files.
+Result<bool> is_of_several(const ReportedPath& path, const CheckpointOptions& options) {
+  if (path.has_several || options.partial) return path.has_several;
+  ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
+  return place.has_value();
+}
+
+/// The tensors of all files, and where each is.
+std::vector<NamedPiece> pieces_of(const OpenedWeights& opened) {
+  std::vector<NamedPiece> out;
+  for (const GivenWeights& given : opened.given) {
+    for (const WeightFile& file : given.files) {
+      const std::string name = printable(file.path.substr(folder_of(file.path).size()));
+      for (const CheckpointTensor& tensor : file.tensors) {
+        const auto offset = tensor.data.offset_in(file.file);
+        out.push_back({.name = quote(tensor.name),
+                       .what = type_text(tensor),
+                       .data = tensor.data,
+                       .place = offset ? text("in {} at {}", name, *offset) : text("in {}", name),
+                       .layout = tensor.layout});
+      }
+    }
+  }
+  return out;
+}
+
+std::string format_of(const OpenedWeights& opened) {
+  std::size_t files = 0;
+  for (const GivenWeights& given : opened.given) files += given.files.size();
+  const bool is_empty = files == 0;
+  const FileKind kind = is_empty ? FileKind::kSafetensors : opened.given.front().files.front().kind;
+  return text("{} in {}", describe(kind), counted(files, "file"));
+}
+
+/// Whether both are the same files, one after the other.
+Result<bool> are_same_files(const OpenedWeights& a, const OpenedWeights& b) {
+  const auto& one = a.given.front();
+  const auto& other = b.given.front();
+  if (one.index.empty() != other.index.empty() || one.files.size() != other.files.size()) return false;
+  for (std::size_t i = 0; i < one.files.size(); ++i) {
+    ETSTREAM_ASSIGN(const bool same, same_bytes(one.files[i].file, other.files[i].file));
+    if (!same) return false;
+  }
+  return true;
+}
+
+Result<OpenedWeights> open_whole(const std::string& path, const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(OpenedWeights opened, open_weights({path}, options));
+  if (!opened.problems.empty()) return std::move(opened.problems.front());
+  return opened;
+}
+
+Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const DiffOptions& options,
+                              const CheckpointOptions& weights) {
+  ETSTREAM_ASSIGN(const OpenedWeights one, open_whole(a, weights));
+  ETSTREAM_ASSIGN(const OpenedWeights other, open_whole(b, weights));
+  FileDiff out;
+  ETSTREAM_ASSIGN(out.same_bytes, are_same_files(one, other));
+  out.same_content = out.same_bytes;
+  out.same_within_tolerance = out.same_bytes;
+  if (out.same_bytes) return out;
+  DiffList list(out.differences, options);
+  list.compare_layout("format", format_of(one), format_of(other));
+  ETSTREAM_TRY(compare_pieces(list, pieces_of(one), pieces_of(other)));
+  out.same_content = list.is_same();
+  out.same_within_tolerance = !list.has_content();
+  return out;
+}
+
+/// An error for a tolerance that is none. Written so that NaN is refused too.
+Result<void> check(const DiffOptions& options) {
+  if (!options.tolerance || (options.tolerance->absolute >= 0 && options.tolerance->relative >= 0)) return {};
+  return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
+}
+
+/// The same options with the names beside the files, where they have none.
+Result<DiffOptions> with_names(DiffOptions options, const std::string& a, const std::string& b,
+                               const OpenFile& open_file) {
+  if (options.names_a.empty()) {
+    ETSTREAM_ASSIGN(options.names_a, read_key_names_beside(a, open_file));
+  }
+  if (options.names_b.empty()) {
+    ETSTREAM_ASSIGN(options.names_b, read_key_names_beside(b, open_file));
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<FileDiff> diff(const std::string& a, const std::string& b, const DiffOptions& options,
+                      const CheckpointOptions& weights) {
+  return without_exceptions([&]() -> Result<FileDiff> {
+    ETSTREAM_TRY(check(options));
+    ETSTREAM_ASSIGN(const ReportedPath one, reported_path(a, weights.open_file));
+    ETSTREAM_ASSIGN(const ReportedPath other, reported_path(b, weights.open_file));
+    ETSTREAM_ASSIGN(const bool one_has_several, is_of_several(one, weights));
+    ETSTREAM_ASSIGN(const bool other_has_several, is_of_several(other, weights));
+    if (one_has_several || other_has_several) return diff_weights(a, b, options, weights);
+    ETSTREAM_ASSIGN(const DiffOptions named, with_names(options, one.path, other.path, weights.open_file));
+    return diff(one.file, other.file, named);
+  });
+}
+
+Result<FileDiff> diff(const ByteSource& a, const ByteSource& b, const DiffOptions& options) {
+  return without_exceptions([&]() -> Result<FileDiff> {
+    ETSTREAM_TRY(check(options));
+    ETSTREAM_TRY(file_kind(a));
+    ETSTREAM_TRY(file_kind(b));
+    FileDiff out;
+    ETSTREAM_ASSIGN(out.same_bytes, same_bytes(a, b));
+    out.same_content = out.same_bytes;
+    out.same_within_tolerance = out.same_bytes;
+    if (!out.same_bytes) {
+      ETSTREAM_ASSIGN(const AnyFile one, open_any(a));
+      ETSTREAM_ASSIGN(const AnyFile other, open_any(b));
+      DiffList list(out.differences, options);
+      ETSTREAM_ASSIGN(out.same_content, diff_opened(one, other, list));
+      // Where tables lie in a flatbuffer, padding, or what nothing refers to.
+      const auto kind = out.same_content ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
+      if (out.differences.empty()) ETSTREAM_TRY(list.compare_bytes("file", "", a, b, kind));
+      out.same_within_tolerance = out.same_content || !list.has_content();
+    }
+    ETSTREAM_TRY(a.check_unchanged());
+    ETSTREAM_TRY(b.check_unchanged());
+    return out;
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "core/io/read_pieces.h"
+#include "etstream/inspect.h"
+#include "etstream/program_graph.h"
+#include "files/diff_delegates.h"
+#include "files/diff_list.h"
+#include "formats/pte/rewrite/comparable_program.h"
+
+namespace etstream {
+namespace {
+
+using Graphs = std::vector<ProgramGraph>;
+
+/// Data of a program, whose name is "constant 'linear.weight'", or "constant 3" where the program says none.
+using Payloads = std::vector<NamedPiece>;
+
+Result<Graphs> read_graphs(const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const auto methods, program.methods());
+  Graphs graphs;
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(graphs.emplace_back(), ProgramGraph::read(program, i));
+  }
+  return graphs;
+}
+
+std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32_t>& values) {
+  std::string out;
+  for (const std::uint32_t value : values) {
+    out += text("{}{}", out.empty() ? "" : ", ", describe(graph.values[value].info));
+  }
+  return out;
+}
+
+/// All of a value but for where it is in planned memory, and for its data.
+std::string value_text(const GraphValue& value) {
+  std::string doubles;
+  for (const double number : value.doubles) doubles += text(" {}", exact_text(number));
+  return text("{} {} {}{}{}{}{}", describe(value.info), name_of(value.storage), printable(value.name),
+              printable(value.string), list_text(value.items), doubles, list_text(value.bools));
+}
+
+std::string place_text(const GraphValue& value) {
+  return value.memory_id == 0 ? "not planned" : text("memory {} at {}", value.memory_id, value.memory_offset);
+}
+
+std::string call_text(const ProgramGraph& graph, const GraphCall& call) {
+  const bool is_jump = call.kind == CallKind::kJumpIfFalse;
+  return text("{} {}{}", printable(graph.name_of(call)), list_text(call.args),
+              is_jump ? text(" to {}", call.destination) : "");
+}
+
+/// Compares two lists place by place, and says how many entries differ and which is the first.
+template <class T, class Text>
+void compare_entries(DiffList& list, std::string_view noun, const std::vector<T>& a, const std::vector<T>& b,
+                     Text text_of) {
+  list.compare(text("number of {}s", noun), std::to_string(a.size()), std::to_string(b.size()));
+  std::optional<std::size_t> first;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (text_of(0, a[i]) == text_of(1, b[i])) continue;
+    if (!first) first = i;
+    ++count;
+  }
+  if (!first) return;
+  const std::string subject = count == 1 ? text("{} {}", noun, *first)
+                                         : text("{}, the first of them {}", counted(count, noun), *first);
+  list.compare(subject, text_of(0, a[*first]), text_of(1, b[*first]));
+}
+
+void compare_operators(DiffList& list, const ProgramGraph& a, const ProgramGraph& b) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> calls;
+  const auto count = [&](const ProgramGraph& graph, auto member) {
+    for (const GraphCall& call : graph.calls) {
+      if (call.kind == CallKind::kKernel) ++(calls[printable(graph.name_of(call))].*member);
+    }
+  };
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  count(a, &Counts::first);
+  count(b, &Counts::second);
+  const auto told = [](std::uint64_t n) { return n == 0 ? "" : counted(n, "call"); };
+  for (const auto& [name, both] : calls) {
+    list.compare(text("operator {}", name), told(both.first), told(both.second));
+  }
+}
+
+Result<void> compare_methods(DiffList list, const ProgramGraph& a, const ProgramGraph& b,
+                             DelegateComparison& delegates) {
+  list.compare("inputs", values_text(a, a.inputs), values_text(b, b.inputs));
+  list.compare("outputs", values_text(a, a.outputs), values_text(b, b.outputs));
+  compare_operators(list, a, b);
+  ETSTREAM_TRY(delegates.compare(list, a.delegates, b.delegates));
+  compare_entries(list, "call", a.calls, b.calls,
+                  [&](int which, const GraphCall& call) { return call_text(which == 0 ? a : b, call); });
+  compare_entries(list, "value", a.values, b.values,
+                  [](int, const GraphValue& value) { return value_text(value); });
+  compare_entries(list, "planned memory", a.memory_sizes, b.memory_sizes,
+                  [](int, std::uint64_t size) { return counted(size, "byte"); });
+  if (a.values.size() == b.values.size()) {
+    DiffList plan = list.within("memory plan");
+    compare_entries(plan, "value", a.values, b.values,
+                    [](int, const GraphValue& value) { return place_text(value); });
+  }
+  return {};
+}
+
+/// The constants of all methods and the data that mutable memory starts from, each once.
+Payloads payloads_of(const Graphs& graphs) {
+  std::set<std::pair<TensorStorage, std::uint32_t>> seen;
+  Payloads out;
+  for (const ProgramGraph& graph : graphs) {
+    for (const GraphValue& value : graph.values) {
+      const bool has_data =
+          value.storage == TensorStorage::kConstant || value.storage == TensorStorage::kMutable;
+      if (!has_data || !seen.emplace(value.storage, value.data_index).second) continue;
+      const std::string key = value.name.empty() ? text("{} {}", name_of(value.storage), value.data_index)
+                                                 : text("{} {}", name_of(value.storage), quote(value.name));
+      const auto* tensor = std::get_if<TensorInfo>(&value.info);
+      out.push_back({.name = key,
+                     .what = describe(value.info),
+                     .data = value.data,
+                     .layout = tensor ? std::optional(TensorLayout{tensor->scalar_type, tensor->sizes,
+                                                                   tensor->dim_order})
+                                      : std::nullopt});
+    }
+  }
+  return out;
+}
+
+/// The named data that no delegate of both asks for at the same place.
+Payloads other_named_data(const NamedPieces& all, const std::set<std::string>& compared,
+                          const KeyNames& names) {
+  Payloads out;
+  for (const auto& [key, data] : all) {
+    if (compared.contains(key)) continue;
+    out.push_back({.name = text("named data {}", shown_name(names, key)),
+                   .what = "",
+                   .data = data,
+                   .key = names.contains(key) ? quote(key) : ""});
+  }
+  return out;
+}
+
+using PayloadPairs = std::map<std::string, std::pair<const NamedPiece*, const NamedPiece*>>;
+
+/// Those of which neither program has one under the same key with the same bytes, nor one of the same shape
+/// and bytes under another key: constants without names are numbered again when one is added.
+Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
+  PayloadPairs changed;
+  for (const auto& [key, both] : all) {
+    const bool is_alike = both.first && both.second && both.first->what == both.second->what;
+    if (is_alike) {
+      ETSTREAM_ASSIGN(const bool same, same_bytes(both.first->data, both.second->data));
+      if (same) continue;
+    }
+    changed[key] = both;
+  }
+  std::multimap<std::pair<std::string, ContentHash>, std::string> in_b;
+  for (const auto& [key, both] : changed) {
+    if (!both.second) continue;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.second->data));
+    in_b.emplace(std::pair(both.second->what, hash), key);
+  }
+  for (auto& [key, both] : changed) {
+    if (!both.first) continue;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.first->data));
+    const auto same = in_b.find({both.first->what, hash});
+    if (same == in_b.end()) continue;
+    both.first = nullptr;
+    changed[same->second].second = nullptr;
+    in_b.erase(same);
+  }
+  return changed;
+}
+
+Result<void> compare_payloads(DiffList& list, const Payloads& a, const Payloads& b) {
+  ETSTREAM_ASSIGN(const PayloadPairs changed, changed_payloads(by_key<NamedPiece>(a, b, &NamedPiece::name)));
+  for (const auto& [name, both] : changed) {
+    if (both.first && both.second && both.first->what == both.second->what) {
+      ETSTREAM_TRY(list.compare_data(name, *both.first, *both.second));
+    } else {
+      list.compare(name, piece_text(both.first), piece_text(both.second));
+    }
+  }
+  return {};
+}
+
+/// The program as one layout has it, whichever it has.
+Result<ByteSource> laid_out(const ProgramFile& program, ComparedParts parts) {
+  ETSTREAM_ASSIGN(const FilePlan plan, plan_comparable(program, parts));
+  std::vector<ByteSource> pieces;
+  for (const Extent& extent : plan.extents) pieces.push_back(extent.source);
+  ETSTREAM_ASSIGN(ByteSource whole, ByteSource::concatenation(std::move(pieces)));
+  if (parts == ComparedParts::kAll) return whole;
+  ETSTREAM_ASSIGN(const ProgramFile opened, ProgramFile::open(whole));
+  return whole.slice(0, opened.flatbuffer_size());
+}
+
+/// Returns whether both programs are the same, or all of them but what lies in segments. A program with
+/// fields that the schema lacks can't be laid out again, and is taken for another.
+Result<bool> same_content(const ProgramFile& a, const ProgramFile& b, ComparedParts parts) {
+  std::vector<ByteSource> both;
+  for (const ProgramFile* const program : {&a, &b}) {
+    auto again = laid_out(*program, parts);
+    if (!again && again.error().code == ErrorCode::kUnsupported) return false;
+    if (!again) return std::move(again).error();
+    both.push_back(std::move(again).value());
+  }
+  return same_bytes(both[0], both[1]);
+}
+
+Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffList& list) {
+  ETSTREAM_ASSIGN(const auto version_a, a.version());
+  ETSTREAM_ASSIGN(const auto version_b, b.version());
+  list.compare("version", std::to_string(version_a), std::to_string(version_b));
+  ETSTREAM_ASSIGN(const Graphs graphs_a, read_graphs(a));
+  ETSTREAM_ASSIGN(const Graphs graphs_b, read_graphs(b));
+  ETSTREAM_ASSIGN(DelegateComparison delegates, DelegateComparison::open(a, b));
+  const auto name = [](const ProgramGraph& graph) { return text("method {}", quote(graph.method)); };
+  for (const auto& [method, both] : by_key<ProgramGraph>(graphs_a, graphs_b, name)) {
+    list.compare(method, both.first ? "there" : "", both.second ? "there" : "");
+    if (both.first && both.second)
+      ETSTREAM_TRY(compare_methods(list.within(method), *both.first, *both.second, delegates));
+  }
+  ETSTREAM_TRY(compare_payloads(list, payloads_of(graphs_a), payloads_of(graphs_b)));
+  const Payloads named_a = other_named_data(delegates.named_a(), delegates.compared_a(), list.names_a());
+  const Payloads named_b = other_named_data(delegates.named_b(), delegates.compared_b(), list.names_b());
+  return compare_payloads(list, named_a, named_b);
+}
+
+}  // namespace
+
+Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const bool same, same_content(a, b, ComparedParts::kAll));
+  if (!same) {
+    ETSTREAM_TRY(compare_content(a, b, list));
+    bool is_told = list.has_content();
+    if (!is_told && list.has_tolerated()) {
+      ETSTREAM_ASSIGN(is_told, same_content(a, b, ComparedParts::kTables));
+    }
+    if (!is_told) {
+      list.compare("what is not shown here", "compile specs, stack traces, container types, unused data...",
+                   "others");
+    }
+  }
+  ETSTREAM_TRY(diff_places(a, b, same, list));
+  return same;
+}
+
+}  // namespace etstream

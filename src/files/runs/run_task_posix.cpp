@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/match.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/dim_order.h"
+#include "files/runs/run_task.h"
+#include "files/runs/unnamed_file_posix.h"
+
+namespace etstream {
+namespace {
+
+using Json = nlohmann::json;
+using End = MethodRun::End;
+
+/// Exact, and with infinities and NaN, which JSON has no words for.
+Json double_json(double number) {
+  char digits[40];
+  std::snprintf(digits, sizeof(digits), "%a", number);
+  return {{"double", digits}};
+}
+
+Json shape_json(ScalarType type, const std::vector<std::int32_t>& sizes,
+                const std::vector<std::uint8_t>& dim_order) {
+  return {{"dtype", name_of(type)}, {"sizes", sizes}, {"dim_order", dim_order}};
+}
+
+/// An input of a method, made; nothing of a kind that can't be.
+std::optional<Json> made_json(const ValueInfo& input) {
+  return match(
+      input,
+      [](const TensorInfo& tensor) {
+        return std::optional(shape_json(tensor.scalar_type, tensor.sizes, tensor.dim_order));
+      },
+      [](std::int64_t integer) { return std::optional(Json(integer)); },
+      [](bool truth) { return std::optional(Json(truth)); },
+      [](double number) { return std::optional(double_json(number)); },
+      [](const OtherInfo& other) {
+        return other.kind == "Null" ? std::optional(Json(nullptr)) : std::optional<Json>();
+      });
+}
+
+Result<Json> given_json(const Value& input, const ByteSource& file) {
+  return match(
+      input, [](std::monostate) -> Result<Json> { return Json(nullptr); },
+      [&](const Tensor& tensor) -> Result<Json> {
+        Json out = shape_json(tensor.scalar_type, tensor.sizes, tensor.dim_order);
+        const auto offset = tensor.data.size() == 0 ? 0 : tensor.data.offset_in(file);
+        if (!offset) return make_error(ErrorCode::kUnsupported, "a test tensor is not in the bundle's file");
+        out["offset"] = *offset;
+        out["size"] = tensor.data.size();
+        return out;
+      },
+      [](std::int64_t integer) -> Result<Json> { return Json(integer); },
+      [](bool truth) -> Result<Json> { return Json(truth); },
+      [](double number) -> Result<Json> { return double_json(number); });
+}
+
+/// An output that worker.py tells of; the problem with one that no test case can hold.
+Result<Value> output_of(const Json& told, int outputs) {
+  if (told.is_null()) return Value(std::monostate());
+  if (told.is_boolean()) return Value(told.get<bool>());
+  if (told.is_number_integer()) return Value(told.get<std::int64_t>());
+  if (told.contains("double")) {
+    return Value(std::strtod(told["double"].get<std::string>().c_str(), nullptr));
+  }
+  if (told.contains("other")) {
+    return make_error(ErrorCode::kUnsupported, "is a {}, which no test case can hold",
+                      quote(told["other"].get<std::string>()));
+  }
+  const auto type = find_scalar_type(told["dtype"].get<std::string>());
+  if (!type) {
+    return make_error(ErrorCode::kUnsupported, "is of the unknown dtype {}",
+                      quote(told["dtype"].get<std::string>()));
+  }
+  auto sizes = told["sizes"].get<std::vector<std::int32_t>>();
+  auto order = contiguous_dim_order(sizes.size());
+  return Value(Tensor{*type, std::move(sizes), std::move(order),
+                      source_of_descriptor(outputs, told["offset"], told["size"])});
+}
+
+Result<Comparison> compare_output(const Json& told, int outputs, const Value& expected,
+                                  const Tolerance& tolerance) {
+  ETSTREAM_ASSIGN(Value actual, output_of(told, outputs));
+  const auto* const wanted = std::get_if<Tensor>(&expected);
+  if (auto* const tensor = std::get_if<Tensor>(&actual); tensor && wanted && tensor->sizes == wanted->sizes) {
+    ETSTREAM_ASSIGN(actual, with_dim_order(*tensor, wanted->dim_order));
+  }
+  return compare(expected, actual, tolerance);
+}
+
+/// Compares what is expected. Error: kIo.
+Result<void> compare_outputs(const Json& told, int outputs, const RunTask& task, const Tolerance& tolerance,
+                             MethodRun& run) {
+  if (told.size() != task.expected.size()) {
+    run.end = End::kOtherOutputs;
+    run.reason = text("{}, expected {}", counted(told.size(), "output"), task.expected.size());
+    return {};
+  }
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    auto compared = compare_output(told[i], outputs, task.expected[i], tolerance);
+    if (!compared && compared.error().code == ErrorCode::kIo) return std::move(compared).error();
+    if (!compared || !compared->passed()) run.end = End::kOtherOutputs;
+    if (compared) {
+      run.outputs.emplace_back(*std::move(compared));
+    } else {
+      run.outputs.emplace_back(compared.error().message);
+    }
+  }
+  return {};
+}
+
+std::optional<End> end_named(const std::string& name) {
+  for (const End end :
+       {End::kOk, End::kRefused, End::kSignal, End::kOutOfTime, End::kOutOfMemory, End::kNotRun}) {
+    if (name_of(end) == name) return end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed) {
+  Json inputs = Json::array();
+  for (std::size_t i = 0; i < method.inputs.size(); ++i) {
+    auto made = made_json(method.inputs[i]);
+    const auto* const other = std::get_if<OtherInfo>(&method.inputs[i]);
+    inputs.push_back(made ? *std::move(made) : Json{{"kind", other ? other->kind : ""}});
+  }
+  const RunTask task{method.name, "no tensors", inputs.dump(), "", {}};
+  const bool has_tensor = std::ranges::any_of(
+      method.inputs, [](const ValueInfo& input) { return std::holds_alternative<TensorInfo>(input); });
+  if (!has_tensor) return {task};
+  std::vector<RunTask> out(3, task);
+  out[0].fill = out[0].inputs_name = "zeros";
+  out[1].fill = out[1].inputs_name = "ones";
+  out[2].fill = "random";
+  out[2].inputs_name = text("random (seed {})", seed);
+  return out;
+}
+
+Result<RunTask> task_of(const std::string& method, std::size_t number, const MethodTestCase& test_case,
+                        const ByteSource& file) {
+  Json inputs = Json::array();
+  for (const Value& input : test_case.inputs) {
+    ETSTREAM_ASSIGN(Json json, given_json(input, file));
+    inputs.push_back(std::move(json));
+  }
+  return RunTask{method, text("test case {}", number), inputs.dump(), "", test_case.expected_outputs};
+}
+
+Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int outputs,
+                              const Tolerance& tolerance) {
+  // worker.py leaves out members that it has nothing for.
+  const Json told = Json::parse(line, nullptr, false);
+  const auto end = told.is_object() && told.contains("end") ? end_named(told["end"]) : std::nullopt;
+  if (!end)
+    return make_error(ErrorCode::kIo, "no answer of the process that runs the program: {}", quote(line));
+  RunAnswer out;
+  MethodRun& run = out.run;
+  run.method = task.method;
+  run.inputs = task.inputs_name;
+  run.end = *end;
+  run.error = told.value("error", 0U);
+  run.signal = told.value("signal", "");
+  run.reason = told.value("reason", "");
+  if (run.reason.empty() && run.error == 0) run.reason = told.value("said", "");
+  if (told.contains("failed_at")) out.failed_at.emplace(told["failed_at"][0], told["failed_at"][1]);
+  if (told.contains("outputs")) {
+    ETSTREAM_TRY(compare_outputs(told["outputs"], outputs, task, tolerance, run));
+  }
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/match.h"
+#include "core/base/text.h"
+#include "etstream/method_runs.h"
+
+namespace etstream {
+namespace {
+
+using End = MethodRun::End;
+
+std::string where(const MethodRun& run) {
+  return run.instruction ? text(" in {} (instruction {})", printable(run.callee), *run.instruction) : "";
+}
+
+/// Tells of the first output that is not as expected.
+std::string first_other(const std::vector<OutputRun>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string words = match(
+        outputs[i], [](const Comparison& found) { return found.passed() ? "" : ": " + summary(found); },
+        [](const std::string& problem) { return " " + problem; });
+    if (!words.empty()) return text("output {}{}", i, words);
+  }
+  return {};
+}
+
+std::string end_text(const MethodRun& run) {
+  switch (run.end) {
+    case End::kOk:
+      return "ok";
+    case End::kOtherOutputs:
+      return first_other(run.outputs);
+    case End::kRefused: {
+      const std::string_view name = executorch_error_name(run.error);
+      if (run.error == 0) return text("failed{}", where(run));
+      return text("refused{}: ExecuTorch says {} (0x{:02x})", where(run), name.empty() ? "error" : name,
+                  run.error);
+    }
+    case End::kSignal:
+      return text("ended by {}{}", run.signal, where(run));
+    case End::kOutOfTime:
+      return "out of time";
+    case End::kOutOfMemory:
+      return text("out of memory{}", where(run));
+    case End::kNotRun:
+      return "not run";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string summary(const MethodRun& run) {
+  return text("{}, {}: {}{}{}", printable(run.method), run.inputs, end_text(run),
+              run.reason.empty() ? "" : ": ", printable(run.reason));
+}
+
+std::string_view name_of(MethodRun::End end) noexcept {
+  switch (end) {
+    case End::kOk:
+      return "ok";
+    case End::kOtherOutputs:
+      return "other_outputs";
+    case End::kRefused:
+      return "refused";
+    case End::kSignal:
+      return "signal";
+    case End::kOutOfTime:
+      return "out_of_time";
+    case End::kOutOfMemory:
+      return "out_of_memory";
+    case End::kNotRun:
+      return "not_run";
+  }
+  return {};
+}
+
+std::string_view executorch_error_name(std::uint32_t error) noexcept {
+  struct Named {
+    std::uint32_t error;
+    std::string_view name;
+  };
+  static constexpr Named kNames[] = {
+      {0x01, "Internal"},
+      {0x02, "InvalidState"},
+      {0x03, "EndOfMethod"},
+      {0x04, "AlreadyLoaded"},
+      {0x10, "NotSupported"},
+      {0x11, "NotImplemented"},
+      {0x12, "InvalidArgument"},
+      {0x13, "InvalidType"},
+      {0x14, "OperatorMissing"},
+      {0x15, "RegistrationExceedingMaxKernels"},
+      {0x16, "RegistrationAlreadyRegistered"},
+      {0x20, "NotFound"},
+      {0x21, "MemoryAllocationFailed"},
+      {0x22, "AccessFailed"},
+      {0x23, "InvalidProgram"},
+      {0x24, "InvalidExternalData"},
+      {0x25, "OutOfResources"},
+      {0x30, "DelegateInvalidCompatibility"},
+      {0x31, "DelegateMemoryAllocationFailed"},
+      {0x32, "DelegateInvalidHandle"},
+  };
+  const auto* const found = std::ranges::find(kNames, error, &Named::error);
+  return found == std::end(kNames) ? std::string_view() : found->name;
+}
+
+}  // namespace etstream

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/exact_json.h"
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/json/json_value_reader.h"
+#include "flatbuffer/json/json_writer.h"
+#include "flatbuffer/schema.h"
+#include "flatbuffer/schema_packer.h"
+#include "flatbuffer/schema_source.h"
+
+namespace etstream {
+
+struct ExactJson::State : LoadedSchema {};
+
+Result<ExactJson> ExactJson::open(const std::string& schema,
+                                  const std::vector<std::string>& include_folders) {
+  return without_exceptions([&]() -> Result<ExactJson> {
+    ETSTREAM_ASSIGN(LoadedSchema loaded, load_schema(schema, include_folders));
+    auto state = std::make_shared<const State>(State{std::move(loaded)});
+    return ExactJson(std::move(state));
+  });
+}
+
+Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions& options, Sink& sink) const {
+  return without_exceptions([&]() -> Result<void> {
+    ByteSource flatbuffer = file;
+    if (options.size_prefixed) {
+      ETSTREAM_ASSIGN(flatbuffer, without_size_prefix(file, file.name()));
+    }
+    ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(state_->schema, std::move(flatbuffer), file.name(),
+                                                          !options.identifier));
+    ETSTREAM_TRY(verify_flatbuffer(view, {.typed_unions = true}));
+    ETSTREAM_ASSIGN(const auto unknown, find_unknown_field(view));
+    if (unknown) {
+      return make_error(ErrorCode::kUnsupported, "{}; a schema that has all of its fields loses none",
+                        unknown->message);
+    }
+    JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
+    if (options.leave_out_over) {
+      json.references = JsonReferences{options.file_name, 0, *options.leave_out_over};
+    }
+    return write_json(view, json, sink);
+  });
+}
+
+Result<FilePlan> ExactJson::compile(const ByteSource& json, const std::string& folder,
+                                    FlatbufferOrder order) const {
+  return without_exceptions([&]() -> Result<FilePlan> {
+    ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(state_->schema, json, folder));
+    const bool is_flatc = order == FlatbufferOrder::kFlatc;
+    return pack(state_->schema, *values, {.order = is_flatc ? ObjectOrder::kFlatc : ObjectOrder::kObjectApi});
+  });
+}
+
+const std::string& ExactJson::file_extension() const noexcept { return state_->file_extension; }
+
+}  // namespace etstream

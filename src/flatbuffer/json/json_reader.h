@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// JsonTape: a JSON document in about the memory of its text, to be read in any order. JsonReader: takes it
+// value by value, in order, for code that knows what it should say.
+//
+//   std::vector<std::int64_t> numbers;
+//   const auto read = read_json(file, ErrorCode::kCorrupt, [&](JsonReader& json) {
+//     return json.elements([&]() -> Result<void> {
+//       ETSTREAM_ASSIGN(const JsonTape::Value number, json.take(JsonEvent::Kind::kInteger));
+//       numbers.push_back(number.integer);
+//       return {};
+//     });
+//   });
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "flatbuffer/json/json_stream.h"
+
+namespace etstream {
+
+/// The keys that are expected, each of which is stored once.
+using JsonKeys = std::unordered_map<std::string, std::uint32_t>;
+
+/// A value, or a key and its value, is known by its place on the tape. Const use from several threads is
+/// safe.
+class JsonTape {
+ public:
+  using Place = std::uint64_t;
+  static constexpr Place kRoot = 0;
+
+  using Kind = JsonEvent::Kind;
+  /// Its string lives as long as the tape.
+  struct Value : JsonEvent {
+    Place first = 0;  // of an object or array: where its content begins
+    Place end = 0;    // of the value
+  };
+  struct Key {
+    std::optional<std::uint32_t> number;  // none for one that was not expected
+    std::string_view name;
+    Place value = 0;
+  };
+
+  JsonTape(JsonTape&&) = default;
+  JsonTape& operator=(JsonTape&&) = default;
+
+  /// `keys` are numbered from 1 on. Errors: those of parse_json.
+  [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, JsonKeys keys, int deepest);
+
+  [[nodiscard]] Value at(Place place) const;
+  /// At `place` in an object, before its end.
+  [[nodiscard]] Key key_at(Place place) const;
+  /// `error`, which is about the value or key at `place`: "FILE: line N: MESSAGE". Reads the text again, for
+  /// the line.
+  [[nodiscard]] Error at_line(Place place, const Error& error) const;
+  /// The same with the path that leads there: "FILE: line N: PATH: MESSAGE".
+  [[nodiscard]] Error error_at(Place place, const Error& error) const;
+
+ private:
+  friend class JsonTapeWriter;
+
+  JsonTape(ByteSource json, JsonKeys keys, int deepest);
+  // What is at a place, which is moved behind it.
+  std::uint64_t take_number(Place& place) const;
+  std::string_view take_string(Place& place) const;
+  template <class T>
+  T take_eight_bytes(Place& place) const;
+  /// How to reach a place: "execution_plan[0].values".
+  std::string path_to(Place place) const;
+
+  ByteSource json_;
+  int deepest_;
+  JsonKeys keys_;
+  std::vector<std::string_view> names_;  // of keys_, by number
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// Errors, besides those of what is called for members and elements: one of the code that the reader was made
+/// with, "expected an array, found a string".
+class JsonReader {
+ public:
+  using Kind = JsonTape::Kind;
+
+  JsonReader(const JsonTape& tape, ErrorCode code) : tape_(tape), code_(code) {}
+
+  /// The value that comes next.
+  [[nodiscard]] JsonTape::Value next() const { return tape_.at(next_); }
+  /// Takes it, whatever it is.
+  JsonTape::Value take() {
+    const JsonTape::Value value = next();
+    last_ = next_;
+    next_ = value.end;
+    return value;
+  }
+  [[nodiscard]] Result<JsonTape::Value> take(Kind expected) {
+    const JsonTape::Value value = take();
+    return value.kind == expected ? Result<JsonTape::Value>(value) : unexpected(value, name_of(expected));
+  }
+
+  /// Takes an object: calls `read` with each key, and it takes the value.
+  template <class Read>
+  [[nodiscard]] Result<void> members(const Read& read) {
+    const JsonTape::Place begin = next_;
+    ETSTREAM_ASSIGN(const JsonTape::Value object, take(Kind::kObject));
+    for (next_ = object.first; next_ != object.end;) {
+      const JsonTape::Key key = tape_.key_at(next_);
+      last_ = next_;
+      next_ = key.value;
+      ETSTREAM_TRY(read(key.name));
+    }
+    last_ = begin;
+    return {};
+  }
+  /// The same where no key may come twice.
+  template <class Read>
+  [[nodiscard]] Result<void> different_members(const Read& read) {
+    std::set<std::string_view> keys;
+    return members([&](std::string_view key) {
+      return keys.insert(key).second ? read(key) : error(text("{} comes twice", quote(key)));
+    });
+  }
+  /// Takes an array: calls `read` to take each element.
+  template <class Read>
+  [[nodiscard]] Result<void> elements(const Read& read) {
+    const JsonTape::Place begin = next_;
+    ETSTREAM_ASSIGN(const JsonTape::Value array, take(Kind::kArray));
+    for (next_ = array.first; next_ != array.end;) ETSTREAM_TRY(read());
+    last_ = begin;
+    return {};
+  }
+
+  [[nodiscard]] Error error(std::string_view message) const { return Error{code_, std::string(message)}; }
+  [[nodiscard]] Error unexpected(const JsonTape::Value& value, std::string_view expected) const {
+    return error(text("expected {}, found {}", expected, name_of(value.kind)));
+  }
+  /// Of the value or key that was taken last, or whose members and elements were.
+  [[nodiscard]] JsonTape::Place last() const noexcept { return last_; }
+
+ private:
+  const JsonTape& tape_;
+  const ErrorCode code_;
+  JsonTape::Place next_ = JsonTape::kRoot;
+  JsonTape::Place last_ = JsonTape::kRoot;
+};
+
+/// Has `read` take the value of `json`. What it finds wrong is an error of `code`. Memory: about that of the
+/// text. Errors: those of parse_json; those of `read`, with the file's name and the line put before them.
+template <class Read>
+[[nodiscard]] Result<void> read_json(const ByteSource& json, ErrorCode code, const Read& read) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_ASSIGN(const JsonTape tape, JsonTape::parse(json, {}, kDeepestJson));
+    JsonReader reader(tape, code);
+    const Result<void> done = read(reader);
+    return done ? done : tape.at_line(reader.last(), done.error());
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/bpte/bundled_program_schema.h"
+
+#include <array>
+
+#include "bundled_program_bfbs_generated.h"
+#include "core/base/match.h"
+#include "etstream/bundled_program.h"
+#include "flatbuffer/schema.h"
+
+namespace etstream {
+namespace {
+
+/// A union's value: the number of its member, and what that table is read from. The alternatives of Value are
+/// in the order of the union's members, behind the one of no kind.
+FieldValue value_union(const Value& value) {
+  return match(
+      value, [](std::monostate) -> FieldValue { return AbsentValue{}; },
+      [&](const auto& held) -> FieldValue {
+        return UnionValue{static_cast<std::uint8_t>(value.index()), {&held, 0}};
+      });
+}
+
+// clang-format off
+constexpr std::array kBindings = {
+    FieldBinding{"BundledProgram", "version", [](const void* o) { return scalar(get<BundledProgram>(o).version); }},
+    FieldBinding{"BundledProgram", "method_test_suites", [](const void* o) { return table_vector(get<BundledProgram>(o).method_test_suites); }},
+    FieldBinding{"BundledProgram", "program", [](const void* o) -> FieldValue { return get<BundledProgram>(o).program; }},
+    FieldBinding{"BundledMethodTestSuite", "method_name", [](const void* o) -> FieldValue { return std::string_view(get<MethodTestSuite>(o).method_name); }},
+    FieldBinding{"BundledMethodTestSuite", "test_cases", [](const void* o) { return table_vector(get<MethodTestSuite>(o).test_cases); }},
+    FieldBinding{"BundledMethodTestCase", "inputs", [](const void* o) { return table_vector(get<MethodTestCase>(o).inputs); }},
+    FieldBinding{"BundledMethodTestCase", "expected_outputs", [](const void* o) { return table_vector(get<MethodTestCase>(o).expected_outputs); }},
+    FieldBinding{"Value", "val", [](const void* o) { return value_union(get<Value>(o)); }},
+    FieldBinding{"Tensor", "scalar_type", [](const void* o) { return scalar(get<Tensor>(o).scalar_type); }},
+    FieldBinding{"Tensor", "sizes", [](const void* o) { return scalar_vector(get<Tensor>(o).sizes); }},
+    FieldBinding{"Tensor", "data", [](const void* o) -> FieldValue { return get<Tensor>(o).data; }},
+    FieldBinding{"Tensor", "dim_order", [](const void* o) { return scalar_vector(get<Tensor>(o).dim_order); }},
+    FieldBinding{"Int", "int_val", [](const void* o) { return scalar(get<std::int64_t>(o)); }},
+    FieldBinding{"Bool", "bool_val", [](const void* o) { return scalar(get<bool>(o)); }},
+    FieldBinding{"Double", "double_val", [](const void* o) { return scalar(get<double>(o)); }},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const FieldBinding> bundled_program_bindings() { return kBindings; }
+
+Result<const Schema*> bundled_program_schema() {
+  return embedded_schema<bundled_program::BundledProgramBinarySchema>();
+}
+
+PackOptions bundle_pack_options(const WriterVersion& writer) {
+  PackOptions options;
+  // Until 1.3 bundles went through JSON and flatc.
+  if (writer.release <= ExecutorchRelease::k1_3) options.order = ObjectOrder::kFlatc;
+  options.vtables = writer.vtables;
+  return options;
+}
+
+}  // namespace etstream

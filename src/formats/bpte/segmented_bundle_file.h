@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a segmented bundle has around its metadata: the header in front and the directory at the end
+// (schema/segmented_bundle.md has their byte tables), and segments, as BundledProgramFile reads them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/content_hash.h"
+#include "etstream/file_plan.h"
+#include "etstream/findings.h"
+#include "etstream/result.h"
+#include "flatbuffer/table_reader.h"
+#include "formats/bpte/bundle_fields.h"
+#include "formats/bpte/segmented_bundle.h"
+#include "formats/segments/extended_header.h"
+
+namespace etstream {
+
+/// At offset 8: ExecuTorch's extended header, whose length says that ours follows it.
+struct SegmentedBundleHeader {
+  static constexpr std::uint32_t kSize = 64;
+
+  ExtendedHeader extended;
+  std::uint64_t directory_offset = 0;
+  std::uint64_t directory_size = 0;
+};
+
+struct SegmentedBundleDirectory {
+  static constexpr std::uint64_t kAlignment = 64;
+  static constexpr std::uint64_t kHeaderSize = 64;
+
+  /// An entry as it lies in the file.
+  struct Segment {
+    std::uint64_t offset = 0;  // from the segment base offset
+    std::uint64_t stored_size = 0;
+    std::uint64_t logical_size = 0;
+    std::uint32_t codec = 0;  // 0: stored as it is
+    std::uint32_t reserved = 0;
+    ContentHash hash{};  // of the logical bytes
+    std::array<std::uint64_t, 2> reserved_too{};
+  };
+  /// A piece of a segment with a hash of its own, so that damage can be located; as it lies in the file.
+  struct Part {
+    std::uint32_t segment = 0;
+    std::uint32_t reserved = 0;
+    std::uint64_t offset = 0;  // in the segment
+    std::uint64_t size = 0;
+    ContentHash hash{};
+  };
+
+  bool hashed = false;
+  ContentHash metadata{};  // of all before the end of the metadata
+  std::vector<Segment> segments;
+  std::vector<Part> parts;  // by segment and offset
+
+  [[nodiscard]] std::uint64_t size() const noexcept {
+    return kHeaderSize + sizeof(Segment) * segments.size() + sizeof(Part) * parts.size();
+  }
+};
+
+/// Calls `visit(range, hash, segment, part)` with each range of the file that `directory` has a hash of, in
+/// the order in which they begin: the metadata, then each segment and its parts. `segment` is the segment's
+/// number, none of the metadata; `part` is null but for a part.
+template <class Directory, class Visit>
+void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visit) {
+  using Part = SegmentedBundleDirectory::Part;
+  constexpr const Part* kNoPart = nullptr;
+  visit(Trailer::Range{0, header.program_size}, directory.metadata, std::optional<std::size_t>(), kNoPart);
+  auto part = directory.parts.begin();
+  for (std::size_t i = 0; i < directory.segments.size(); ++i) {
+    auto& segment = directory.segments[i];
+    const std::uint64_t begin = header.segment_base_offset + segment.offset;
+    visit(Trailer::Range{begin, segment.stored_size}, segment.hash, std::optional(i), kNoPart);
+    for (; part != directory.parts.end() && part->segment == i; ++part) {
+      const Part* const found = &*part;
+      visit(Trailer::Range{begin + part->offset, part->size}, part->hash, std::optional(i), found);
+    }
+  }
+}
+
+[[nodiscard]] std::vector<std::byte> to_bytes(const SegmentedBundleHeader& header);
+/// With the directory's own hash.
+[[nodiscard]] std::vector<std::byte> to_bytes(const SegmentedBundleDirectory& directory);
+
+/// The header of `file`, in bounds: the directory ends the file, behind metadata and segments. Errors:
+/// kCorrupt; kIo.
+[[nodiscard]] Result<SegmentedBundleHeader> read_segmented_bundle_header(const ByteSource& file);
+
+class SegmentedBundleFile {
+ public:
+  /// Reads header and directory, whose segments lie in order and apart. Memory: as the directory's size,
+  /// which is checked against the file's. Errors: kCorrupt; kUnsupported for a version or a codec that is not
+  /// known; kIo.
+  [[nodiscard]] static Result<SegmentedBundleFile> open(ByteSource file);
+
+  /// The bytes of the metadata. Only their size was checked.
+  [[nodiscard]] ByteSource metadata() const { return file_.slice(0, header_.extended.program_size).value(); }
+  /// Reads from the metadata what it says of the segments. Error: kCorrupt where the metadata's segments are
+  /// not those of the directory, in number, size and alignment.
+  [[nodiscard]] Result<void> match(const TableReader& root);
+
+  [[nodiscard]] UsedRange header_range() const noexcept { return header_.extended.range(); }
+  [[nodiscard]] const SegmentedBundleDirectory& directory() const noexcept { return directory_; }
+  [[nodiscard]] ByteSource program() const { return segment(program_segment_); }
+  [[nodiscard]] std::uint32_t program_segment() const noexcept { return program_segment_; }
+  /// The bytes of segment `number`, which is below directory().segments.size().
+  [[nodiscard]] ByteSource segment(std::uint32_t number) const;
+  /// The program's alignment in a BP08 file of the same content.
+  [[nodiscard]] std::uint32_t program_alignment() const noexcept { return program_alignment_; }
+  /// The BP08 file that it was converted from, where its layout was kept.
+  [[nodiscard]] const std::optional<OriginalFile>& original_file() const noexcept { return original_file_; }
+  /// The segment that holds a tensor's data, if one does. Error: kCorrupt for one that is not there.
+  [[nodiscard]] Result<std::optional<std::uint32_t>> data_segment(const TableReader& tensor) const;
+
+  /// Reads all of the file: adds what is not zero in the padding, and what has another hash than the
+  /// directory says. `names` are what the segments are called.
+  [[nodiscard]] Result<void> verify(const std::vector<std::string>& names, Findings& findings) const;
+
+ private:
+  Result<void> read_original_file(const TableReader& root);
+
+  SegmentedBundleFile(ByteSource file, const SegmentedBundleHeader& header,
+                      SegmentedBundleDirectory directory, const Schema& schema)
+      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_{schema} {}
+
+  ByteSource file_;
+  SegmentedBundleHeader header_;
+  SegmentedBundleDirectory directory_;
+  bpte::SegmentedBundleFields fields_;
+  std::uint32_t program_segment_ = 0;
+  std::uint32_t program_alignment_ = 0;
+  std::optional<OriginalFile> original_file_;
+};
+
+}  // namespace etstream

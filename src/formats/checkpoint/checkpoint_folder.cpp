@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/base/file_name.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "formats/checkpoint/checkpoint_index.h"
+#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/set_place.h"
+#include "formats/checkpoint/shard_name.h"
+#include "formats/checkpoint/weight_file.h"
+#include "formats/gguf/gguf.h"
+
+namespace etstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the order in which transformers looks for them.
+constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "model.safetensors.index.json",
+                                                        "pytorch_model.bin", "pytorch_model.bin.index.json"};
+/// Endings of other names that weights have. An index stands for the files that it names.
+constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
+constexpr std::array<std::string_view, 5> kEndings = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
+/// The beginning of names of weights that end in .bin, as optimizers and tokenizers are in such files too.
+constexpr std::string_view kBin = "pytorch_model";
+
+/// The files that a folder may stand for, by checkpoint.
+using Candidates = std::map<std::string, std::vector<std::string>>;
+
+/// Returns a text that the files of one set have in common. A GGUF file itself says how many there are.
+Result<std::string> set_of(const std::string& path, const OpenFile& open_file) {
+  if (path.ends_with(".gguf")) {
+    const auto file = open_file(path);
+    const auto opened = file ? open_gguf(*file) : Result<GgufFile>(file.error());
+    if (!opened && !is_about_file(opened.error())) return opened.error();
+    if (!opened || !opened->split) return path;
+    return place_of_split(path, *opened->split).set;
+  }
+  const auto name = shard_name(path);
+  return name ? name->set() : path;
+}
+
+Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open_file) {
+  Candidates out;
+  std::set<std::string> indexed;
+  for (const std::string_view ending : kIndexEndings) {
+    ETSTREAM_ASSIGN(const auto indexes, files_in(folder, ending));
+    for (const std::string& path : indexes) {
+      ETSTREAM_ASSIGN(const ByteSource file, open_file(path));
+      ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(file));
+      if (!index) continue;
+      for (const auto& [name, tensors] : index->files) indexed.insert(folder + name);
+      out[path] = {path};
+    }
+  }
+  for (const std::string_view ending : kEndings) {
+    ETSTREAM_ASSIGN(const auto paths, files_in(folder, ending));
+    for (const std::string& path : paths) {
+      const bool is_other = ending == ".bin" && !path.substr(folder.size()).starts_with(kBin);
+      if (is_other || indexed.contains(path)) continue;
+      ETSTREAM_ASSIGN(const std::string set, set_of(path, open_file));
+      out[set].push_back(path);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::string normal_path(const std::string& path) { return fs::path(path).lexically_normal().string(); }
+
+Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, failed);
+  for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
+    const std::string name = entries->path().filename().string();
+    if (name.ends_with(ending) && is_file(folder + name)) out.push_back(folder + name);
+  }
+  if (failed) return error_in(ErrorCode::kIo, folder, "cannot list the folder: {}", failed.message());
+  std::ranges::sort(out);
+  return out;
+}
+
+Result<std::vector<std::string>> files_of_folder(const std::string& folder, const OpenFile& open_file) {
+  using Paths = std::vector<std::string>;
+  const std::string base = folder.ends_with('/') ? folder : folder + "/";
+  ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(base));
+  if (is_file_name(config.weights)) return Paths{base + config.weights};
+  for (const std::string_view name : kPreferred) {
+    std::string path = base + std::string(name);
+    if (is_file(path)) return Paths{std::move(path)};
+  }
+  ETSTREAM_ASSIGN(Candidates found, candidates_in(base, open_file));
+  if (found.size() == 1) return std::move(found.begin()->second);
+  if (found.empty()) {
+    return error_in(
+        ErrorCode::kInvalidArgument, folder,
+        "is a folder without weights: expected model.safetensors, model.safetensors.index.json, "
+        "pytorch_model.bin, or another safetensors, GGUF, .pth or .ptd file; give the file itself");
+  }
+  std::string names;
+  for (const auto& [set, paths] : found) {
+    names += (names.empty() ? "" : ", ") + printable(paths.front().substr(base.size()));
+    if (paths.size() > 1) names += text(" (the first of {})", paths.size());
+  }
+  return error_in(ErrorCode::kInvalidArgument, folder,
+                  "is a folder with weights of several kinds or models: {}; give one of them", names);
+}
+
+}  // namespace etstream

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Opens sets: weights that are in several files (set_place.h), with the files that complete them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "etstream/checkpoint.h"
+#include "etstream/result.h"
+#include "formats/checkpoint/weight_file.h"
+
+namespace etstream {
+
+/// A path that was given, and the files that it stands for.
+struct GivenWeights {
+  std::string path;
+  std::string index;  // the path of the index that names the files; "" for none
+  std::vector<WeightFile> files;
+};
+
+struct OpenedWeights {
+  std::vector<GivenWeights> given;  // in the order of the paths
+  std::vector<Error> problems;      // of sets: what is missing, can't be read, or contradicts itself
+  /// What loaders of an index leave aside: its sum of bytes is another one.
+  std::vector<Error> flaws;
+  std::vector<Error> warnings;  // tensors that an index does not list, and loaders leave out
+};
+
+/// Whether files that are no part of a set, or can't be opened as weights, are an error, or are left without
+/// tensors.
+enum class OtherFiles { kRefused, kLeft };
+
+/// Opens the files that each of `paths` stands for. With options.partial, sets are not completed, and no
+/// problem is found with them. Errors: those about a file that is given.
+[[nodiscard]] Result<OpenedWeights> open_weights(const std::vector<std::string>& paths,
+                                                 const CheckpointOptions& options,
+                                                 OtherFiles others = OtherFiles::kRefused);
+
+}  // namespace etstream

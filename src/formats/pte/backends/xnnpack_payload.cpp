@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/pte/backends/xnnpack_payload.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/schema.h"
+#include "flatbuffer/table_reader.h"
+#include "xnnpack_graph_bfbs_generated.h"
+
+namespace etstream {
+namespace {
+
+/// At offset 4, where a flatbuffer has its identifier: magic, u16 length, u32 offset and u32 size of the
+/// graph, u32 offset and u64 size of the constant data behind it (backends/xnnpack/runtime/XNNHeader.cpp of
+/// ExecuTorch 1.5.1).
+constexpr std::uint64_t kMagicPosition = 4;
+constexpr std::uint64_t kHeaderEnd = 30;
+constexpr std::uint64_t kGraphPosition = 10;
+constexpr std::uint64_t kConstantsPosition = 18;
+
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
+struct Header {
+  Range graph;
+  Range constants;
+};
+
+/// Where both are in a payload that has a header. Error: kCorrupt.
+Result<Header> read_header(const ByteSource& payload, std::span<const std::byte> header,
+                           const std::string& name) {
+  const auto number = [&]<class T>(std::uint64_t position, T value) {
+    std::memcpy(&value, header.data() + position, sizeof(value));
+    return std::uint64_t{value};
+  };
+  const Range graph{number(kGraphPosition, std::uint32_t{}), number(kGraphPosition + 4, std::uint32_t{})};
+  const Range constants{number(kConstantsPosition, std::uint32_t{}),
+                        number(kConstantsPosition + 4, std::uint64_t{})};
+  const auto corrupt = [&](std::uint64_t position, std::string_view what, const Range& found) {
+    return unexpected(ErrorCode::kCorrupt, {name, position}, "{} inside {}, found {} bytes from {} on", what,
+                      counted(payload.size(), "byte"), found.size, found.offset);
+  };
+  if (!range_fits(graph.offset, graph.size, payload.size())) return corrupt(kGraphPosition, "a graph", graph);
+  if (!range_fits(constants.offset, constants.size, payload.size()) ||
+      constants.offset < graph.offset + graph.size) {
+    return corrupt(kConstantsPosition, "constants behind the graph and", constants);
+  }
+  return Header{graph, constants};
+}
+
+/// Version XN00 has fields less, of those that are not read.
+Result<void> check_identifier(const ByteSource& graph, const std::string& name) {
+  std::array<char, 4> identifier{};
+  std::string_view found;
+  if (range_fits(kMagicPosition, identifier.size(), graph.size())) {
+    ETSTREAM_TRY(graph.read_at(kMagicPosition, std::as_writable_bytes(std::span(identifier))));
+    found = std::string_view(identifier.data(), identifier.size());
+  }
+  if (found == "XN00" || found == "XN01") return {};
+  return unexpected(ErrorCode::kCorrupt, {name, kMagicPosition},
+                    "the identifier of XNNPACK's graph (XN00, XN01), found {}", quote(found));
+}
+
+Result<std::vector<NamedDataRequest>> constants_in(const XnnpackPayload& payload) {
+  const xnnpack::Fields& fields = payload.fields;
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload.graph));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.graph.constants));
+  std::vector<NamedDataRequest> out;
+  for (std::uint32_t i = 1; i < listed.size(); ++i) {
+    ETSTREAM_ASSIGN(const TableReader constant, listed.at(i));
+    ETSTREAM_ASSIGN(auto key, constant.string(fields.constant.key));
+    if (!key) continue;
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(fields.constant.size));
+    out.push_back({std::move(*key), size});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string& name) {
+  ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<xnnpack_graph::XNNGraphBinarySchema>());
+  std::array<std::byte, kHeaderEnd> header{};
+  if (payload.size() < header.size()) {
+    return unexpected(ErrorCode::kCorrupt, {name, 0}, "XNNPACK's header of {} bytes, found {}", header.size(),
+                      payload.size());
+  }
+  ETSTREAM_TRY(payload.read_at(0, header));
+  constexpr std::string_view kMagic = "XH00";
+  const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
+  ByteSource graph = payload;
+  std::uint64_t constants_size = 0;
+  std::uint64_t graph_offset = 0;
+  if (has_header) {
+    ETSTREAM_ASSIGN(const Header places, read_header(payload, header, name));
+    ETSTREAM_ASSIGN(graph, payload.slice(places.graph.offset, places.graph.size));
+    constants_size = places.constants.size;
+    graph_offset = places.graph.offset;
+  }
+  ETSTREAM_TRY(check_identifier(graph, name));
+  ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
+  ETSTREAM_TRY(verify_flatbuffer(view));
+  static const xnnpack::Fields kFields(*schema);
+  return XnnpackPayload{std::move(view), kFields, has_header, constants_size, graph_offset};
+}
+
+Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,
+                                                             const std::string& name) {
+  ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
+  if (!opened.has_header) return std::vector<NamedDataRequest>();
+  return constants_in(opened);
+}
+
+}  // namespace etstream

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/pte/backends/xnnpack_uses.h"
+
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/dim_order.h"
+#include "flatbuffer/table_reader.h"
+#include "formats/pte/backends/xnnpack_payload.h"
+#include "formats/tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+/// The element type of a datatype, by its number; none of those that no constant has. Those of four bits are
+/// bytes here.
+constexpr std::optional<ScalarType> kTypes[] = {
+    std::nullopt,       ScalarType::kFloat32, ScalarType::kFloat16, ScalarType::kInt8,
+    ScalarType::kUInt8, ScalarType::kInt32,   ScalarType::kInt8,    ScalarType::kInt32,
+    ScalarType::kUInt8, ScalarType::kInt8,    ScalarType::kUInt8,   ScalarType::kInt8,
+    ScalarType::kInt32, ScalarType::kFloat32, ScalarType::kBFloat16};
+constexpr std::size_t kMostXnnpackSizes = 6;   // XNN_MAX_TENSOR_DIMS
+constexpr std::int16_t kNibblesByChannel = 8;  // xnn_datatype_qcint4
+constexpr std::int16_t kNibblesByGroup = 10;   // xnn_datatype_qbint4
+
+/// Returns the layout of contiguous data of these sizes, if it takes `size` bytes.
+std::optional<TensorLayout> layout_of_size(ScalarType type, std::vector<std::int32_t> sizes,
+                                           std::uint64_t size) {
+  const auto bytes = byte_size(type, sizes);
+  if (!bytes || *bytes != size) return std::nullopt;
+  TensorLayout out{type, std::move(sizes), {}};
+  out.dim_order = contiguous_dim_order(out.sizes.size());
+  return out;
+}
+
+/// Returns the layout of `size` bytes as a list of elements of this type.
+std::optional<TensorLayout> list_of_size(ScalarType type, std::uint64_t size) {
+  const std::uint64_t count = size / item_size(type);
+  if (std::cmp_greater(count, std::numeric_limits<std::int32_t>::max())) return std::nullopt;
+  return layout_of_size(type, {static_cast<std::int32_t>(count)}, size);
+}
+
+class UseReader {
+ public:
+  explicit UseReader(const XnnpackPayload& payload) : payload_(payload), known_(payload.fields) {}
+
+  Result<std::vector<XnnpackConstant>> run() {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
+    ETSTREAM_TRY(for_each(root.tables(known_.graph.constants),
+                          [&](const TableReader& constant, std::uint32_t i) -> Result<void> {
+                            // The first is a placeholder.
+                            return i == 0 ? Result<void>() : add_constant(constant, i);
+                          }));
+    ETSTREAM_TRY(for_each(root.tables(known_.graph.values), [&](const TableReader& value) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto held, value.member(known_.value.content));
+      return held ? add_value(*held) : Result<void>();
+    }));
+    ETSTREAM_TRY(for_each(root.tables(known_.graph.nodes),
+                          [&](const TableReader& node, std::uint32_t i) { return add_node(node, i); }));
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> add_constant(const TableReader& constant, std::uint32_t number) {
+    ETSTREAM_ASSIGN(auto key, constant.string(known_.constant.key));
+    if (!key) return {};
+    ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant.key));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant.size));
+    places_[number] = out_.size();
+    out_.push_back({std::move(*key), payload_.graph_offset + characters->elements(), size});
+    return {};
+  }
+
+  /// Returns the constant of this number; null where there is none, or it has no key.
+  XnnpackConstant* find(std::uint32_t number) {
+    const auto found = places_.find(number);
+    return found == places_.end() ? nullptr : &out_[found->second];
+  }
+
+  Result<void> add_value(const TableReader& held) {
+    const bool is_quantized = held.type() == known_.quantized.index();
+    std::optional<TableReader> tensor = held;
+    if (is_quantized) {
+      ETSTREAM_ASSIGN(tensor, held.child(known_.quantized.tensor));
+    }
+    if (!tensor) return {};
+    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.tensor.id));
+    ETSTREAM_ASSIGN(const auto number, tensor->scalar<std::uint32_t>(known_.tensor.constant));
+    if (XnnpackConstant* constant = find(number)) {
+      ETSTREAM_TRY(set_layout(*tensor, *constant));
+      of_value_[id].data = constant;
+    }
+    if (!is_quantized) return {};
+    ETSTREAM_ASSIGN(const auto params, held.member(known_.quantized.params));
+    if (!params) return {};
+    const bool by_group = params->type() == known_.by_group.index();
+    if (!by_group && params->type() != known_.by_channel.index()) return {};
+    const xnnpack::ScaleFields& fields = by_group ? known_.by_group : known_.by_channel;
+    ETSTREAM_ASSIGN(const auto scale, params->scalar<std::uint32_t>(fields.constant));
+    if (XnnpackConstant* constant = find(scale)) {
+      constant->layout =
+          list_of_size(by_group ? ScalarType::kBFloat16 : ScalarType::kFloat32, constant->size);
+      of_value_[id].scales = constant;
+    }
+    return {};
+  }
+
+  Result<void> set_layout(const TableReader& tensor, XnnpackConstant& constant) {
+    ETSTREAM_ASSIGN(const auto datatype, tensor.scalar<std::int16_t>(known_.tensor.datatype));
+    if (datatype < 0 || std::cmp_greater_equal(datatype, std::size(kTypes)) || !kTypes[datatype]) return {};
+    constant.is_of_nibbles = datatype == kNibblesByChannel || datatype == kNibblesByGroup;
+    if (constant.is_of_nibbles) {
+      constant.layout = list_of_size(*kTypes[datatype], constant.size);
+      return {};
+    }
+    ETSTREAM_ASSIGN(const auto dims, tensor.values<std::uint32_t>(known_.tensor.dims));
+    if (dims.size() > kMostXnnpackSizes) return {};
+    std::vector<std::int32_t> sizes;
+    for (const std::uint32_t size : dims) {
+      if (std::cmp_greater(size, std::numeric_limits<std::int32_t>::max())) return {};
+      sizes.push_back(static_cast<std::int32_t>(size));
+    }
+    constant.layout = layout_of_size(*kTypes[datatype], std::move(sizes), constant.size);
+    return {};
+  }
+
+  /// Says of the constants that a node reads that it does; the first one that reads it counts.
+  Result<void> add_node(const TableReader& node, std::uint32_t number) {
+    ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
+    if (!held) return {};
+    ETSTREAM_ASSIGN(const auto kind, node.member_name(known_.node.content));
+    for (const BoundField& field : known_.nodes[held->type()].ids) {
+      if (xnnpack::NodeFields::is_output(field)) continue;
+      ETSTREAM_ASSIGN(const auto id, held->scalar<std::uint32_t>(field));
+      const auto value = of_value_.find(id);
+      if (value == of_value_.end()) continue;
+      const std::string_view role = std::string_view(field.name()).substr(0, field.name().rfind('_'));
+      const std::string use = text("{} of {} {}", role, kind, number);
+      XnnpackConstant* const data = value->second.data;
+      XnnpackConstant* const scales = value->second.scales;
+      if (data && data->use.empty()) data->use = use;
+      if (scales && scales->use.empty()) scales->use = text("scales of {}", use);
+    }
+    return {};
+  }
+
+  struct ValueConstants {
+    XnnpackConstant* data = nullptr;
+    XnnpackConstant* scales = nullptr;
+  };
+
+  const XnnpackPayload& payload_;
+  const xnnpack::Fields& known_;
+  std::vector<XnnpackConstant> out_;             // not added to once values are read
+  std::map<std::uint32_t, std::size_t> places_;  // in `out_`, by number
+  std::map<std::uint32_t, ValueConstants> of_value_;
+};
+
+}  // namespace
+
+Result<std::vector<XnnpackConstant>> read_xnnpack_uses(const ByteSource& payload, const std::string& name) {
+  ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
+  if (!opened.has_header) return std::vector<XnnpackConstant>();
+  return UseReader(opened).run();
+}
+
+}  // namespace etstream

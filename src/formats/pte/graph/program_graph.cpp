@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/program_graph.h"
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "formats/pte/graph/call_outputs.h"
+#include "formats/pte/program_model.h"
+
+namespace etstream {
+namespace {
+
+class GraphReader {
+ public:
+  GraphReader(const pte::Program& program, const pte::Method& method)
+      : program_(program), method_(method), most_links_(program.header().program_size) {}
+
+  Result<ProgramGraph> read() {
+    const auto& known = program_.fields().method;
+    ETSTREAM_ASSIGN(graph_.method, method_.name());
+    ETSTREAM_ASSIGN(memory_sizes_, method_.memory_sizes());
+    ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
+    graph_.memory_sizes.assign(sizes.begin(), sizes.end());
+    ETSTREAM_TRY(read_values());
+    ETSTREAM_ASSIGN(graph_.inputs, indices(method_, known.inputs));
+    ETSTREAM_ASSIGN(graph_.outputs, indices(method_, known.outputs));
+    for (const std::uint32_t input : graph_.inputs) graph_.values[input].is_input = true;
+    for (const std::uint32_t output : graph_.outputs) graph_.values[output].is_output = true;
+    ETSTREAM_TRY(read_operators());
+    ETSTREAM_TRY(read_delegates());
+    contents_.emplace(graph_);
+    ETSTREAM_TRY(for_each(method_.chains(), [&](const pte::Chain& chain) { return read_chain(chain); }));
+    for (const std::uint32_t output : graph_.outputs) see(output);
+    return std::move(graph_);
+  }
+
+ private:
+  /// Indices of values. `T` is how wide they are in the file; `none` may be among them.
+  template <class T>
+  static Result<std::vector<std::int32_t>> items(const pte::View& table, const BoundField& field,
+                                                 std::uint64_t count, bool may_be_none) {
+    ETSTREAM_ASSIGN(const auto numbers, table.numbers<T>(field));
+    ETSTREAM_ASSIGN(const auto listed, numbers.all());
+    std::vector<std::int32_t> out;
+    for (const T item : listed) {
+      if (!may_be_none || item != -1) ETSTREAM_TRY(table.check_index(field, item, count));
+      out.push_back(static_cast<std::int32_t>(item));
+    }
+    return out;
+  }
+  Result<std::vector<std::uint32_t>> indices(const pte::View& table, const BoundField& field) const {
+    ETSTREAM_ASSIGN(const auto listed, items<std::int32_t>(table, field, graph_.values.size(), false));
+    return std::vector<std::uint32_t>(listed.begin(), listed.end());
+  }
+
+  Result<void> read_values() {
+    ETSTREAM_ASSIGN(const auto values, method_.values());
+    return for_each(values, [&](const pte::Value& table) -> Result<void> {
+      GraphValue& value = graph_.values.emplace_back();
+      ETSTREAM_ASSIGN(const auto held, table.held());
+      ETSTREAM_ASSIGN(value.info, pte::Held::info_of(held));
+      return held ? read_content(*held, values.size(), value) : Result<void>();
+    });
+  }
+
+  /// What is in a value beyond its ValueInfo.
+  Result<void> read_content(const pte::Held& held, std::uint64_t count, GraphValue& value) {
+    const pte::ValueKind kind = held.kind();
+    if (kind == pte::ValueKind::kTensor) return read_tensor(held.tensor(), value);
+    if (kind == pte::ValueKind::kString) {
+      ETSTREAM_ASSIGN(value.string, held.string());
+    } else if (kind == pte::ValueKind::kIntList) {
+      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, *held.items(), count, false));
+    } else if (kind == pte::ValueKind::kTensorList || kind == pte::ValueKind::kOptionalTensorList) {
+      const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
+      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, *held.items(), count, may_be_none));
+    } else if (kind == pte::ValueKind::kDoubleList) {
+      ETSTREAM_ASSIGN(value.doubles, held.values<double>(*held.items()));
+    } else if (kind == pte::ValueKind::kBoolList) {
+      ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(*held.items()));
+    }
+    return {};
+  }
+
+  Result<void> read_tensor(const pte::Tensor& tensor, GraphValue& value) {
+    const auto* info = std::get_if<TensorInfo>(&value.info);
+    const auto bytes = byte_size(info->scalar_type, info->sizes);
+    if (!bytes) return tensor.corrupt("a tensor of known type and size", bytes.error().message);
+    value.size = *bytes;
+    ETSTREAM_ASSIGN(const auto allocation, tensor.allocation());
+    if (allocation) {
+      ETSTREAM_TRY(allocation->check(value.size, memory_sizes_));
+      ETSTREAM_ASSIGN(value.memory_id, allocation->memory_id());
+      ETSTREAM_ASSIGN(value.memory_offset, allocation->memory_offset());
+    }
+    ETSTREAM_ASSIGN(pte::Storage storage, tensor.storage());
+    value.storage = storage.kind;
+    value.data_index = storage.index;
+    if (storage.kind == TensorStorage::kConstant || storage.kind == TensorStorage::kMutable) {
+      ETSTREAM_ASSIGN(value.data, program_.tensor_data(tensor, storage, value.size));
+    }
+    value.name = std::move(storage.name);
+    return {};
+  }
+
+  Result<void> read_operators() {
+    return for_each(method_.operators(), [&](const pte::Operator& table) -> Result<void> {
+      GraphOperator& callee = graph_.operators.emplace_back();
+      ETSTREAM_ASSIGN(callee.name, table.name());
+      ETSTREAM_ASSIGN(callee.overload, table.overload());
+      return {};
+    });
+  }
+
+  Result<void> read_delegates() {
+    return for_each(method_.delegates(), [&](const pte::Delegate& table) -> Result<void> {
+      GraphDelegate& delegate = graph_.delegates.emplace_back();
+      ETSTREAM_ASSIGN(delegate.backend, table.backend());
+      ETSTREAM_ASSIGN(const auto place, table.place());
+      if (!place) return {};
+      delegate.in_segment = place->in_segment;
+      delegate.index = place->index;
+      ETSTREAM_ASSIGN(delegate.data, program_.delegate_data(*place));
+      return {};
+    });
+  }
+
+  Result<void> read_chain(const pte::Chain& chain) {
+    const auto first = static_cast<std::uint32_t>(graph_.calls.size());
+    ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
+    return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto held, instruction.call());
+      if (!held) return instruction.corrupt("an instruction", "none");
+      GraphCall call;
+      ETSTREAM_TRY(read_call(*held, first, instructions.size(), call));
+      ETSTREAM_TRY(charge(*held, call.args));
+      if (held->args()) split_arguments(graph_, *contents_, call);
+      connect(call);
+      graph_.calls.push_back(std::move(call));
+      return {};
+    });
+  }
+
+  /// An instruction of a chain of `count`, whose first is number `first`. Which arguments of a kernel or a
+  /// delegate are inputs is left open.
+  Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
+    const pte::ProgramFields& known = program_.fields();
+    const std::size_t values = graph_.values.size();
+    const auto kind = held.kind();
+    if (!kind) return held.corrupt("an instruction that ExecuTorch 1.5.1 has", held.type_name());
+    call.kind = *kind;
+    switch (*kind) {
+      case CallKind::kKernel:
+      case CallKind::kDelegate: {
+        const std::size_t callees =
+            *kind == CallKind::kKernel ? graph_.operators.size() : graph_.delegates.size();
+        ETSTREAM_ASSIGN(call.callee, held.index(held.callee(), callees));
+        ETSTREAM_ASSIGN(call.args, indices(held, *held.args()));
+        break;
+      }
+      case CallKind::kMove: {
+        ETSTREAM_ASSIGN(const auto from, held.index(known.move_call.move_from, values));
+        ETSTREAM_ASSIGN(const auto to, held.index(known.move_call.move_to, values));
+        call.args = {from, to};
+        call.inputs = {from};
+        call.outputs = {to};
+        break;
+      }
+      case CallKind::kJumpIfFalse: {
+        const auto& jump = known.jump_false_call;
+        ETSTREAM_ASSIGN(const auto condition, held.index(jump.cond_value_index, values));
+        ETSTREAM_ASSIGN(const auto to, held.index(jump.destination_instruction, std::uint64_t{count} + 1));
+        call.args = call.inputs = {condition};
+        call.destination = first + to;
+        break;
+      }
+      case CallKind::kFree: {
+        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.content, values));
+        call.args = call.inputs = {value};
+        break;
+      }
+    }
+    return {};
+  }
+
+  /// Keeps the links to values in lists in proportion to the file, though calls may share long lists.
+  Result<void> charge(const pte::Call& held, const std::vector<std::uint32_t>& args) {
+    for (const std::uint32_t arg : args) links_ += graph_.values[arg].items.size();
+    if (links_ <= most_links_) return {};
+    Error error = held.corrupt(text("at most {} values in the lists that calls take", most_links_), "more");
+    error.code = ErrorCode::kTooLarge;
+    return error;
+  }
+
+  /// Makes the next call known to its values, and to those in lists.
+  void connect(const GraphCall& call) {
+    const auto number = static_cast<std::uint32_t>(graph_.calls.size());
+    with_items(call.inputs, [&](std::uint32_t value) {
+      see(value);
+      note(graph_.values[value].users, number);
+      if (const auto shown = graph_.values[value].view_of) note(graph_.values[*shown].users, number);
+    });
+    with_items(call.outputs, [&](std::uint32_t value) {
+      note(graph_.values[value].producers, number);
+      contents_->write(value);
+    });
+  }
+  /// Calls `act` with the values, and with those in lists.
+  void with_items(const std::vector<std::uint32_t>& values, const auto& act) {
+    for (const std::uint32_t value : values) {
+      act(value);
+      for (const std::int32_t item : graph_.values[value].items) {
+        if (item >= 0) act(static_cast<std::uint32_t>(item));
+      }
+    }
+  }
+  /// Notes what a value shows that is read though nothing writes it.
+  void see(std::uint32_t index) {
+    GraphValue& value = graph_.values[index];
+    const auto shown = value.view_of ? std::nullopt : contents_->shown_by(index);
+    if (!shown) return;
+    value.view_of = shown;
+    const auto& producers = graph_.values[*shown].producers;
+    if (!producers.empty()) value.producers = {producers.back()};
+  }
+  static void note(std::vector<std::uint32_t>& calls, std::uint32_t number) {
+    if (calls.empty() || calls.back() != number) calls.push_back(number);
+  }
+
+  const pte::Program& program_;
+  const pte::Method& method_;
+  const std::uint64_t most_links_;
+  std::uint64_t links_ = 0;
+  NumberList<std::int64_t> memory_sizes_;
+  ProgramGraph graph_;
+  std::optional<ValueContents> contents_;  // after the calls that have been read
+};
+
+}  // namespace
+
+Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::uint32_t method) {
+  return without_exceptions([&]() -> Result<ProgramGraph> {
+    const pte::Program& model = program.model();
+    ETSTREAM_ASSIGN(const auto methods, model.methods());
+    if (method >= methods.size()) {
+      return error_in(ErrorCode::kNotFound, model.name(), "there is no method {}; the program has {}", method,
+                      methods.size());
+    }
+    ETSTREAM_TRY(model.segments());  // none is outside the file, whether data is in it or not
+    ETSTREAM_ASSIGN(const pte::Method table, methods.at(method));
+    return GraphReader(model, table).read();
+  });
+}
+
+Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_view method) {
+  return without_exceptions([&]() -> Result<ProgramGraph> {
+    ETSTREAM_ASSIGN(const auto names, program.model().method_names());
+    std::string there;
+    for (std::uint32_t i = 0; i < names.size(); ++i) {
+      if (names[i] == method) return read(program, i);
+      there += text("{}{}", i > 0 ? ", " : "", quote(names[i]));
+    }
+    return error_in(ErrorCode::kNotFound, program.model().name(), "there is no method {}; there is {}",
+                    quote(method), there);
+  });
+}
+
+std::string ProgramGraph::name_of(const GraphCall& call) const {
+  if (call.kind == CallKind::kKernel) {
+    const GraphOperator& callee = operators[call.callee];
+    return callee.overload.empty() ? callee.name : text("{}.{}", callee.name, callee.overload);
+  }
+  if (call.kind == CallKind::kDelegate) return text("delegate {}", delegates[call.callee].backend);
+  if (call.kind == CallKind::kMove) return "move";
+  return call.kind == CallKind::kJumpIfFalse ? "jump if false" : "free";
+}
+
+std::string_view kind_of(const ValueInfo& info) {
+  static constexpr std::string_view kPlainKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
+                                                     pte::kDoubleKind};
+  const auto* other = std::get_if<OtherInfo>(&info);
+  return other ? std::string_view(other->kind) : kPlainKinds[info.index()];
+}
+
+}  // namespace etstream

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a program must be beyond a well-formed flatbuffer: every index in range, every segment in its place.
+// ExecuTorch 1.5.1 checks some of this when it loads (runtime/executor/program_validation.cpp, method.cpp).
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/repeated.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "formats/pte/program_model.h"
+#include "formats/segments/data_segments.h"
+#include "formats/segments/tensor_shape.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
+constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
+
+constexpr std::uint64_t kMostHeaderAlignment = 65536;
+
+/// What the header is padded to. Behind it the flatbuffer goes on at once, but for padding to less than that.
+Result<std::uint64_t> header_alignment(const FlatbufferView& flatbuffer) {
+  const std::uint64_t begin = ExtendedHeader::kPosition + ExtendedHeader::kSize;
+  const std::uint64_t end = std::min(flatbuffer.file().size(), begin + 2 * kMostHeaderAlignment);
+  ETSTREAM_ASSIGN(const auto first, flatbuffer.find_nonzero(begin, end));
+  return std::min(kMostHeaderAlignment,
+                  std::bit_floor((first ? first->offset : end) - ExtendedHeader::kPosition));
+}
+
+/// Whether some delegate's data in the flatbuffer lies at a multiple of `alignment`.
+Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t alignment) {
+  bool out = false;
+  ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().inline_delegate.data));
+    out |= data && data->count > 0 && data->elements() % alignment == 0;
+    return {};
+  }));
+  return out;
+}
+
+/// The segment of constants, if some tensor but the first lies at a multiple of `alignment` in it, as all do.
+Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& program, std::uint64_t alignment) {
+  ETSTREAM_ASSIGN(const auto constants, program.constants());
+  if (!constants) return std::optional<std::uint32_t>();
+  ETSTREAM_ASSIGN(const auto offsets, constants->all_offsets());
+  std::uint64_t bits = 0;
+  for (const std::uint64_t offset : offsets) bits |= offset;
+  if (bits == 0 || bits % alignment != 0) return std::optional<std::uint32_t>();
+  ETSTREAM_ASSIGN(const std::uint32_t segment, constants->segment());
+  return std::optional(segment);
+}
+
+/// Adds a warning for each alignment that segments do not have. The extended header's padding shows which was
+/// asked for, and where tensors lie shows whether it was for them or for delegates. Where that is not certain
+/// there is no warning.
+Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& findings) {
+  if (program.header().length != ExtendedHeader::kSize) return {};
+  ETSTREAM_ASSIGN(const std::uint64_t alignment, header_alignment(program.view()));
+  if (alignment <= ExtendedHeader::kSize) return {};
+  ETSTREAM_ASSIGN(const bool is_for_inline_data, has_aligned_inline_data(program, alignment));
+  if (is_for_inline_data) return {};
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  const auto warn = [&](const SegmentInfo& segment, std::string_view what, std::string_view option) {
+    const Error lost = program.view().corrupt(
+        segment.offset, text("{} at a multiple of {}, as the program was exported for", what, alignment),
+        text("it where segments lie; strict_alignment with {} {} moves it", option, alignment));
+    add_warning(findings, lost);
+  };
+  ETSTREAM_ASSIGN(const auto constants, aligned_constants(program, alignment));
+  if (constants) {
+    if (*constants < segments.size() && segments[*constants].offset % alignment != 0) {
+      warn(segments[*constants], "the segment of constants", "constant_tensor_alignment");
+    }
+    return {};
+  }
+  ETSTREAM_ASSIGN(const auto delegates, read_delegate_references(program));
+  for (const DelegateReference& reference : delegates) {
+    if (!reference.in_segment || reference.index >= segments.size()) continue;
+    if (segments[reference.index].offset % alignment == 0) continue;
+    warn(segments[reference.index], "the data of a delegate", "delegate_alignment");
+    return {};
+  }
+  return {};
+}
+
+class ProgramVerifier {
+ public:
+  ProgramVerifier(const pte::Program& program, Findings& findings)
+      : program_(program), known_(program.fields()), findings_(findings) {}
+
+  Result<void> run() {
+    ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(program_.view(), {program_.header().range()}));
+    add_warnings(findings_, std::move(flaws));
+    ETSTREAM_ASSIGN(segments_, program_.segments());
+    ETSTREAM_TRY(verify_segments());
+    ETSTREAM_TRY(verify_data());
+    ETSTREAM_ASSIGN(const auto methods, program_.methods());
+    if (methods.size() == 0) error(program_.root().position(), "at least one method", "none");
+    ETSTREAM_TRY(for_each(methods, [&](const pte::Method& method) { return verify_method(method); }));
+    ETSTREAM_ASSIGN(const auto names, program_.method_names());
+    if (const auto repeated = first_repeated(names)) {
+      warning(program_.root().position(), "each method once, as ExecuTorch takes the first of a name",
+              quote(*repeated));
+    }
+    return warn_of_unmet_alignment(program_, findings_);
+  }
+
+ private:
+  void error(std::uint64_t position, std::string_view expected, std::string_view found) {
+    add_error(findings_, program_.view().corrupt(position, expected, found));
+  }
+  void warning(std::uint64_t position, std::string_view expected, std::string_view found) {
+    add_warning(findings_, program_.view().corrupt(position, expected, found));
+  }
+  Result<void> report(Result<void> checked) { return note_corrupt(std::move(checked), findings_); }
+
+  Result<void> verify_segments() {
+    const ExtendedHeader& header = program_.header();
+    const auto is_used = [](const SegmentInfo& segment) { return segment.size != 0; };
+    if (header.length == 0 && std::any_of(segments_.begin(), segments_.end(), is_used)) {
+      error(ExtendedHeader::kPosition, "an extended header, as there are segments", "none");
+      return {};
+    }
+    const SegmentRoom room{"the program", header.program_size, header.segment_base_offset,
+                           header.segment_data_size, ExtendedHeader::kPosition + 24};
+    return check_segments(program_.view(), program_.file(), segments_, room, findings_);
+  }
+
+  /// Constants, mutable data and named data.
+  Result<void> verify_data() {
+    ETSTREAM_ASSIGN(const auto inline_delegates, program_.inline_delegates());
+    inline_delegates_ = inline_delegates.size();
+    ETSTREAM_ASSIGN(const auto constants, program_.constants());
+    if (constants) ETSTREAM_TRY(verify_subsegments(*constants));
+    ETSTREAM_TRY(verify_inline_constants(constants));
+    ETSTREAM_TRY(for_each(program_.mutable_data(),
+                          [&](const pte::Subsegments& data) { return verify_subsegments(data); }));
+    std::set<std::string> keys;
+    return for_each(program_.named_data(), [&](const pte::NamedData& named) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto key, named.key());
+      ETSTREAM_ASSIGN(const std::uint32_t index, named.segment());
+      ETSTREAM_TRY(report(named.check_index(known_.named_data.segment_index, index, segments_.size())));
+      if (!key) error(named.position(), known_.named_data.key.full_name(), "none");
+      // ExecuTorch takes the first, but refuses both where it merges them with those of tensor data files.
+      if (key && !keys.insert(*key).second) warning(named.position(), "each key once", quote(*key));
+      return {};
+    });
+  }
+
+  /// Runtimes take constants from a segment where one says where they are in it, if only a placeholder.
+  Result<void> verify_inline_constants(const std::optional<pte::Subsegments>& segment) {
+    ETSTREAM_ASSIGN(const auto constants, program_.inline_constants());
+    const std::uint64_t root = program_.root().position();
+    std::uint32_t pieces = 0;
+    if (segment) {
+      ETSTREAM_ASSIGN(const auto offsets, segment->offsets());
+      pieces = offsets.size();
+    }
+    if (pieces > 1 && constants.size() > 0) {
+      error(root, "constants in a segment or in the flatbuffer, or ExecuTorch does not load them",
+            "some in both");
+    } else if (pieces == 0) {
+      warning(root, "constants in a segment, if only a placeholder",
+              text("{} in the flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the "
+                   "program; writing it again with extract_constants moves them",
+                   counted(constants.size(), "constant")));
+    }
+    return {};
+  }
+
+  /// Pieces of a segment.
+  Result<void> verify_subsegments(const pte::Subsegments& table) {
+    ETSTREAM_ASSIGN(const auto offsets, table.offsets());
+    ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
+    if (offsets.size() <= 1) return {};  // the placeholder alone: the segment is not used
+    ETSTREAM_TRY(report(table.check_index(known_.subsegments.segment_index, index, segments_.size())));
+    if (index >= segments_.size()) return {};
+    const std::uint64_t size = segments_[index].size;
+    std::uint64_t weak = 0;
+    for (std::uint64_t i = 1; i < offsets.size(); ++i) {
+      ETSTREAM_ASSIGN(const std::uint64_t offset, offsets.at(i));
+      if (offset > size) {
+        error(table.position(), text("offsets inside the {} bytes of segment {}", size, index),
+              std::to_string(offset));
+      }
+      weak += offset % kWeakAlignment != 0 ? 1 : 0;
+    }
+    if (weak > 0) {
+      warning(table.position(), text("tensors at multiples of {} in segment {}", kWeakAlignment, index),
+              text("{} that are not", weak));
+    }
+    return {};
+  }
+
+  Result<void> verify_method(const pte::Method& method) {
+    const auto& known = known_.method;
+    for (const BoundField* field :
+         {&known.name, &known.values, &known.inputs, &known.outputs, &known.chains}) {
+      ETSTREAM_TRY(check_there(method, *field));
+    }
+    ETSTREAM_ASSIGN(const auto values, method.values());
+    ETSTREAM_ASSIGN(const auto operators, method.operators());
+    ETSTREAM_ASSIGN(const auto delegates, method.delegates());
+    ETSTREAM_ASSIGN(const auto chains, method.chains());
+    ETSTREAM_ASSIGN(memory_sizes_, method.memory_sizes());
+    ETSTREAM_TRY(check_indices<std::int32_t>(method, known.inputs, values.size()));
+    ETSTREAM_TRY(check_indices<std::int32_t>(method, known.outputs, values.size()));
+    ETSTREAM_TRY(verify_values(values));
+    ETSTREAM_TRY(for_each(delegates, [&](const pte::Delegate& each) { return verify_delegate(each); }));
+    return for_each(chains, [&](const pte::Chain& chain) {
+      return verify_chain(chain, values.size(), operators.size(), delegates.size());
+    });
+  }
+
+  Result<void> check_there(const pte::View& table, const BoundField& field) {
+    ETSTREAM_ASSIGN(const auto vector, table.vector(field));
+    if (!vector) error(table.position(), field.full_name(), "none");
+    return {};
+  }
+
+  /// A vector of indices, each below `limit` or `also`. They are read one by one: they may be many.
+  template <class T>
+  Result<void> check_indices(const pte::View& table, const BoundField& field, std::uint64_t limit,
+                             std::optional<T> also = {}) {
+    return for_each(table.numbers<T>(field), [&](T index) {
+      return also == index ? Result<void>() : report(table.check_index(field, index, limit));
+    });
+  }
+
+  Result<void> verify_values(const pte::List<pte::Value>& values) {
+    std::optional<std::uint64_t> untyped;  // where the first value of no type is
+    ETSTREAM_TRY(for_each(values, [&](const pte::Value& value) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto held, value.held());
+      if (held) return verify_held(*held, values.size());
+      if (!untyped) untyped = value.position();
+      return {};
+    }));
+    if (untyped) warning(*untyped, "a value of some type", "NONE, with which ExecuTorch loads no method");
+    return {};
+  }
+
+  /// In a method of so many `values`.
+  Result<void> verify_held(const pte::Held& held, std::uint64_t values) {
+    const pte::ValueKind kind = held.kind();
+    if (kind == pte::ValueKind::kTensor) return verify_tensor(held.tensor());
+    if (kind == pte::ValueKind::kString) return check_there(held, known_.string.content);
+    const BoundField* const items = held.items();
+    if (!items) return {};
+    ETSTREAM_TRY(check_there(held, *items));
+    if (kind == pte::ValueKind::kIntList) return check_indices<std::int64_t>(held, *items, values);
+    if (kind == pte::ValueKind::kTensorList) return check_indices<std::int32_t>(held, *items, values);
+    return kind == pte::ValueKind::kOptionalTensorList ? check_indices<std::int32_t>(held, *items, values, -1)
+                                                       : Result<void>();
+  }
+
+  Result<void> verify_tensor(const pte::Tensor& tensor) {
+    const BoundField& dynamism = known_.tensor.shape_dynamism;
+    ETSTREAM_ASSIGN(const auto kind, tensor.scalar<std::int8_t>(dynamism));
+    ETSTREAM_TRY(report(tensor.check_index(dynamism, kind, kShapeDynamisms)));
+    ETSTREAM_ASSIGN(const auto bytes, check_shape(tensor, known_.tensor, findings_));
+    return bytes ? verify_tensor_data(tensor, *bytes) : Result<void>();
+  }
+
+  /// That a tensor of `bytes` has room where it says that its data is: among the constants, in the mutable
+  /// data, in planned memory, or in another file.
+  Result<void> verify_tensor_data(const pte::Tensor& tensor, std::uint64_t bytes) {
+    ETSTREAM_ASSIGN(const auto allocation, tensor.allocation());
+    if (allocation) ETSTREAM_TRY(report(allocation->check(bytes, memory_sizes_)));
+    ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
+    if (storage.kind == TensorStorage::kExternal && storage.name.empty()) {
+      error(storage.extra_position.value_or(0), "the name of an external tensor", "none");
+    }
+    if (storage.kind != TensorStorage::kConstant && storage.kind != TensorStorage::kMutable) return {};
+    const auto data = program_.tensor_data(tensor, storage, bytes);
+    return data ? Result<void>() : report(data.error());
+  }
+
+  Result<void> verify_delegate(const pte::Delegate& delegate) {
+    ETSTREAM_ASSIGN(const bool has_id, delegate.has_id());
+    ETSTREAM_ASSIGN(const auto place, delegate.place());
+    ETSTREAM_ASSIGN(const auto table, delegate.child(known_.delegate.processed));
+    if (!has_id || !place || !table) {
+      error(delegate.position(), "a delegate's id and processed data", "none");
+      return {};
+    }
+    const pte::View reference(known_, *table);
+    ETSTREAM_TRY(report(reference.check_index(known_.delegate_reference.location, place->location, 2)));
+    return report(reference.check_index(known_.delegate_reference.index, place->index,
+                                        place->location == 0 ? inline_delegates_ : segments_.size()));
+  }
+
+  Result<void> verify_chain(const pte::Chain& chain, std::uint64_t values, std::uint64_t operators,
+                            std::uint64_t delegates) {
+    ETSTREAM_TRY(check_there(chain, known_.chain.instructions));
+    ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
+    struct Index {
+      const BoundField& field;
+      std::uint64_t limit;
+    };
+    const Index indices[] = {
+        {known_.kernel_call.op_index, operators},
+        {known_.delegate_call.delegate_index, delegates},
+        {known_.move_call.move_from, values},
+        {known_.move_call.move_to, values},
+        {known_.jump_false_call.cond_value_index, values},
+        {known_.jump_false_call.destination_instruction, std::uint64_t{instructions.size()} + 1},
+        {known_.free_call.content, values}};
+    return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto call, instruction.call());
+      if (!call) {
+        error(instruction.position(), "an instruction", "none");
+        return {};
+      }
+      for (const Index& index : indices) {
+        if (call->type() != index.field.table) continue;
+        ETSTREAM_ASSIGN(const auto found, call->scalar<std::int32_t>(index.field));
+        ETSTREAM_TRY(report(call->check_index(index.field, found, index.limit)));
+      }
+      const BoundField* const args = call->args();
+      return args ? check_indices<std::int32_t>(*call, *args, values) : Result<void>();
+    });
+  }
+
+  const pte::Program& program_;
+  const pte::ProgramFields& known_;
+  Findings& findings_;
+  std::span<const SegmentInfo> segments_;
+  std::uint64_t inline_delegates_ = 0;
+  NumberList<std::int64_t> memory_sizes_;  // of the method that is being verified
+};
+
+}  // namespace
+
+Result<void> ProgramFile::verify(Findings& findings) const {
+  return without_exceptions([&] { return note_corrupt(ProgramVerifier(*model_, findings).run(), findings); });
+}
+
+}  // namespace etstream

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tables of a program as typed views, read where they lie when they are asked for. See program_model.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/program.h"
+#include "flatbuffer/table_reader.h"
+#include "formats/pte/program_fields.h"
+#include "formats/pte/value_kind.h"
+#include "formats/segments/tensor_shape.h"
+
+namespace etstream::pte {
+
+template <class T>
+class List;
+
+/// A table of a program, which outlives it. Errors: those of FlatbufferView.
+class View : public TableReader {
+ public:
+  View(const ProgramFields& fields, const TableReader& table) : TableReader(table), fields_(&fields) {}
+
+  /// Error: kCorrupt unless 0 <= index < limit, "TABLE.FIELD from 0 to below LIMIT".
+  [[nodiscard]] Result<void> check_index(const BoundField& field, std::int64_t index,
+                                         std::uint64_t limit) const;
+  /// A 32-bit index. Error also: as of check_index().
+  [[nodiscard]] Result<std::uint32_t> index(const BoundField& field, std::uint64_t limit) const;
+
+  template <class T>
+  [[nodiscard]] Result<List<T>> list(const BoundField& field) const {
+    ETSTREAM_ASSIGN(const TableList tables, this->tables(field));
+    return List<T>(*fields_, tables);
+  }
+  template <class T>
+  [[nodiscard]] Result<std::optional<T>> optional_view(
+      const Result<std::optional<TableReader>>& table) const {
+    if (!table) return table.error();
+    return *table ? std::optional<T>(T(*fields_, **table)) : std::nullopt;
+  }
+
+ protected:
+  /// Empty where they are absent.
+  [[nodiscard]] Result<std::string> string_or_empty(const BoundField& field) const;
+  [[nodiscard]] Result<ByteSource> bytes_or_empty(const BoundField& field) const;
+  [[nodiscard]] Result<std::uint32_t> uint32(const BoundField& field) const {
+    return scalar<std::uint32_t>(field);
+  }
+  [[nodiscard]] const ProgramFields& fields() const noexcept { return *fields_; }
+
+ private:
+  const ProgramFields* fields_;
+};
+
+/// A vector of tables.
+template <class T>
+class List {
+ public:
+  List(const ProgramFields& fields, const TableList& tables) : fields_(&fields), tables_(tables) {}
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return tables_.size(); }
+  /// The one at `i`, which is below size().
+  [[nodiscard]] Result<T> at(std::uint64_t i) const {
+    ETSTREAM_ASSIGN(const TableReader table, tables_.at(i));
+    return T(*fields_, table);
+  }
+
+ private:
+  const ProgramFields* fields_;
+  TableList tables_;
+};
+
+/// Where a tensor or a delegate has its data, as its table says it.
+[[nodiscard]] std::int8_t tensor_location(bool is_external);
+[[nodiscard]] std::int8_t delegate_location(bool in_segment);
+
+/// Where a tensor lies in planned memory.
+class Allocation : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::uint32_t> memory_id() const { return uint32(fields().allocation.memory_id); }
+  [[nodiscard]] Result<std::uint64_t> memory_offset() const;
+  /// Error also: kCorrupt unless `bytes` there are inside one of the memories of these `sizes`.
+  [[nodiscard]] Result<void> check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const;
+};
+
+/// What a tensor's data is. None of it is checked.
+struct Storage {
+  TensorStorage kind = TensorStorage::kNone;
+  std::uint32_t index = 0;         // among the constants or the mutable data
+  std::uint64_t mutable_data = 0;  // in the program's list of mutable data
+  bool is_planned = false;
+  std::string name;                             // fully qualified, or empty
+  std::optional<std::uint64_t> extra_position;  // of the table that says the name
+  bool has_other_info = false;                  // there, besides where the data is and under what name
+};
+
+class Tensor : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<TensorLayout> layout() const { return read_tensor_layout(*this, fields().tensor); }
+  [[nodiscard]] Result<TensorInfo> info() const;
+  [[nodiscard]] Result<std::optional<Allocation>> allocation() const;
+  [[nodiscard]] Result<Storage> storage() const;
+};
+
+/// What is in a value.
+class Held : public View {
+ public:
+  using View::View;
+  [[nodiscard]] ValueKind kind() const;
+  /// Of one that may be none.
+  [[nodiscard]] static Result<ValueInfo> info_of(const std::optional<Held>& held);
+  /// Of a kTensor.
+  [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
+  /// Of a kString.
+  [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.content); }
+  /// The field of a list's items; null of what is no list.
+  [[nodiscard]] const BoundField* items() const;
+
+ private:
+  Result<ValueInfo> info() const;
+};
+
+class Value : public View {
+ public:
+  using View::View;
+  /// None for a value of no type.
+  [[nodiscard]] Result<std::optional<Held>> held() const {
+    return optional_view<Held>(member(fields().value.content));
+  }
+};
+
+class Operator : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().operators.name); }
+  [[nodiscard]] Result<std::string> overload() const { return string_or_empty(fields().operators.overload); }
+};
+
+/// Where a delegate has its data. None of it is checked.
+struct DelegatePlace {
+  std::uint64_t position = 0;  // of the table that says it
+  std::int8_t location = 0;
+  bool in_segment = false;  // or in the flatbuffer
+  std::uint32_t index = 0;  // of the segment, or of the flatbuffer's entry
+};
+
+class Delegate : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<bool> has_id() const { return has(fields().delegate.id); }
+  [[nodiscard]] Result<std::string> backend() const { return string_or_empty(fields().delegate.id); }
+  /// None where it is not said.
+  [[nodiscard]] Result<std::optional<DelegatePlace>> place() const;
+  [[nodiscard]] Result<List<View>> compile_specs() const {
+    return list<View>(fields().delegate.compile_specs);
+  }
+};
+
+/// What an instruction does.
+class Call : public View {
+ public:
+  using View::View;
+  /// None for one that the library does not know.
+  [[nodiscard]] std::optional<CallKind> kind() const;
+  /// The field of its arguments; null unless it is of a kernel or a delegate.
+  [[nodiscard]] const BoundField* args() const;
+  /// Of a kernel or a delegate: the field of what it calls.
+  [[nodiscard]] const BoundField& callee() const;
+};
+
+class Instruction : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::optional<Call>> call() const {
+    return optional_view<Call>(member(fields().instruction.content));
+  }
+};
+
+class Chain : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<List<Instruction>> instructions() const {
+    return list<Instruction>(fields().chain.instructions);
+  }
+};
+
+class Method : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().method.name); }
+  [[nodiscard]] Result<List<Value>> values() const { return list<Value>(fields().method.values); }
+  [[nodiscard]] Result<List<Operator>> operators() const { return list<Operator>(fields().method.operators); }
+  [[nodiscard]] Result<List<Delegate>> delegates() const { return list<Delegate>(fields().method.delegates); }
+  [[nodiscard]] Result<List<Chain>> chains() const { return list<Chain>(fields().method.chains); }
+  /// Of the planned memories by their ids.
+  [[nodiscard]] Result<NumberList<std::int64_t>> memory_sizes() const {
+    return numbers<std::int64_t>(fields().method.non_const_buffer_sizes);
+  }
+};
+
+/// Where the pieces of a segment are: constants, or mutable data. None of it is checked.
+class Subsegments : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().subsegments.segment_index); }
+  [[nodiscard]] Result<NumberList<std::uint64_t>> offsets() const {
+    return numbers<std::uint64_t>(fields().subsegments.offsets);
+  }
+  /// However many they are.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> all_offsets() const;
+};
+
+class NamedData : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<std::optional<std::string>> key() const { return string(fields().named_data.key); }
+  [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().named_data.segment_index); }
+};
+
+/// Data in the flatbuffer.
+class InlineConstant : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_constant.storage); }
+};
+class InlineDelegate : public View {
+ public:
+  using View::View;
+  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_delegate.data); }
+};
+
+}  // namespace etstream::pte

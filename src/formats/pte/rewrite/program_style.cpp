@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a program was written with, told from where things lie in it.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/base/try.h"
+#include "core/layout/same_bytes.h"
+#include "flatbuffer/edited_values.h"
+#include "formats/pte/program_model.h"
+#include "formats/pte/rewrite/program_plan.h"
+
+namespace etstream {
+namespace {
+
+/// The writers that lay the same content out differently; those between make the same as one of them.
+constexpr std::array kWriters = {
+    WriterVersion{kLatestRelease, VtableSharing::kOfEqualSize},
+    WriterVersion{kLatestRelease, VtableSharing::kOfAnySize},
+    WriterVersion{ExecutorchRelease::k1_1, VtableSharing::kOfEqualSize},
+};
+
+/// The powers of two that an inline alignment can be, `first` first; that one alone where there is nothing
+/// inline.
+std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline) {
+  std::vector<std::uint32_t> out = {first};
+  if (!is_inline) return out;
+  for (std::uint32_t power = 1; power <= kMostInlineAlignment; power *= 2) {
+    if (power != first) out.push_back(power);
+  }
+  return out;
+}
+
+/// The writer and the alignments of delegates and of the header with which packing gives the program's
+/// flatbuffer again; the usual ones where none do, as another writer made it.
+Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_delegates, ProgramStyle& out) {
+  ETSTREAM_ASSIGN(const TableView root, program.view().root());
+  EditedValues values(program.view(), root);
+  const bool has_header = program.header().length != 0;
+  ProgramStyle style = out;
+  for (const std::uint32_t delegates : inline_alignments(out.delegates, has_inline_delegates)) {
+    style.delegates = delegates;
+    for (style.header = std::max(delegates, out.header); style.header <= kMostInlineAlignment;
+         style.header *= 2) {
+      for (const WriterVersion& writer : kWriters) {
+        style.writer = writer;
+        ETSTREAM_ASSIGN(FilePlan flatbuffer, pack_program(program, values, style, has_header));
+        if (has_header) put_header(flatbuffer, program.header(), style);
+        ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, program.view().file()));
+        if (same) {
+          out = style;
+          return {};
+        }
+      }
+      if (!has_header) break;
+    }
+  }
+  return {};
+}
+
+/// Constant tensors lie at multiples of what they are aligned to, which the header is padded to at least.
+/// Where there is no telling why it is padded, because there is one tensor or none, delegates are taken to be
+/// the reason if they are aligned so.
+void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
+  std::uint64_t bits = 0;  // of all offsets
+  if (editable.constants) {
+    for (const std::uint64_t offset : editable.constants->offsets) bits |= offset;
+  }
+  if (bits == 0) {
+    out.header_is_for_tensors = out.header != out.delegates && out.header > ExtendedHeader::kSize;
+    if (out.header_is_for_tensors) out.tensors = out.header;
+    return;
+  }
+  out.tensors = out.header;
+  while (bits % out.tensors != 0) out.tensors /= 2;
+  out.header_is_for_tensors = out.tensors == out.header;
+}
+
+/// The alignment with which segments come to lie where they do: the usual one if that does it, otherwise the
+/// largest one. The padding before the first segment is shorter than the alignment.
+std::uint32_t observed_segment_alignment(const ExtendedHeader& header, std::span<const SegmentInfo> segments,
+                                         std::uint32_t usual) {
+  const std::uint64_t padding = header.segment_base_offset - header.program_size;
+  std::uint64_t places = header.segment_base_offset;
+  for (const SegmentInfo& segment : segments) places |= segment.size > 0 ? segment.offset : 0;
+  const auto does_it = [&](std::uint32_t alignment) {
+    return padding < alignment && places % alignment == 0;
+  };
+  if (places == 0 || does_it(usual)) return usual;
+  for (std::uint32_t alignment = kMostSegmentAlignment; alignment > 0; alignment /= 2) {
+    if (does_it(alignment)) return alignment;
+  }
+  return usual;
+}
+
+}  // namespace
+
+Result<ProgramStyle> observe_style(const EditableProgram& editable) {
+  ProgramStyle out;
+  ETSTREAM_TRY(observe_flatbuffer(editable.program, !editable.inline_delegates.empty(), out));
+  observe_tensors(editable, out);
+  ETSTREAM_ASSIGN(const auto segments, editable.program.segments());
+  out.segments = observed_segment_alignment(editable.program.header(), segments, out.segments);
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <concepts>
+#include <cstring>
+#include <vector>
+
+#include "core/base/match.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/dim_order.h"
+#include "formats/tensor/dimensions.h"
+#include "formats/tensor/float_formats.h"
+
+namespace etstream {
+namespace {
+
+/// The difference of two elements.
+struct Difference {
+  double absolute = 0;
+  bool passes = true;
+  bool finite = true;  // both elements are
+};
+
+/// Exact, which a difference of doubles would not be.
+template <std::integral T>
+std::uint64_t distance(T a, T b) noexcept {
+  return a < b ? static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a)
+               : static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b);
+}
+
+template <std::integral T>
+Difference difference(T expected, T actual, const Tolerance& tolerance) noexcept {
+  const std::uint64_t exact = distance(expected, actual);
+  return {static_cast<double>(exact), exact <= tolerance.integer, true};
+}
+
+/// Of two finite elements, whose difference is `absolute`.
+Difference finite_difference(double absolute, double expected, const Tolerance& tolerance) noexcept {
+  // A difference beyond double's range is over every tolerance, one that is infinite too.
+  return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + tolerance.relative * expected,
+          true};
+}
+
+Difference difference(double expected, double actual, const Tolerance& tolerance) noexcept {
+  if (std::isfinite(expected) && std::isfinite(actual)) {
+    return finite_difference(std::abs(actual - expected), std::abs(expected), tolerance);
+  }
+  const bool same_nan = std::isnan(expected) && std::isnan(actual) && tolerance.nan_equal;
+  return {0, same_nan || expected == actual, false};
+}
+
+/// Where one is not finite, each part has to pass.
+Difference difference(std::complex<double> expected, std::complex<double> actual,
+                      const Tolerance& tolerance) noexcept {
+  const Difference real = difference(expected.real(), actual.real(), tolerance);
+  const Difference imaginary = difference(expected.imag(), actual.imag(), tolerance);
+  if (!real.finite || !imaginary.finite) return {0, real.passes && imaginary.passes, false};
+  return finite_difference(std::abs(actual - expected), std::abs(expected), tolerance);
+}
+
+double magnitude(std::complex<double> number) noexcept { return std::abs(number); }
+template <class T>
+double magnitude(T number) noexcept {
+  return std::abs(static_cast<double>(number));
+}
+
+/// Goes over pairs of elements and keeps what is to be told of them.
+class Comparer {
+ public:
+  explicit Comparer(const Tolerance& tolerance) : tolerance_(tolerance) {}
+
+  template <class T>
+  void add(T expected, T actual) noexcept {
+    const Difference found = difference(expected, actual, tolerance_);
+    const std::uint64_t index = comparison_.elements++;
+    if (found.finite) add_error(found.absolute, magnitude(expected));
+    if (found.finite ? found.absolute == 0 : found.passes) ++comparison_.equal;
+    if (!found.finite && !found.passes) ++comparison_.not_finite;
+    if (found.passes) return;
+    const Mismatch mismatch{index, expected, actual};
+    if (comparison_.mismatches++ == 0) comparison_.first = mismatch;
+    const double badness = found.finite ? found.absolute : std::numeric_limits<double>::infinity();
+    if (comparison_.worst && badness <= worst_) return;
+    comparison_.worst = mismatch;
+    worst_ = badness;
+  }
+
+  [[nodiscard]] Comparison finish() {
+    if (finite_ > 0) comparison_.mean_absolute_error = sum_ / static_cast<double>(finite_);
+    return comparison_;
+  }
+
+ private:
+  void add_error(double absolute, double expected) noexcept {
+    ++finite_;
+    sum_ += absolute;
+    comparison_.largest_absolute_error = std::max(comparison_.largest_absolute_error, absolute);
+    if (expected == 0) return;
+    comparison_.largest_relative_error = std::max(comparison_.largest_relative_error, absolute / expected);
+  }
+
+  const Tolerance tolerance_;
+  Comparison comparison_;
+  double worst_ = 0;
+  double sum_ = 0;
+  std::uint64_t finite_ = 0;
+};
+
+/// An element as it is compared.
+template <class T>
+auto as_number(T stored) {
+  if constexpr (std::floating_point<T>) {
+    return static_cast<double>(stored);
+  } else if constexpr (std::signed_integral<T>) {
+    return std::int64_t{stored};
+  } else {
+    return std::uint64_t{stored};
+  }
+}
+
+/// A complex element, whose parts are decoded.
+template <class Part, auto kDecode = as_number<Part>>
+std::complex<double> as_complex(std::array<Part, 2> stored) {
+  return {kDecode(stored[0]), kDecode(stored[1])};
+}
+
+/// Compares dense data of one dtype: `Stored` is how an element lies, `kDecode` gives what it is.
+template <class Stored, auto kDecode = as_number<Stored>>
+Result<Comparison> compare_data(const ByteSource& expected, const ByteSource& actual,
+                                const Tolerance& tolerance) {
+  constexpr std::size_t kPiece = 65536;
+  Comparer comparer(tolerance);
+  std::vector<std::byte> one(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, expected.size())));
+  std::vector<std::byte> other(one.size());
+  for (std::uint64_t at = 0; at < expected.size(); at += kPiece) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, expected.size() - at));
+    ETSTREAM_TRY(expected.read_at(at, std::span(one).first(n)));
+    ETSTREAM_TRY(actual.read_at(at, std::span(other).first(n)));
+    for (std::size_t i = 0; i < n; i += sizeof(Stored)) {
+      Stored a{};
+      Stored b{};
+      std::memcpy(&a, one.data() + i, sizeof(Stored));
+      std::memcpy(&b, other.data() + i, sizeof(Stored));
+      comparer.add(kDecode(a), kDecode(b));
+    }
+  }
+  return comparer.finish();
+}
+
+struct ComparedType {
+  ScalarType type;
+  Result<Comparison> (*compare)(const ByteSource& expected, const ByteSource& actual,
+                                const Tolerance& tolerance);
+  bool exactly = false;  // whatever the tolerance of integers
+};
+
+constexpr ComparedType kComparedTypes[] = {
+    {ScalarType::kUInt8, compare_data<std::uint8_t>},
+    {ScalarType::kQUInt8, compare_data<std::uint8_t>},
+    {ScalarType::kInt8, compare_data<std::int8_t>},
+    {ScalarType::kQInt8, compare_data<std::int8_t>},
+    {ScalarType::kInt16, compare_data<std::int16_t>},
+    {ScalarType::kInt32, compare_data<std::int32_t>},
+    {ScalarType::kQInt32, compare_data<std::int32_t>},
+    {ScalarType::kInt64, compare_data<std::int64_t>},
+    {ScalarType::kUInt16, compare_data<std::uint16_t>},
+    {ScalarType::kUInt32, compare_data<std::uint32_t>},
+    {ScalarType::kUInt64, compare_data<std::uint64_t>},
+    {ScalarType::kBool, compare_data<std::uint8_t>, true},
+    {ScalarType::kQUInt4x2, compare_data<std::uint8_t>, true},
+    {ScalarType::kQUInt2x4, compare_data<std::uint8_t>, true},
+    {ScalarType::kBits16, compare_data<std::uint16_t>, true},
+    {ScalarType::kFloat32, compare_data<float>},
+    {ScalarType::kComplex64, compare_data<std::array<float, 2>, as_complex<float>>},
+    {ScalarType::kFloat64, compare_data<double>},
+    {ScalarType::kComplex128, compare_data<std::array<double, 2>, as_complex<double>>},
+    {ScalarType::kFloat16, compare_data<std::uint16_t, decode_float<kFloat16>>},
+    {ScalarType::kComplex32,
+     compare_data<std::array<std::uint16_t, 2>, as_complex<std::uint16_t, decode_float<kFloat16>>>},
+    {ScalarType::kBFloat16, compare_data<std::uint16_t, decode_float<kBFloat16>>},
+    {ScalarType::kFloat8E5M2, compare_data<std::uint8_t, decode_float<kFloat8E5M2>>},
+    {ScalarType::kFloat8E4M3FN, compare_data<std::uint8_t, decode_float<kFloat8E4M3FN>>},
+    {ScalarType::kFloat8E5M2FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E5M2FNUZ>>},
+    {ScalarType::kFloat8E4M3FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E4M3FNUZ>>},
+};
+
+/// An error if two tensors can't be compared.
+Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
+  if (expected.scalar_type != actual.scalar_type) {
+    return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", name_of(actual.scalar_type),
+                      name_of(expected.scalar_type));
+  }
+  if (expected.sizes != actual.sizes) {
+    return make_error(ErrorCode::kInvalidArgument, "has shape {}, expected {}", list_text(actual.sizes),
+                      list_text(expected.sizes));
+  }
+  for (const Tensor* tensor : {&expected, &actual}) {
+    ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(tensor->scalar_type, tensor->sizes));
+    if (!is_permutation(tensor->dim_order, tensor->sizes.size())) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        "has dim_order {}, which is not a permutation of its {} dimensions",
+                        list_text(tensor->dim_order), tensor->sizes.size());
+    }
+    if (tensor->data.size() == bytes) continue;
+    return make_error(ErrorCode::kInvalidArgument, "has {} bytes of data, expected {}", tensor->data.size(),
+                      bytes);
+  }
+  if (lie_alike(expected.sizes, expected.dim_order, actual.dim_order)) return {};
+  return make_error(ErrorCode::kInvalidArgument,
+                    "has dim_order {}, expected {}; with_dim_order brings one into the order of the other",
+                    list_text(actual.dim_order), list_text(expected.dim_order));
+}
+
+std::string_view kind_of(const Value& value) {
+  static constexpr std::string_view kNames[] = {"nothing", "a tensor", "an integer", "a bool", "a double"};
+  return kNames[value.index()];
+}
+
+std::string number_text(const Number& number) {
+  return match(
+      number, [](double value) { return exact_text(value); },
+      [](std::complex<double> value) {
+        return text("{}{}{}j", exact_text(value.real()), std::signbit(value.imag()) ? "" : "+",
+                    exact_text(value.imag()));
+      },
+      [](auto integer) { return std::to_string(integer); });
+}
+
+std::string mismatch_text(const Mismatch& mismatch) {
+  return text("at {}, expected {}, found {}", mismatch.index, number_text(mismatch.expected),
+              number_text(mismatch.actual));
+}
+
+}  // namespace
+
+Result<Comparison> compare(const Value& expected, const Value& actual, const Tolerance& tolerance) {
+  return without_exceptions([&]() -> Result<Comparison> {
+    // Written so that NaN is refused too.
+    if (!(tolerance.absolute >= 0 && tolerance.relative >= 0)) {
+      return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
+    }
+    if (expected.index() != actual.index()) {
+      return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", kind_of(actual),
+                        kind_of(expected));
+    }
+    Tolerance exact = tolerance;
+    exact.integer = 0;
+    if (const auto* tensor = std::get_if<Tensor>(&expected)) {
+      const Tensor& given = *std::get_if<Tensor>(&actual);
+      ETSTREAM_TRY(check_comparable(*tensor, given));
+      // Its type is known, as check_comparable() has its size.
+      const auto* known = std::find_if(std::begin(kComparedTypes), std::end(kComparedTypes),
+                                       [&](const auto& one) { return one.type == tensor->scalar_type; });
+      return known->compare(tensor->data, given.data, known->exactly ? exact : tolerance);
+    }
+    Comparer comparer(std::holds_alternative<bool>(expected) ? exact : tolerance);
+    if (const auto* integer = std::get_if<std::int64_t>(&expected)) {
+      comparer.add(*integer, *std::get_if<std::int64_t>(&actual));
+    } else if (const auto* number = std::get_if<double>(&expected)) {
+      comparer.add(*number, *std::get_if<double>(&actual));
+    } else if (const auto* truth = std::get_if<bool>(&expected)) {
+      comparer.add(std::uint64_t{*truth}, std::uint64_t{*std::get_if<bool>(&actual)});
+    }
+    return comparer.finish();
+  });
+}
+
+std::string summary(const Comparison& comparison) {
+  const std::string elements = counted(comparison.elements, "element");
+  std::string out = comparison.passed()
+                        ? text("{}{}", elements, comparison.elements == 1 ? " agrees" : " agree")
+                        : text("{} of {} not as expected", comparison.mismatches, elements);
+  // More than two digits would be read as if they meant something.
+  out += text("; largest errors {:.2g} absolute, {:.2g} relative, mean {:.2g}",
+              comparison.largest_absolute_error, comparison.largest_relative_error,
+              comparison.mean_absolute_error);
+  if (comparison.passed()) return out;
+  out += "; first " + mismatch_text(*comparison.first);
+  if (comparison.worst->index != comparison.first->index)
+    out += "; worst " + mismatch_text(*comparison.worst);
+  return out;
+}
+
+}  // namespace etstream

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// PickleValues: the values that a pickle makes, and what the classes and functions that it calls would make
+// of them. Only those of pickle_globals.h are known, and none is executed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "etstream/result.h"
+#include "formats/torch/pickle_globals.h"
+#include "formats/torch/pickle_reader.h"
+#include "formats/torch/unpickler.h"
+
+namespace etstream {
+
+using PickleItems = std::vector<PickleValue>;
+
+class PickleValues {
+ public:
+  /// Errors tell where `reader` is, which must outlive this.
+  explicit PickleValues(const PickleReader& reader) : reader_(reader) {}
+
+  PickleValue text(std::string_view text);
+  PickleValue container(PickleValue::Kind kind, PickleItems items);
+  /// Errors: kUnsupported for a class or function that is not known, naming it.
+  Result<PickleValue> global(std::string_view module, std::string_view name);
+  /// `id` is the persistent id of a storage: ("storage", class, key, location, elements).
+  Result<PickleValue> storage(const PickleValue& id);
+  /// Returns what a call, or making an object of a class, would give.
+  Result<PickleValue> call(const PickleValue& callable, const PickleValue& arguments);
+
+  PickleItems& items_of(const PickleValue& container) {
+    return out_.containers[static_cast<std::size_t>(container.number)];
+  }
+  [[nodiscard]] std::string_view text_of(const PickleValue& text) const {
+    return out_.texts[static_cast<std::size_t>(text.number)];
+  }
+  /// Gives all values away, without the bytes of the pickle.
+  Unpickled release() && { return std::move(out_); }
+
+ private:
+  [[nodiscard]] const PickleGlobal* global_of(const PickleValue& value) const;
+  Result<void> count_copies(std::size_t items);
+  PickleItems arguments_in(const PickleValue& tuple);
+  Result<PickleValue> result_of(const PickleGlobal& global, const PickleItems& arguments);
+  Result<PickleValue> dict_of(const PickleItems& arguments);
+  Result<PickleValue> sequence_of(const PickleItems& arguments);
+  Result<PickleValue> tensor_of(const PickleGlobal& global, const PickleItems& arguments);
+  Result<PickleValue> tensor_of_type(const PickleItems& arguments);
+  Result<std::vector<std::uint64_t>> numbers_of(const PickleValue& value);
+
+  const PickleReader& reader_;
+  Unpickled out_;
+  std::vector<PickleGlobal> globals_;
+  std::size_t copies_ = 0;
+};
+
+}  // namespace etstream

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/torch/torch_file.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "core/base/repeated.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "formats/torch/torch_archive.h"
+#include "formats/torch/unpickler.h"
+#include "formats/zip/zip.h"
+
+namespace etstream {
+namespace {
+
+/// Takes the tensors out of what a pickle has, by walking its containers. A pickle may have a container in
+/// several others, or in itself, so depth, visits and names are bounded by its length.
+class TensorCollector {
+ public:
+  TensorCollector(const TorchArchive& archive, const Unpickled& pickle)
+      : archive_(archive), pickle_(pickle) {}
+
+  Result<std::vector<CheckpointTensor>> run() {
+    // The name of a tensor that is saved alone.
+    std::string name = pickle_.root.kind == PickleValue::Kind::kTensor ? "tensor" : "";
+    ETSTREAM_TRY(visit(pickle_.root, name, 0));
+    if (const auto repeated = first_repeated(out_, &CheckpointTensor::name)) {
+      return error_in(ErrorCode::kCorrupt, archive_.file.name(), "tensor {} comes twice", quote(*repeated));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using Kind = PickleValue::Kind;
+
+  Error too_large(std::string_view what) const {
+    return error_in(ErrorCode::kTooLarge, archive_.file.name(), "its pickle has {}; save a dict of tensors",
+                    what);
+  }
+
+  /// NOLINTNEXTLINE(misc-no-recursion): bounded by kDeepest.
+  Result<void> visit(const PickleValue& value, std::string& name, int depth) {
+    constexpr int kDeepest = 64;
+    if (++visits_ > pickle_.bytes.size()) return too_large("the same containers over and over");
+    switch (value.kind) {
+      case Kind::kTensor:
+        return add(pickle_.tensors[static_cast<std::size_t>(value.number)], name);
+      case Kind::kDict:
+      case Kind::kTuple:
+      case Kind::kList:
+        break;
+      case Kind::kStorage:
+        return error_in(ErrorCode::kUnsupported, archive_.file.name(),
+                        "has a storage by itself as {}, whose shape is not known; save a tensor",
+                        quote(name));
+      default:
+        return {};
+    }
+    if (depth == kDeepest) return too_large(text("containers more than {} deep", kDeepest));
+    const auto& items = pickle_.containers[static_cast<std::size_t>(value.number)];
+    const bool is_dict = value.kind == Kind::kDict;
+    const std::size_t step = is_dict ? 2 : 1;
+    for (std::size_t i = 0; i + step <= items.size(); i += step) {
+      const PickleValue& item = items[i + step - 1];
+      if (!may_have_tensors(item)) {
+        if (++visits_ > pickle_.bytes.size()) return too_large("the same containers over and over");
+        continue;
+      }
+      const std::size_t before = name.size();
+      if (depth != 0) name += '.';
+      if (!is_dict) {
+        name += std::to_string(i);
+      } else if (items[i].kind == Kind::kText) {
+        name += pickle_.texts[static_cast<std::size_t>(items[i].number)];
+      } else if (items[i].kind == Kind::kInteger || items[i].kind == Kind::kBool) {
+        name += std::to_string(items[i].number);
+      } else {
+        return error_in(
+            ErrorCode::kUnsupported, archive_.file.name(),
+            "has a dict in {} with a key that is no text and no integer; name its tensors by text",
+            quote(std::string_view(name).substr(0, before)));
+      }
+      ETSTREAM_TRY(count_name(name.size() - before));
+      ETSTREAM_TRY(visit(item, name, depth + 1));
+      name.resize(before);
+    }
+    return {};
+  }
+
+  /// Refuses names, of containers and of tensors, that are much longer together than the pickle.
+  Result<void> count_name(std::size_t size) {
+    constexpr std::uint64_t kMostForByte = 8;
+    names_ += size;
+    if (names_ <= kMostForByte * pickle_.bytes.size()) return {};
+    return too_large("names that grow with the depth of its containers");
+  }
+
+  static bool may_have_tensors(const PickleValue& value) {
+    switch (value.kind) {
+      case Kind::kTensor:
+      case Kind::kStorage:
+      case Kind::kDict:
+      case Kind::kTuple:
+      case Kind::kList:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  Result<void> add(const UnpickledTensor& tensor, const std::string& name) {
+    ETSTREAM_TRY(count_name(name.size()));
+    ETSTREAM_ASSIGN(const ByteSource storage, storage_of(pickle_.storages[tensor.storage], name));
+    ETSTREAM_ASSIGN(out_.emplace_back(),
+                    tensor_in(storage, name, {tensor.type, tensor.offset, tensor.sizes, tensor.strides}));
+    return {};
+  }
+
+  Result<ByteSource> storage_of(const UnpickledStorage& storage, const std::string& name) const {
+    const ByteSource* const bytes = archive_.find("data/" + std::string(storage.key));
+    const auto size = checked_multiply(storage.elements, storage.type ? storage.type->item_size : 1);
+    if (bytes != nullptr && size && *size <= bytes->size()) return bytes->slice(0, *size);
+    return error_in(
+        ErrorCode::kCorrupt, archive_.file.name(), "expected {} for tensor {} as data/{}, found {}",
+        size ? counted(*size, "byte") : "fewer than 2^64 bytes", quote(name), printable(storage.key),
+        bytes == nullptr ? "no such member" : std::to_string(bytes->size()));
+  }
+
+  const TorchArchive& archive_;
+  const Unpickled& pickle_;
+  std::vector<CheckpointTensor> out_;
+  std::uint64_t visits_ = 0;
+  std::uint64_t names_ = 0;  // their bytes
+};
+
+}  // namespace
+
+Result<std::vector<CheckpointTensor>> saved_tensors(const TorchArchive& archive, const ByteSource& pickle) {
+  ETSTREAM_ASSIGN(const Unpickled unpickled, unpickle(pickle, pickle.offset_in(archive.file).value_or(0)));
+  return TensorCollector(archive, unpickled).run();
+}
+
+Result<void> verify_checksums(const ByteSource& file, Findings& findings) {
+  ETSTREAM_ASSIGN(const ZipArchive archive, read_zip(file));
+  const bool has_none = std::ranges::all_of(archive.members, [](const ZipMember& member) {
+    return member.crc32 == 0;  // with torch.serialization.set_crc32_options(False)
+  });
+  if (has_none) {
+    add_warning(findings, text("{}: its members have no checksums, which would tell damaged ones; torch "
+                               "writes them by default",
+                               file.name()));
+    return {};
+  }
+  for (const ZipMember& member : archive.members) {
+    ETSTREAM_ASSIGN(auto damage, find_damage(file, member));
+    if (damage) add_error(findings, *std::move(damage));
+  }
+  return {};
+}
+
+Result<std::vector<CheckpointTensor>> open_torch_file(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<std::vector<CheckpointTensor>> {
+    ETSTREAM_ASSIGN(const TorchArchive archive, open_torch_archive(file));
+    const ByteSource* const pickle = archive.find(kTorchPickle);
+    if (pickle != nullptr) return saved_tensors(archive, *pickle);
+    if (archive.find("archive_format") != nullptr) return exported_tensors(archive);
+    return error_in(ErrorCode::kUnsupported, file.name(),
+                    "is a zip archive without data.pkl, as torch.save writes it, or archive_format, as "
+                    "torch.export.save does; expected one of them among {}",
+                    counted(archive.members.size(), "member"));
+  });
+}
+
+}  // namespace etstream

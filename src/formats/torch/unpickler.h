@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Unpickler: reads the pickle of a torch file as data. It knows tensors, storages and containers. It never
+// imports, calls or makes anything else: a pickle that asks for another class or function is refused by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/result.h"
+#include "formats/torch/torch_types.h"
+
+namespace etstream {
+
+struct PickleValue {
+  enum class Kind : std::uint8_t {
+    kOther,  // a number with a point, bytes, None: nothing that matters
+    kBool,
+    kInteger,
+    kText,
+    kTuple,
+    kList,  // a set too
+    kDict,
+    kGlobal,
+    kStorage,
+    kTensor,
+  };
+  Kind kind = Kind::kOther;
+  std::int64_t number = 0;  // of a boolean or an integer its value, of others an index
+};
+
+/// A persistent id: ("storage", class, key, location, elements).
+struct UnpickledStorage {
+  std::string_view key;             // the member "data/KEY" has the bytes
+  const TorchType* type = nullptr;  // null for untyped storages
+  std::uint64_t elements = 0;       // or bytes of untyped ones
+};
+
+struct UnpickledTensor {
+  std::size_t storage = 0;          // an index in Unpickled::storages
+  const TorchType* type = nullptr;  // not null
+  std::uint64_t offset = 0;         // in elements, as the strides
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> strides;
+};
+
+struct Unpickled {
+  std::vector<std::byte> bytes;  // the pickle, in which texts lie
+  std::vector<std::string_view> texts;
+  /// The items of tuples, lists and dicts; of a dict each key with its value behind it. They may contain
+  /// each other in circles.
+  std::vector<std::vector<PickleValue>> containers;
+  std::vector<UnpickledStorage> storages;
+  std::vector<UnpickledTensor> tensors;
+  PickleValue root;
+};
+
+/// The largest pickle that is read, in bytes.
+inline constexpr std::uint64_t kLargestPickle = std::uint64_t{64} << 20;
+
+/// Reads a pickle of protocols 0 to 5. Time and memory follow its length. `offset` is where it begins in the
+/// file that messages name. Errors: kCorrupt; kUnsupported for other classes and functions, naming them;
+/// kTooLarge over kLargestPickle; those of reading.
+[[nodiscard]] Result<Unpickled> unpickle(const ByteSource& pickle, std::uint64_t offset);
+
+}  // namespace etstream

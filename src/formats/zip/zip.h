@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Zip archives whose members are stored as they are, so that each is a range of the file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/file_plan.h"
+#include "etstream/result.h"
+#include "formats/zip/passing_checksum.h"
+
+namespace etstream {
+
+/// The records of an archive (PKWARE's APPNOTE 6.3), little-endian: a local header before each member's data,
+/// and behind all of them the directory, which has a header for each member too, and the end records.
+namespace zip {
+
+inline constexpr std::uint32_t kLocalSignature = 0x04034b50;
+inline constexpr std::uint32_t kCentralSignature = 0x02014b50;
+inline constexpr std::uint32_t kDescriptorSignature = 0x08074b50;  // behind the data of a member
+inline constexpr std::uint32_t kEndSignature = 0x06054b50;
+inline constexpr std::uint32_t kEnd64Signature = 0x06064b50;
+inline constexpr std::uint32_t kLocator64Signature = 0x07064b50;
+
+inline constexpr std::uint64_t kLocalSize = 30;
+inline constexpr std::uint64_t kCentralSize = 46;
+inline constexpr std::uint64_t kEndSize = 22;
+inline constexpr std::uint64_t kEnd64Size = 56;
+inline constexpr std::uint64_t kLocator64Size = 20;
+
+inline constexpr std::uint16_t kStored = 0;               // as the method
+inline constexpr std::uint16_t kHasDescriptor = 1U << 3;  // the local header has no checksum and no sizes
+/// Encrypted, strongly encrypted, with an encrypted directory.
+inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
+
+/// The extra field with the 64 bits of numbers that are all ones in a header.
+inline constexpr std::uint16_t kZip64Field = 1;
+/// A name in Unicode, which some readers take in the place of the other.
+inline constexpr std::uint16_t kUnicodeNameField = 0x7075;
+/// That of Android's zipalign: the alignment in 2 bytes, then zeros.
+inline constexpr std::uint16_t kAlignmentField = 0xd935;
+
+/// More are refused.
+inline constexpr std::uint64_t kMostMembers = 65536;
+
+/// 1980-01-01, the first day that a header can tell.
+inline constexpr std::uint16_t kFirstDay = 1 << 5 | 1;
+
+}  // namespace zip
+
+/// A member that is stored as it is.
+struct ZipMember {
+  std::string name;
+  std::uint64_t size = 0;
+  std::uint32_t crc32 = 0;
+  std::uint16_t day = zip::kFirstDay;  // as MS-DOS has it: years since 1980 in 7 bits, month in 4, day in 5
+  std::uint16_t time = 0;              // hours in 5 bits, minutes in 6, seconds halved in 5
+  std::uint64_t header = 0;            // where its local header is in the file
+  std::uint64_t offset = 0;            // where its data begins
+};
+
+struct ZipArchive {
+  std::vector<ZipMember> members;  // in the order of the directory; no two of one name, none on another
+  std::uint64_t directory = 0;     // where it begins; the archive's data lies before it
+};
+
+/// Reads the directory and each member's local header, in the one way that there is: an archive in which
+/// other readers could find other members, or other bytes of one, is refused. Memory: the directory, at most
+/// 16 MiB. Time: linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found,
+/// also for a second end record, headers that contradict the directory, names that come twice or hold a zero
+/// byte, members that overlap, and bytes that are of no record and no member; kUnsupported for a member that
+/// is compressed or encrypted or has a second name, and for an archive of several disks; kTooLarge over
+/// 65,536 members; kIo.
+[[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
+
+/// Reads the data of a member of `file`, in pieces. Returns an error of kCorrupt, naming file, offset,
+/// member, expected and found, where it has another checksum than `member` says; none otherwise. Errors:
+/// those of reading.
+[[nodiscard]] Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member);
+
+/// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.
+///
+///   ZipWriter writer(plan, 1);
+///   ETSTREAM_TRY(writer.begin({.name = "a", .size = data.size(), .crc32 = crc}, true));
+///   ETSTREAM_TRY(append(plan, 1, "a", data));
+///   ETSTREAM_TRY(writer.finish());
+class ZipWriter {
+ public:
+  /// Members' data begins at multiples of `alignment` of the file, a power of two up to 2^15. The archive
+  /// begins the plan, which outlives the writer.
+  ZipWriter(FilePlan& plan, std::uint32_t alignment) : plan_(plan), alignment_(alignment) {}
+
+  /// Appends the header of a member, whose data the caller appends next. Its places are set here. `whole`
+  /// says that zipfile would be given the data in one piece, which decides the header of one of about 2 GiB.
+  [[nodiscard]] Result<void> begin(ZipMember member, bool whole);
+  /// Appends a member whose checksum is computed as its data is written, and stands behind it.
+  [[nodiscard]] Result<void> append_streamed(std::string name, ByteSource data, std::string_view label);
+  /// Appends the directory.
+  [[nodiscard]] Result<void> finish();
+  /// The bytes of headers and directory so far.
+  [[nodiscard]] std::uint64_t metadata_size() const noexcept { return metadata_size_; }
+
+ private:
+  struct Written {
+    ZipMember member;
+    std::uint16_t version = 0;                        // that a reader needs
+    std::shared_ptr<const PassingChecksum> checksum;  // in the place of the member's; null for none
+  };
+
+  Result<void> append_record(ByteSource bytes, const char* label);
+  Result<void> append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
+                             std::vector<std::byte> extra);
+
+  FilePlan& plan_;
+  const std::uint32_t alignment_;
+  std::vector<Written> members_;
+  std::uint64_t metadata_size_ = 0;
+};
+
+}  // namespace etstream

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/zip/zip.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/base/checked.h"
+#include "core/base/crc32.h"
+#include "core/base/repeated.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/read_pieces.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
+constexpr std::uint32_t kIn64Bits32 = 0xffffffff;
+constexpr std::uint16_t kIn64Bits16 = 0xffff;
+
+/// Bytes of the file, and where they begin in it.
+struct Record {
+  std::uint64_t position = 0;
+  std::span<const std::byte> bytes;
+
+  template <class Integer>
+  [[nodiscard]] Integer at(std::uint64_t offset) const {
+    Integer out{};
+    std::memcpy(&out, bytes.data() + offset, sizeof(out));
+    return out;
+  }
+  /// A part of it; the range lies in it.
+  [[nodiscard]] Record part(std::uint64_t offset, std::uint64_t size) const {
+    return {position + offset,
+            bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size))};
+  }
+};
+
+struct CentralDirectory {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint64_t members = 0;
+  std::uint64_t end = 0;  // where the records behind it begin
+};
+
+/// A member as the directory has it.
+struct Listed {
+  ZipMember member;
+  std::uint16_t flags = 0;
+};
+
+/// Reads an archive in the one way that there is. Where another reader could come to other members or other
+/// bytes, the archive is corrupt: each byte of the file belongs to one record, or to the data of one member.
+class ZipReader {
+ public:
+  explicit ZipReader(const ByteSource& file) : file_(file) {}
+
+  Result<ZipArchive> run() {
+    ETSTREAM_ASSIGN(const CentralDirectory found, find_directory());
+    ZipArchive out;
+    out.directory = found.offset;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(found.size));
+    ETSTREAM_TRY(file_.read_at(found.offset, bytes));
+    Record rest{found.offset, bytes};
+    std::vector<Listed> listed;
+    listed.reserve(static_cast<std::size_t>(found.members));
+    for (std::uint64_t i = 0; i < found.members; ++i) {
+      ETSTREAM_ASSIGN(Listed member, read_member(rest));
+      listed.push_back(std::move(member));
+    }
+    if (!rest.bytes.empty()) {
+      return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
+    }
+    ETSTREAM_TRY(read_local_headers(listed, found.offset));
+    out.members.reserve(listed.size());
+    for (Listed& each : listed) out.members.push_back(std::move(each.member));
+    if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
+      return error_in(ErrorCode::kCorrupt, file_.name(), "expected each member once, found {} twice",
+                      quote(*repeated));
+    }
+    return out;
+  }
+
+ private:
+  template <class... Arguments>
+  Error corrupt(std::uint64_t position, Template<Arguments...> words, const Arguments&... arguments) const {
+    return unexpected(ErrorCode::kCorrupt, {file_.name(), position}, words, arguments...);
+  }
+  Error unsupported(std::uint64_t position, std::string_view expected_and_found) const {
+    return unexpected(ErrorCode::kUnsupported, {file_.name(), position}, "{}", expected_and_found);
+  }
+
+  /// Finds the end record: the last thing in the file that begins like one, with its comment up to the end.
+  Result<CentralDirectory> find_directory() {
+    constexpr std::uint64_t kLongestComment = 0xffff;
+    const std::uint64_t size = std::min(file_.size(), zip::kEndSize + kLongestComment);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+    ETSTREAM_TRY(file_.read_at(file_.size() - size, bytes));
+    const Record tail{file_.size() - size, bytes};
+    for (std::uint64_t behind = sizeof(zip::kEndSignature); behind <= size; ++behind) {
+      const Record end = tail.part(size - behind, behind);
+      constexpr std::uint64_t kCommentSize = 20;
+      if (end.at<std::uint32_t>(0) != zip::kEndSignature) continue;
+      if (behind >= zip::kEndSize && end.at<std::uint16_t>(kCommentSize) == behind - zip::kEndSize) {
+        return read_end(end);
+      }
+      return corrupt(end.position,
+                     "the end record of a zip archive, with a comment up to the file's end, found one that "
+                     "ends elsewhere");
+    }
+    return corrupt(file_.size(), "the end record of a zip archive before the file's end, found none");
+  }
+
+  Result<CentralDirectory> read_end(const Record& end) {
+    const auto members = end.at<std::uint16_t>(10);
+    if (end.at<std::uint16_t>(4) != 0 || end.at<std::uint16_t>(6) != 0 ||
+        end.at<std::uint16_t>(8) != members) {
+      return unsupported(end.position + 4, "an archive of one file, found one of several disks");
+    }
+    const CentralDirectory in_32_bits{end.at<std::uint32_t>(16), end.at<std::uint32_t>(12), members,
+                                      end.position};
+    ETSTREAM_ASSIGN(const CentralDirectory out, read_end64(in_32_bits));
+    if (out.members > zip::kMostMembers || out.size > kLargestDirectory) {
+      return unexpected(ErrorCode::kTooLarge, {file_.name(), end.position},
+                        "at most {} members in a directory of {} bytes, found {} in {}", zip::kMostMembers,
+                        kLargestDirectory, out.members, out.size);
+    }
+    if (!range_fits(out.offset, out.size, out.end) || out.offset + out.size != out.end ||
+        out.members > out.size / zip::kCentralSize) {
+      return corrupt(end.position, "a directory of {} that ends at {}, found {} bytes from {} on",
+                     counted(out.members, "member"), out.end, out.size, out.offset);
+    }
+    return out;
+  }
+
+  /// Reads the 64-bit end records, if they lie before the end record that says `known`, whose numbers are
+  /// the same where they are not all ones.
+  Result<CentralDirectory> read_end64(const CentralDirectory& known) {
+    std::array<std::byte, zip::kLocator64Size> locator_bytes{};
+    const Record locator{known.end - std::min(known.end, zip::kLocator64Size), locator_bytes};
+    if (known.end >= zip::kLocator64Size) ETSTREAM_TRY(file_.read_at(locator.position, locator_bytes));
+    if (locator.at<std::uint32_t>(0) != zip::kLocator64Signature) {
+      if (known.offset != kIn64Bits32 && known.size != kIn64Bits32) return known;
+      return corrupt(locator.position, "the locator of the 64-bit end record, found none");
+    }
+    const auto position = locator.at<std::uint64_t>(8);
+    std::array<std::byte, zip::kEnd64Size> bytes{};
+    // Some readers go by the locator, some look right before it.
+    if (locator.position < bytes.size() || position != locator.position - bytes.size()) {
+      return corrupt(locator.position + 8, "the place of a record of {} bytes right before it, found {}",
+                     bytes.size(), position);
+    }
+    ETSTREAM_TRY(file_.read_at(position, bytes));
+    const Record record{position, bytes};
+    if (record.at<std::uint32_t>(0) != zip::kEnd64Signature) {
+      return corrupt(position, "the 64-bit end record, found another");
+    }
+    const CentralDirectory out{record.at<std::uint64_t>(48), record.at<std::uint64_t>(40),
+                               record.at<std::uint64_t>(32), position};
+    if (record.at<std::uint32_t>(16) != 0 || record.at<std::uint32_t>(20) != 0 ||
+        record.at<std::uint64_t>(24) != out.members || locator.at<std::uint32_t>(4) != 0) {
+      return unsupported(position + 16, "an archive of one file, found one of several disks");
+    }
+    const auto differs = [](std::uint64_t in_short, std::uint64_t ones, std::uint64_t in_long) {
+      return in_short != ones && in_short != in_long;
+    };
+    if (differs(known.offset, kIn64Bits32, out.offset) || differs(known.size, kIn64Bits32, out.size) ||
+        differs(known.members, kIn64Bits16, out.members)) {
+      return corrupt(known.end, "the numbers of the 64-bit end record, or all ones, found others");
+    }
+    return out;
+  }
+
+  /// Takes the next header off `rest`, which is what is left of the directory.
+  Result<Listed> read_member(Record& rest) {
+    if (rest.bytes.size() < zip::kCentralSize || rest.at<std::uint32_t>(0) != zip::kCentralSignature) {
+      return corrupt(rest.position, "a member's header in the directory, found none");
+    }
+    const auto name_size = rest.at<std::uint16_t>(28);
+    const auto extra_size = rest.at<std::uint16_t>(30);
+    const std::uint64_t size = zip::kCentralSize + name_size + extra_size + rest.at<std::uint16_t>(32);
+    if (size > rest.bytes.size()) {
+      return corrupt(rest.position, "a header inside the directory's {} bytes that are left, found one of {}",
+                     rest.bytes.size(), size);
+    }
+    const Record header = rest.part(0, size);
+    rest = rest.part(size, rest.bytes.size() - size);
+    Listed listed;
+    ZipMember& member = listed.member;
+    const Record name = header.part(zip::kCentralSize, name_size);
+    member.name.assign(reinterpret_cast<const char*>(name.bytes.data()), name.bytes.size());
+    if (member.name.find('\0') != std::string::npos) {
+      return corrupt(name.position, "a name without a zero byte, at which some readers end it, found {}",
+                     quote(member.name));
+    }
+    listed.flags = header.at<std::uint16_t>(8);
+    ETSTREAM_TRY(check_stored(header.position + 8, listed.flags, header.at<std::uint16_t>(10), member.name));
+    member.time = header.at<std::uint16_t>(12);
+    member.day = header.at<std::uint16_t>(14);
+    member.crc32 = header.at<std::uint32_t>(16);
+    std::uint64_t stored = header.at<std::uint32_t>(20);
+    member.size = header.at<std::uint32_t>(24);
+    member.header = header.at<std::uint32_t>(42);
+    ETSTREAM_TRY(read_extra(header.part(zip::kCentralSize + name_size, extra_size),
+                            {&member.size, &stored, &member.header}));
+    const auto disk = header.at<std::uint16_t>(34);
+    if (disk != 0) return unsupported(header.position + 34, text("disk 0, found {}", disk));
+    if (stored != member.size) {
+      return corrupt(header.position + 20, "{} stored in as many bytes, found {}",
+                     counted(member.size, "byte"), stored);
+    }
+    return listed;
+  }
+
+  /// `position` is where the flags are, with the method behind them.
+  Result<void> check_stored(std::uint64_t position, std::uint16_t flags, std::uint16_t method,
+                            std::string_view name) const {
+    if ((flags & zip::kEncrypted) != 0) {
+      return unsupported(position, text("a member that is not encrypted, found {}", quote(name)));
+    }
+    if (method == zip::kStored) return {};
+    return unsupported(
+        position + 2,
+        text("a member that is stored as it is, found {} compressed by method {}", quote(name), method));
+  }
+
+  /// Sets those of the numbers that are all ones from the field for 64 bits, which has them in this order.
+  /// Nothing in the fields gives a reader another number or another name.
+  Result<void> read_extra(Record extra, std::initializer_list<std::uint64_t*> numbers) const {
+    constexpr std::uint64_t kHeader = 4;
+    std::optional<Record> zip64;
+    while (!extra.bytes.empty()) {
+      const std::uint64_t size = extra.bytes.size() < kHeader ? kIn64Bits32 : extra.at<std::uint16_t>(2);
+      if (!range_fits(kHeader, size, extra.bytes.size())) {
+        return corrupt(extra.position, "an extra field inside {}, found one that goes on",
+                       counted(extra.bytes.size(), "byte"));
+      }
+      const auto kind = extra.at<std::uint16_t>(0);
+      if (kind == zip::kZip64Field) {
+        if (zip64) return corrupt(extra.position, "one extra field of 64-bit numbers, found another");
+        zip64 = extra.part(kHeader, size);
+      }
+      if (kind == zip::kUnicodeNameField) {
+        return unsupported(extra.position, "a member of one name, found another name in an extra field");
+      }
+      extra = extra.part(kHeader + size, extra.bytes.size() - kHeader - size);
+    }
+    return read_zip64(zip64.value_or(Record{extra.position, {}}), numbers);
+  }
+
+  Result<void> read_zip64(Record field, std::initializer_list<std::uint64_t*> numbers) const {
+    for (std::uint64_t* const number : numbers) {
+      if (*number != kIn64Bits32) continue;
+      if (field.bytes.size() < sizeof(*number)) {
+        return corrupt(field.position, "a number of 64 bits in an extra field, found none");
+      }
+      *number = field.at<std::uint64_t>(0);
+      field = field.part(sizeof(*number), field.bytes.size() - sizeof(*number));
+    }
+    return {};
+  }
+
+  /// Reads the members' own headers in the order in which they lie, which is without gaps up to the
+  /// directory.
+  Result<void> read_local_headers(std::vector<Listed>& listed, std::uint64_t directory) const {
+    std::vector<Listed*> by_place;
+    by_place.reserve(listed.size());
+    for (Listed& each : listed) by_place.push_back(&each);
+    std::ranges::stable_sort(by_place, {}, [](const Listed* each) { return each->member.header; });
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < by_place.size(); ++i) {
+      Listed& each = *by_place[i];
+      if (each.member.header < end) {
+        return corrupt(each.member.header,
+                       "member {} behind the one before it, which ends at {}, found it in that",
+                       quote(each.member.name), end);
+      }
+      ETSTREAM_TRY(check_no_gap(end, each.member.header));
+      ETSTREAM_TRY(read_local_header(each, directory));
+      end = each.member.offset + each.member.size;
+      const std::uint64_t next = i + 1 < by_place.size() ? by_place[i + 1]->member.header : directory;
+      if ((each.flags & zip::kHasDescriptor) != 0 && next > end) {
+        ETSTREAM_TRY(read_descriptor(each.member, std::min(next, directory)));
+        end = next;
+      }
+    }
+    return check_no_gap(end, directory);
+  }
+
+  Result<void> check_no_gap(std::uint64_t begin, std::uint64_t end) const {
+    if (begin >= end) return {};
+    return corrupt(begin, "a member's header or the directory right behind what is before it, found {}",
+                   counted(end - begin, "byte") + " of neither");
+  }
+
+  /// Checks what lies between the data and `end`: the checksum and the sizes, of 32 or of 64 bits, behind a
+  /// signature or not.
+  Result<void> read_descriptor(const ZipMember& member, std::uint64_t end) const {
+    constexpr std::uint64_t kLargest = 24;
+    const std::uint64_t begin = member.offset + member.size;
+    std::array<std::byte, kLargest> bytes{};
+    const std::uint64_t size = std::min(end - begin, kLargest);
+    ETSTREAM_TRY(file_.read_at(begin, std::span(bytes).first(static_cast<std::size_t>(size))));
+    const Record descriptor{begin, bytes};
+    const bool is_64 = size >= 20;
+    const std::uint64_t signature = size % 8 == 0 ? sizeof(zip::kDescriptorSignature) : 0;
+    const std::uint64_t sizes = signature + sizeof(member.crc32);
+    const auto number = [&](std::uint64_t at) {
+      return is_64 ? descriptor.at<std::uint64_t>(at) : descriptor.at<std::uint32_t>(at);
+    };
+    const bool has_size = size == signature + (is_64 ? 20 : 12) && end - begin <= kLargest;
+    if (has_size && (signature == 0 || descriptor.at<std::uint32_t>(0) == zip::kDescriptorSignature) &&
+        descriptor.at<std::uint32_t>(signature) == member.crc32 && number(sizes) == member.size &&
+        number(sizes + (is_64 ? 8 : 4)) == member.size) {
+      return {};
+    }
+    return corrupt(begin, "checksum and sizes behind the data of member {}, as in the directory, found {}",
+                   quote(member.name), counted(end - begin, "byte") + " of others");
+  }
+
+  /// Finds where the data begins, which is before the directory.
+  Result<void> read_local_header(Listed& listed, std::uint64_t directory) const {
+    ZipMember& member = listed.member;
+    std::array<std::byte, zip::kLocalSize> bytes{};
+    const auto outside = [&] {
+      return corrupt(member.header, "member {} of {} before the directory at {}, found it goes on",
+                     quote(member.name), counted(member.size, "byte"), directory);
+    };
+    if (!range_fits(member.header, bytes.size(), directory)) return outside();
+    ETSTREAM_TRY(file_.read_at(member.header, bytes));
+    const Record header{member.header, bytes};
+    if (header.at<std::uint32_t>(0) != zip::kLocalSignature) {
+      return corrupt(member.header, "the header of member {}, found another", quote(member.name));
+    }
+    const auto name_size = header.at<std::uint16_t>(26);
+    const auto extra_size = header.at<std::uint16_t>(28);
+    member.offset = member.header + bytes.size() + name_size + extra_size;
+    if (!range_fits(member.offset, member.size, directory)) return outside();
+    const auto flags = header.at<std::uint16_t>(6);
+    ETSTREAM_TRY(check_stored(member.header + 6, flags, header.at<std::uint16_t>(8), member.name));
+    if (flags != listed.flags) {
+      return corrupt(member.header + 6, "the flags {:#06x} as in the directory, found {:#06x}", listed.flags,
+                     flags);
+    }
+    std::vector<std::byte> rest(std::size_t{name_size} + extra_size);
+    ETSTREAM_TRY(file_.read_at(member.header + bytes.size(), rest));
+    const Record behind{member.header + bytes.size(), rest};
+    if (std::string_view(reinterpret_cast<const char*>(rest.data()), name_size) != member.name) {
+      return corrupt(behind.position, "the name {} as in the directory, found another", quote(member.name));
+    }
+    std::uint64_t stored = header.at<std::uint32_t>(18);
+    std::uint64_t size = header.at<std::uint32_t>(22);
+    ETSTREAM_TRY(read_extra(behind.part(name_size, extra_size), {&size, &stored}));
+    const auto crc32 = header.at<std::uint32_t>(14);
+    // A header may leave out each of them if they follow the data.
+    const bool may_be_zero = (flags & zip::kHasDescriptor) != 0;
+    const auto differs = [&](std::uint64_t found, std::uint64_t known) {
+      return found != known && !(may_be_zero && found == 0);
+    };
+    if (differs(stored, member.size) || differs(size, member.size) || differs(crc32, member.crc32)) {
+      return corrupt(member.header + 14, "checksum {} and {} as in the directory, found checksum {} and {}",
+                     member.crc32, counted(member.size, "byte"), crc32, counted(size, "byte"));
+    }
+    return {};
+  }
+
+  const ByteSource& file_;
+};
+
+}  // namespace
+
+Result<ZipArchive> read_zip(const ByteSource& file) { return ZipReader(file).run(); }
+
+Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member) {
+  ETSTREAM_ASSIGN(const ByteSource data, file.slice(member.offset, member.size));
+  Crc32 checksum;
+  ETSTREAM_TRY(read_pieces(data, [&](std::span<const std::byte> bytes) { checksum.update(bytes); }));
+  if (checksum.value() == member.crc32) return std::optional<Error>();
+  return std::optional(unexpected(ErrorCode::kCorrupt, {file.name(), member.offset},
+                                  "member {} with the checksum {:08x}, found {:08x}", quote(member.name),
+                                  member.crc32, checksum.value()));
+}
+
+}  // namespace etstream

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/heap/heap_posix.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "memory/heap/in_use_posix.h"
+#include "memory/heap/say.h"
+
+namespace etstream::heap {
+namespace {
+
+/// The heap begins at a multiple of it.
+constexpr std::uint64_t kLargestAlignment = 1ULL << 30;
+constexpr std::uint64_t kLargestSpan = 1ULL << 40;
+/// Freed blocks together keep room up to this size, or up to one part in eight of a limit.
+constexpr std::uint64_t kMostReadyBytes = 512 << 20;
+constexpr std::uint64_t kReadyPartOfLimit = 8;
+/// For smaller blocks room is reserved ahead, in granules.
+constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
+
+std::uint32_t granules_for(std::size_t size) {
+  return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
+}
+
+/// Zeros, none of which takes memory until it is written to; null with errno set where there is no room.
+std::byte* reserve_addresses(std::uint64_t size, int protection) {
+  void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+std::uint32_t granules_per_group() {
+  return static_cast<std::uint32_t>(std::max(largest_group(), kGranule) / kGranule);
+}
+
+/// The heap's part of the address space: room for the blocks, and the records of them.
+struct Reservation {
+  std::uint64_t span = 0;
+  std::byte* addresses = nullptr;  // for the span, which is to be aligned
+  // The page of the mark, the entries of the table, and the counts of the groups.
+  std::byte* records = nullptr;
+  std::uint64_t entries_at = 0;
+  std::uint64_t counts_at = 0;
+  std::uint64_t records_size = 0;
+
+  explicit Reservation(std::uint64_t wanted)
+      : span(wanted),
+        entries_at(page_size()),
+        counts_at(entries_at + granules() * sizeof(BlockTable::Entry)),
+        records_size(counts_at + granules() / granules_per_group() * sizeof(std::uint16_t)) {}
+
+  [[nodiscard]] std::uint32_t granules() const { return static_cast<std::uint32_t>(span / kGranule); }
+  [[nodiscard]] std::uint64_t addresses_size() const { return span + kLargestAlignment; }
+  void give_back() noexcept {
+    if (records != nullptr) ::munmap(records, records_size);
+    if (addresses != nullptr) ::munmap(addresses, addresses_size());
+    records = addresses = nullptr;
+  }
+};
+
+/// Returns the limit of this kind, or no name where none is set.
+LowLimit limit_of(int kind, const char* name, std::uint64_t needed) {
+  ::rlimit found{};
+  if (::getrlimit(kind, &found) != 0 || found.rlim_cur == RLIM_INFINITY) return {};
+  return {name, found.rlim_cur, needed};
+}
+
+/// Reserves as much as there is room for, up to the largest span.
+SpillError reserve(Reservation& out) {
+  if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
+  for (std::uint64_t span = kLargestSpan; span >= kSmallestSpan; span /= 2) {
+    out = Reservation(span);
+    out.addresses = reserve_addresses(out.addresses_size(), PROT_NONE);
+    if (out.addresses == nullptr) continue;
+    out.records = reserve_addresses(out.records_size, PROT_READ | PROT_WRITE);
+    if (out.records != nullptr) return {};
+    out.give_back();
+    const LowLimit data = limit_of(RLIMIT_DATA, "ulimit -d", out.records_size);
+    if (data.name != nullptr) return {ENOMEM, "there is too little room for data", data};
+  }
+  return {ENOMEM, "there is too little address space",
+          limit_of(RLIMIT_AS, "ulimit -v", out.addresses_size() + out.records_size)};
+}
+
+/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already.
+void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
+  const auto offset_of = [&](std::uint32_t granule) {
+    return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);
+  };
+  const std::uint64_t begin = fresh.granules == 0 ? size : offset_of(fresh.first);
+  const std::uint64_t end = fresh.granules == 0 ? size : offset_of(fresh.first + fresh.granules);
+  std::memset(block, 0, begin);
+  std::memset(static_cast<std::byte*>(block) + end, 0, size - end);
+}
+
+}  // namespace
+
+SpillError Heap::open(const HeapOptions& options) noexcept {
+  options_ = options;
+  limit_.store(options.limit);
+  Reservation reserved(kSmallestSpan);
+  SpillError failed = reserve(reserved);
+  if (failed) return failed;
+  failed.code = wipe_in_children(reserved.records);
+  if (!failed) failed = file_.open(options.folder, reserved.span);
+  if (failed) {
+    reserved.give_back();
+    return failed;
+  }
+  table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(reserved.records + reserved.entries_at),
+                      reserved.granules());
+  room_ =
+      GroupUse(reinterpret_cast<std::uint16_t*>(reserved.records + reserved.counts_at), granules_per_group());
+  mark_ = reinterpret_cast<volatile char*>(reserved.records);
+  *mark_ = 1;
+  const auto address = reinterpret_cast<std::uintptr_t>(reserved.addresses);
+  const std::uintptr_t aligned = (address + kLargestAlignment - 1) & ~(kLargestAlignment - 1);
+  base_ = reserved.addresses + (aligned - address);
+  span_ = reserved.span;
+  return {};
+}
+
+SpillError Heap::try_open(const char* folder) noexcept {
+  Reservation reserved(kSmallestSpan);
+  if (const SpillError failed = reserve(reserved)) return failed;
+  SpillFile attempt;
+  const SpillError failed = attempt.open(folder, reserved.span);
+  attempt.close();
+  reserved.give_back();
+  return failed;
+}
+
+SpillError Heap::reopen(const HeapOptions& options) noexcept {
+  SpillFile attempt;
+  const SpillError failed = attempt.open(options.folder, span_);
+  attempt.close();
+  if (failed) return failed;
+  const InUse alone(*this, true);
+  if (has_file()) freeze_blocks();
+  if (has_file()) {  // there was no block
+    file_.close();
+    ++mapping_;
+  }
+  // The next allocation makes the new file.
+  options_ = options;
+  limit_.store(options.limit);
+  return {};
+}
+
+std::byte* Heap::address_of(std::uint32_t granule) const noexcept { return base_ + granule * kGranule; }
+
+FilePart Heap::part_of(Range range) const noexcept {
+  return {address_of(range.first), static_cast<std::int64_t>(range.first * kGranule),
+          range.granules * kGranule};
+}
+
+std::uint32_t Heap::granule_of(const void* block) const noexcept {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - base_) /
+                                    kGranule);
+}
+
+Range Heap::find_block(const void* address) noexcept {
+  const std::uint32_t first = granule_of(address);
+  const Locked locked(lock_);
+  return address_of(first) == address ? table_.block(first) : Range{};
+}
+
+Range Heap::block_at(const void* block) noexcept {
+  const Range found = find_block(block);
+  if (!found) {
+    say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
+    ::abort();
+  }
+  return found;
+}
+
+bool Heap::serves(std::size_t size, std::size_t alignment) const noexcept {
+  return span_ != 0 && size <= span_ / 2 && std::has_single_bit(alignment) &&
+         alignment <= kLargestAlignment && forking_.load() != ::pthread_self();
+}
+
+bool Heap::is_shared(Range block) const noexcept { return block.mapping == mapping_ && is_own_process(); }
+
+void Heap::refuse(int reason, std::size_t size) noexcept {
+  use_->refused.fetch_add(1, std::memory_order_relaxed);
+  if (!has_refused_.exchange(true)) {
+    say("no room for a block of ", size, " bytes in ", options_.folder, ": ", reason_of(reason));
+  }
+}
+
+void Heap::say_no_file(const SpillError& failed) noexcept {
+  if (has_said_no_file_.exchange(true)) return;
+  say("large blocks of process ", static_cast<std::uint64_t>(::getpid()),
+      " stay in memory, as no file can be made in ", options_.folder, ": ",
+      failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+}
+
+/// Leaves a range of addresses reserved, with nothing behind them.
+void Heap::unmap(Range range) const noexcept {
+  const FilePart part = part_of(range);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  static_cast<void>(::mmap(part.address, part.size, PROT_NONE, flags, -1, 0));
+}
+
+int Heap::back(Range& range, Range& fresh) noexcept {
+  if (range.mapping != mapping_) {
+    if (const int failed = file_.map(part_of(range), true)) return failed;
+    range.mapping = mapping_;
+  }
+  int failed = 0;
+  do {
+    failed = take_room(range, fresh);
+  } while ((failed == ENOSPC || failed == EDQUOT) && free_room());
+  return failed;
+}
+
+int Heap::take_room(Range range, Range& fresh) noexcept {
+  const Locked locked(room_lock_);
+  fresh = room_.take(range);
+  if (fresh.granules == 0) return 0;
+  const int failed = file_.reserve(part_of(fresh));
+  if (failed != 0) {
+    static_cast<void>(room_.give_back(range));
+    file_.empty(part_of(fresh));  // a piece of it may have been reserved
+  }
+  return failed;
+}
+
+/// Takes its room from a range: groups of pages that nothing else is in lose theirs. Returns whether any did.
+bool Heap::empty(Range range) noexcept {
+  const Locked locked(room_lock_);
+  const Range gone = room_.give_back(range);
+  if (gone.granules == 0) return false;
+  file_.empty(part_of(gone));
+  return true;
+}
+
+void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
+  const std::uint32_t granules = granules_for(size);
+  const auto aligned = static_cast<std::uint32_t>(std::max<std::uint64_t>(alignment, kGranule) / kGranule);
+  for (;;) {
+    {
+      const InUse use(*this);
+      if (has_file()) {
+        Range block;
+        Range fresh;
+        if (const int failed = take_block(granules, aligned, block, fresh)) {
+          refuse(failed, size);
+          break;
+        }
+        void* const address = address_of(block.first);
+        if (zeroed) clear(address, size, block.first, fresh);
+        use_->add(granules * kGranule);
+        watch_limit();
+        return address;
+      }
+    }
+    if (const SpillError failed = renew_file()) {
+      const InUse use(*this);
+      if (failed.code == ENOSPC || failed.code == EDQUOT) {
+        refuse(failed.code, size);
+        break;
+      }
+      say_no_file(failed);
+      errno = EBADF;
+      return nullptr;
+    }
+  }
+  errno = ENOMEM;
+  return nullptr;
+}
+
+int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& block, Range& fresh) noexcept {
+  {
+    const Locked locked(lock_);
+    block = table_.take(granules, alignment);
+    if (block.is_ready) table_.set_mapping(block.first, mapping_);
+  }
+  if (!block) return ENOMEM;
+  if (block.is_ready) return 0;
+  const int failed = back_with_more(block, fresh);
+  const Locked locked(lock_);
+  if (failed == 0) {
+    table_.set_mapping(block.first, mapping_);
+  } else {
+    table_.give_back(block.first, block.mapping, false);
+  }
+  return failed;
+}
+
+/// Gets room for a block and, as that takes long, if it is small also for granules behind it, which are ready
+/// then.
+int Heap::back_with_more(Range& range, Range& fresh) noexcept {
+  Range whole = range;
+  {
+    const Locked locked(lock_);
+    const bool has_room = table_.ready() + kReadyAtOnce <= most_ready();
+    const Range more = has_room && range.granules < kReadyAtOnce
+                           ? table_.extend(range.first, kReadyAtOnce - range.granules)
+                           : Range{};
+    if (more.is_ready) {
+      table_.give_back(table_.split(range.first, range.granules).first, 0, true);
+    } else if (more) {
+      whole.granules += more.granules;
+      if (more.mapping != range.mapping) whole.mapping = 0;
+    }
+  }
+  const int failed = back(whole, fresh);
+  range.mapping = whole.mapping;
+  if (whole.granules == range.granules) return failed;
+  const bool is_ready = failed == 0;
+  {
+    const Locked locked(lock_);
+    table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
+  }
+  return is_ready ? 0 : back(range, fresh);
+}
+
+std::size_t Heap::usable_size(const void* block) noexcept {
+  const InUse use(*this);
+  return block_at(block).granules * kGranule;
+}
+
+std::size_t Heap::size_of_any(const void* address) noexcept {
+  const InUse use(*this);
+  return find_block(address).granules * kGranule;
+}
+
+bool Heap::resize(void* block, std::size_t size) noexcept {
+  const std::uint32_t granules = granules_for(size);
+  const InUse use(*this);
+  const Range range = block_at(block);
+  if (size > span_ / 2 || !has_file() || !is_shared(range)) return false;
+  const auto cut_to = [&](std::uint32_t first_ones) {
+    Range rest;
+    {
+      const Locked locked(lock_);
+      rest = table_.split(range.first, first_ones);
+    }
+    give_back(rest);
+  };
+  if (granules < range.granules) {
+    use_->remove((range.granules - granules) * kGranule);
+    cut_to(granules);
+    return true;
+  }
+  for (std::uint32_t now = range.granules; now < granules;) {
+    Range added;
+    Range fresh;
+    {
+      const Locked locked(lock_);
+      added = table_.extend(range.first, granules - now);
+    }
+    if (!added || (!added.is_ready && back(added, fresh) != 0)) {
+      if (added) {
+        const Locked locked(lock_);
+        static_cast<void>(table_.split(range.first, now));
+        table_.give_back(added.first, added.mapping, false);
+      }
+      if (now > range.granules) cut_to(range.granules);
+      return false;
+    }
+    now += added.granules;
+  }
+  use_->grow((granules - range.granules) * kGranule);
+  watch_limit();
+  return true;
+}
+
+/// In granules.
+std::uint32_t Heap::most_ready() const noexcept {
+  if (!keeps_freed_.load(std::memory_order_relaxed)) return 0;
+  const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+  const std::uint64_t bytes =
+      limit == 0 ? kMostReadyBytes : std::min(kMostReadyBytes, limit / kReadyPartOfLimit);
+  return static_cast<std::uint32_t>(bytes / kGranule);
+}
+
+Range Heap::take_oldest_ready(std::uint32_t most_left) noexcept {
+  const Locked locked(lock_);
+  if (table_.ready() <= most_left) return {};
+  Range oldest = table_.take_oldest_ready(table_.ready() - most_left);
+  oldest.mapping = mapping_;
+  return oldest;
+}
+
+void Heap::empty_ready(std::uint32_t most_left) noexcept {
+  while (const Range oldest = take_oldest_ready(most_left)) give_back_empty(oldest);
+}
+
+bool Heap::free_room() noexcept {
+  while (const Range oldest = take_oldest_ready(0)) {
+    if (give_back_empty(oldest)) return true;
+  }
+  return false;
+}
+
+/// Frees a block, without its room. Returns whether that gave room back to the disk.
+bool Heap::give_back_empty(Range range) noexcept {
+  bool is_freed = false;
+  if (is_shared(range) && file_.is_intact()) {
+    is_freed = empty(range);
+  } else {
+    // It is a copy from before a fork, whose written pages are memory of the process. Or the file is gone.
+    unmap(range);
+    range.mapping = 0;
+  }
+  const Locked locked(lock_);
+  table_.give_back(range.first, range.mapping, false);
+  return is_freed;
+}
+
+/// Frees a block, with its room if it may keep that.
+void Heap::give_back(Range range) noexcept {
+  const std::uint32_t most = most_ready();
+  if (range.granules > most || !is_shared(range)) {
+    give_back_empty(range);
+    return;
+  }
+  {
+    const Locked locked(lock_);
+    table_.give_back(range.first, 0, true);
+  }
+  empty_ready(most);
+}
+
+void Heap::release(void* block) noexcept {
+  const InUse use(*this);
+  const Range range = block_at(block);
+  use_->remove(range.granules * kGranule);
+  give_back(range);
+}
+
+void Heap::keep_freed(bool keeps) noexcept {
+  keeps_freed_.store(keeps);
+  const InUse use(*this);
+  if (!keeps) empty_ready();
+}
+
+void Heap::report_to(ProcessUse& use) noexcept {
+  const InUse alone(*this, true);
+  use.live.store(use_->live.load());
+  use.peak.store(std::max(use.peak.load(), use.live.load()));
+  use_ = &use;
+}
+
+}  // namespace etstream::heap

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/out_of_core.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "memory/heap/environment.h"
+#include "memory/heap/heap_posix.h"
+#include "memory/heap/spill_folder.h"
+#include "memory/process/command.h"
+
+#if defined(__linux__)
+#include "memory/heap/shared_tree_use_linux.h"
+#include "memory/process/process_figures.h"
+#endif
+
+namespace etstream {
+namespace {
+
+#if defined(__APPLE__)
+constexpr const char* kPreloadVariable = "DYLD_INSERT_LIBRARIES";
+constexpr const char* kSeparators = ":";
+constexpr const char* kSeparatorNames = "a colon";
+#else
+constexpr const char* kPreloadVariable = "LD_PRELOAD";
+constexpr const char* kSeparators = " :";
+constexpr const char* kSeparatorNames = "a space or a colon";
+#endif
+
+Result<std::string> usable_folder(const OutOfCoreOptions& options) {
+  ETSTREAM_ASSIGN(std::string folder, heap::spill_folder(options.spill_folder));
+  if (const heap::SpillError failed = heap::Heap::try_open(folder.c_str())) {
+    return heap::cannot_spill_to(folder, failed);
+  }
+  return folder;
+}
+
+Result<void> check_sizes(const OutOfCoreOptions& options) {
+  if (options.limit != 0 && options.limit < kLeastOutOfCoreLimit) {
+    return make_error(ErrorCode::kInvalidArgument, "a limit of {}: expected {} or more, or 0 for none",
+                      counted(options.limit, "byte"), readable_size(kLeastOutOfCoreLimit));
+  }
+  if (options.from < kLeastOutOfCoreBlock) {
+    return make_error(ErrorCode::kInvalidArgument, "blocks from {} on: expected {} or more",
+                      counted(options.from, "byte"), readable_size(kLeastOutOfCoreBlock));
+  }
+  return {};
+}
+
+/// Sets what has commands load the library, and what the library reads. Error: kInvalidArgument.
+Result<void> set_environment(const OutOfCoreOptions& options) {
+  Result<std::string> folder = usable_folder(options);
+  if (!folder) {
+    // Other codes are for what is wrong with the command.
+    folder.error().code = ErrorCode::kInvalidArgument;
+    return std::move(folder).error();
+  }
+  if (::access(options.library.c_str(), R_OK) != 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 text("there is no {}, which serves the blocks", quote(options.library)), errno};
+  }
+  if (options.library.find_first_of(kSeparators) != std::string::npos) {
+    return make_error(ErrorCode::kInvalidArgument, "the path of {} has {}, which {} can't have",
+                      quote(options.library), kSeparatorNames, kPreloadVariable);
+  }
+  const char* const before = std::getenv(kPreloadVariable);
+  const std::string preloaded =
+      before != nullptr && *before != '\0' ? text("{}:{}", options.library, before) : options.library;
+  ::setenv(kPreloadVariable, preloaded.c_str(), 1);
+  ::setenv(heap::kFolderVariable, folder->c_str(), 1);
+  ::setenv(heap::kLimitVariable, std::to_string(options.limit).c_str(), 1);
+  ::setenv(heap::kFromVariable, std::to_string(options.from).c_str(), 1);
+  return {};
+}
+
+/// Makes the command load the library. Where there can be no heap, options.without_heap is told, if it is
+/// there. Errors: kInvalidArgument.
+Result<void> prepare(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
+  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
+  ETSTREAM_TRY(check_sizes(options));
+  auto set = set_environment(options);
+  if (set || !options.without_heap) return set;
+  options.without_heap(set.error());
+  return {};
+}
+
+}  // namespace
+
+Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
+  if (auto prepared = prepare(command, options); !prepared) return std::move(prepared).error();
+  return become(command);
+}
+
+#if defined(__linux__)
+
+namespace {
+
+/// Looks at the processes as they are now.
+void look(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
+  std::uint64_t anonymous = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t spilled = 0;
+  shared.for_each_process([&](const heap::ProcessUse& process) {
+    const auto memory = memory_of(process.process.load());
+    if (!memory) return;
+    anonymous += memory->anonymous;
+    resident += memory->resident;
+    spilled += process.live.load();
+  });
+  use.anonymous = std::max(use.anonymous, anonymous);
+  use.resident = std::max(use.resident, resident);
+  use.spilled = std::max(use.spilled, spilled);
+}
+
+/// Adds what the processes counted themselves.
+void add_counts(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
+  use.processes = shared.processes();
+  shared.for_each_process([&](const heap::ProcessUse& process) {
+    use.blocks += process.blocks.load();
+    use.paged_out += process.paged_out.load();
+    use.refused += process.refused.load();
+    use.spilled = std::max(use.spilled, process.peak.load());
+  });
+}
+
+}  // namespace
+
+Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
+                                   OutOfCoreUse& use) {
+  ETSTREAM_TRY(prepare(command, options));
+  ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
+  const auto began = std::chrono::steady_clock::now();
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));
+  use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  add_counts(shared, use);
+  return end;
+}
+
+#else
+
+Result<CommandEnd> run_out_of_core(const std::vector<std::string>& /*command*/,
+                                   const OutOfCoreOptions& /*options*/, OutOfCoreUse& /*use*/) {
+  return make_error(ErrorCode::kUnsupported,
+                    "what a command takes of memory is told on Linux alone; run it without the report");
+}
+
+#endif
+
+}  // namespace etstream

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The library that `etstream run` has loaded before all others: malloc and its kin, which give large blocks
+// from the heap and leave all others to whoever served them before. What the heap is to be stands in the
+// environment, see heap/environment.h.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+
+#include "memory/heap/environment.h"
+#include "memory/heap/heap_posix.h"
+#include "memory/heap/in_use_posix.h"
+#include "memory/heap/malloc_rules.h"
+#include "memory/heap/open_heap_posix.h"
+#include "memory/heap/python_arenas_posix.h"
+
+namespace etstream::heap {
+
+constinit Heap the_heap;
+constinit MallocFunctions next_functions;
+// Until begin() has set all up, every size is asked of Blocks::allocate(), which calls begin().
+constinit std::atomic<std::size_t> served_from{0};
+
+namespace {
+
+/// Blocks for begin(), which looks up the next functions. They are never freed.
+struct FirstBlocks {
+  alignas(kUsualAlignment) std::byte bytes[16 << 10] = {};
+  std::atomic<std::size_t> used{0};
+
+  void* allocate(std::size_t size) noexcept {
+    const std::size_t room = (size + kUsualAlignment - 1) & ~(kUsualAlignment - 1);
+    const std::size_t begin = used.fetch_add(room);
+    return begin + room <= sizeof(bytes) ? bytes + begin : nullptr;
+  }
+  [[nodiscard]] bool owns(const void* block) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(bytes) < sizeof(bytes);
+  }
+};
+constinit FirstBlocks first_blocks;
+
+template <class Function>
+void find_next(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+/// Has the heap count in the memory that the environment names, if it names some.
+void report_use() {
+  const char* const path = std::getenv(kReportVariable);
+  if (path == nullptr) return;
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (shared == MAP_FAILED) return;
+  if (ProcessUse* const use = static_cast<TreeUse*>(shared)->place_of(::getpid())) the_heap.report_to(*use);
+}
+
+void begin_child() {
+  the_heap.after_fork_in_child();
+  report_use();
+}
+
+/// glibc trims its own heap when over 128 KiB are free at its end. It raises that threshold, up to 64 MiB,
+/// when mapped blocks are freed. If all such blocks are served here, it would trim and grow its heap all the
+/// time.
+void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
+#ifdef __GLIBC__
+  constexpr int kMostKept = 8 << 20;
+  constexpr std::size_t kSmallestMapped = 128 << 10;
+  if (smallest_served <= kSmallestMapped && std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) {
+    ::mallopt(M_TRIM_THRESHOLD, kMostKept);
+  }
+#endif
+}
+
+/// Returns the smallest size that the heap is going to serve.
+std::size_t begin_heap() {
+  const std::size_t size = open_heap();
+  if (size == kNever) return kNever;
+  ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
+  report_use();
+  keep_free_memory(size);
+  return size;
+}
+
+constinit std::atomic<bool> is_begun{false};
+constinit std::atomic<pthread_t> beginner{};
+
+/// Sets all up, once; other threads wait. Returns false where it is in progress in this thread.
+bool begin() {
+  if (is_begun.exchange(true)) {
+    while (served_from.load(std::memory_order_acquire) == 0) {
+      if (beginner.load() == ::pthread_self()) return false;
+    }
+    return true;
+  }
+  const SignalsBlocked signals;
+  beginner.store(::pthread_self());
+  find_next(next_functions.malloc, "malloc");
+  find_next(next_functions.calloc, "calloc");
+  find_next(next_functions.realloc, "realloc");
+  find_next(next_functions.free, "free");
+  find_next(next_functions.memalign, "memalign");
+  find_next(next_functions.malloc_usable_size, "malloc_usable_size");
+  served_from.store(kNever, std::memory_order_release);  // all that follows may allocate
+  served_from.store(begin_heap(), std::memory_order_release);
+  return true;
+}
+
+/// The blocks of the heap, and the first blocks.
+struct Blocks : HeapBlocks {
+  static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
+    if (served_from.load(std::memory_order_acquire) == 0 && !begin()) return first_blocks.allocate(size);
+    return HeapBlocks::allocate(size, alignment, zeroed);
+  }
+  static bool owns(const void* block) { return the_heap.owns(block) || first_blocks.owns(block); }
+  static bool resize(void* block, std::size_t size) {
+    return the_heap.owns(block) && HeapBlocks::resize(block, size);
+  }
+  static std::size_t usable_size(void* block) {
+    if (the_heap.owns(block)) return HeapBlocks::usable_size(block);
+    return static_cast<std::size_t>(first_blocks.bytes + sizeof(first_blocks.bytes) -
+                                    static_cast<std::byte*>(block));
+  }
+  static void release(void* block) {
+    if (the_heap.owns(block)) HeapBlocks::release(block);
+  }
+};
+
+using Rules = MallocRules<Blocks>;
+
+/// Runs when all objects that the program begins with are loaded, before any code of the program.
+__attribute__((constructor)) void serve_python() {
+  if (served_from.load(std::memory_order_acquire) == 0) begin();
+  if (served_from.load(std::memory_order_acquire) != kNever) serve_arenas();
+}
+
+}  // namespace
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+void* malloc(std::size_t size) noexcept { return Rules::malloc(size); }
+void free(void* block) noexcept { Rules::free(block); }
+void* calloc(std::size_t count, std::size_t size) noexcept { return Rules::calloc(count, size); }
+void* realloc(void* block, std::size_t size) noexcept { return Rules::realloc(block, size); }
+void* reallocarray(void* block, std::size_t count, std::size_t size) noexcept {
+  return Rules::reallocarray(block, count, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) noexcept { return Rules::memalign(alignment, size); }
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  return Rules::memalign(alignment, size);
+}
+int posix_memalign(void** block, std::size_t alignment, std::size_t size) noexcept {
+  return Rules::posix_memalign(block, alignment, size);
+}
+void* valloc(std::size_t size) noexcept { return Rules::memalign(page_size(), size); }
+void* pvalloc(std::size_t size) noexcept {
+  const std::size_t page = page_size();
+  if (size > kNever - page) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return Rules::memalign(page, (size + page - 1) & ~(page - 1));
+}
+std::size_t malloc_usable_size(void* block) noexcept { return Rules::malloc_usable_size(block); }
+
+/// Whether this heap serves blocks. The Python module asks that before it opens a heap of its own.
+bool etstream_heap_serves() noexcept { return served_from.load(std::memory_order_acquire) != kNever; }
+
+#pragma GCC visibility pop
+}
+
+}  // namespace etstream::heap

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory in which all processes of a command tell of their heaps.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/base/try.h"
+#include "core/io/descriptor_posix.h"
+#include "etstream/result.h"
+#include "memory/heap/environment.h"
+#include "memory/heap/statistics.h"
+#include "memory/process/command.h"
+
+namespace etstream::heap {
+
+class SharedTreeUse {
+ public:
+  /// Processes that are started from now on find it by their environment.
+  [[nodiscard]] static Result<SharedTreeUse> make() {
+    SharedTreeUse made;
+    ETSTREAM_ASSIGN(made.file_, share_memory("etstream-heap", sizeof(TreeUse), kReportVariable));
+    void* const mapped =
+        ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, made.file_.get(), 0);
+    if (mapped == MAP_FAILED) return out_of_resources("share memory with the command", errno);
+    made.tree_.reset(static_cast<TreeUse*>(mapped));
+    return made;
+  }
+
+  /// How many processes have a heap, or had one.
+  [[nodiscard]] std::uint32_t processes() const noexcept { return tree_->processes.load(); }
+  /// Calls `look` with the ProcessUse of each.
+  template <class Look>
+  void for_each_process(Look look) const {
+    const std::size_t known = std::min<std::size_t>(processes(), TreeUse::kPlaces);
+    std::for_each_n(tree_->places.begin(), known, look);
+  }
+
+ private:
+  struct Unmap {
+    void operator()(TreeUse* tree) const noexcept { ::munmap(tree, sizeof(TreeUse)); }
+  };
+
+  SharedTreeUse() = default;
+
+  Descriptor file_;
+  std::unique_ptr<TreeUse, Unmap> tree_;
+};
+
+}  // namespace etstream::heap

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "core/base/text.h"
+#include "core/io/descriptor_posix.h"
+#include "memory/process/process_figures.h"
+
+namespace etstream {
+namespace {
+
+/// The content of a file of /proc, cut after `most` bytes; empty if it can't be read.
+std::string content_of(const std::string& path, std::size_t most = 4096) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> part;
+  std::string content;
+  while (content.size() < most) {
+    const ssize_t n = ::read(file.get(), part.data(), std::min(part.size(), most - content.size()));
+    if (n <= 0) break;
+    content.append(part.data(), static_cast<std::size_t>(n));
+  }
+  return content;
+}
+
+template <class Number>
+std::optional<Number> number_at(std::string_view text, int base = 10) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  Number number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+/// The number in the line that begins with `name`, such as "VmRSS:".
+std::optional<std::uint64_t> number_of(std::string_view content, std::string_view name, int base = 10) {
+  while (!content.starts_with(name)) {
+    const std::size_t end = content.find('\n');
+    if (end == std::string_view::npos) return std::nullopt;
+    content.remove_prefix(end + 1);
+  }
+  return number_at<std::uint64_t>(content.substr(name.size()), base);
+}
+
+std::uint64_t bytes_of(std::string_view content, std::string_view name) {
+  return number_of(content, name).value_or(0) << 10;
+}
+
+/// The entries of a folder that are numbers, such as threads.
+std::vector<int> numbered_in(const std::string& path) {
+  std::vector<int> found;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(path, failed), end; entry != end; entry.increment(failed)) {
+    if (const auto number = number_at<int>(entry->path().filename().native())) found.push_back(*number);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<ProcessMemory> memory_of(int process) {
+  const std::string status = content_of(text("/proc/{}/status", process));
+  // A process that has ended and was not waited for has no memory.
+  if (!number_of(status, "VmRSS:")) return std::nullopt;
+  ProcessMemory found;
+  found.high_water = bytes_of(status, "VmHWM:");
+  found.resident = bytes_of(status, "VmRSS:");
+  found.anonymous = bytes_of(status, "RssAnon:");
+  found.file = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
+  return found;
+}
+
+std::optional<ProcessWork> work_of(int process) {
+  const std::string stat = content_of(text("/proc/{}/stat", process));
+  // The name, in parentheses, may have anything in it.
+  const std::size_t end_of_name = stat.rfind(')');
+  if (end_of_name == std::string_view::npos) return std::nullopt;
+  std::string_view rest = std::string_view(stat).substr(end_of_name + 1);
+  constexpr int kFieldsBeforeTimes = 11;  // from the state on
+  for (int i = 0; i <= kFieldsBeforeTimes; ++i) {
+    rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+  }
+  const auto user = number_at<std::uint64_t>(rest);
+  const auto system = number_at<std::uint64_t>(rest.substr(std::min(rest.find(' '), rest.size())));
+  if (!user || !system) return std::nullopt;
+  ProcessWork found;
+  found.cpu_seconds = static_cast<double>(*user + *system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const std::string io = content_of(text("/proc/{}/io", process));
+  found.read = number_of(io, "rchar:").value_or(0);
+  found.written = number_of(io, "wchar:").value_or(0);
+  return found;
+}
+
+bool catches(int process, int signal) {
+  const std::string status = content_of(text("/proc/{}/status", process));
+  const std::uint64_t caught = number_of(status, "SigCgt:", 16).value_or(0);
+  return (caught >> (signal - 1) & 1U) != 0;
+}
+
+std::map<int, std::uint64_t> thread_times_of(int process) {
+  std::map<int, std::uint64_t> found;
+  for (const int thread : numbered_in(text("/proc/{}/task", process))) {
+    const std::string times = content_of(text("/proc/{}/task/{}/schedstat", process, thread));
+    found[thread] = number_at<std::uint64_t>(times).value_or(0);
+  }
+  return found;
+}
+
+std::string command_line_of(int process) {
+  std::string line = content_of(text("/proc/{}/cmdline", process));
+  while (!line.empty() && line.back() == '\0') line.pop_back();
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line;
+}
+
+std::vector<int> children_of(int process) {
+  std::vector<int> found;
+  for (const int thread : numbered_in(text("/proc/{}/task", process))) {
+    const std::string children = content_of(text("/proc/{}/task/{}/children", process, thread), 65536);
+    std::string_view rest = children;
+    while (const auto child = number_at<int>(rest)) {
+      found.push_back(*child);
+      rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+    }
+  }
+  return found;
+}
+
+bool can_tell_children() {
+  return ::access(text("/proc/self/task/{}/children", ::getpid()).c_str(), R_OK) == 0;
+}
+
+std::uint64_t page_cache() { return bytes_of(content_of("/proc/meminfo"), "Cached:"); }
+
+std::uint64_t nanoseconds_of(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+}  // namespace etstream

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What Python was doing when its process grew. A process that can tell writes a line to the log of phases:
+//
+//   C PID FILE SIGNAL
+//
+// On SIGNAL it writes the stack of the thread that gets the signal to its descriptor FILE, as faulthandler
+// does. The signal goes to the thread that ran most since the last time, or to the main thread if that ran
+// half as long or more: worker threads of a computation run beside the thread that asked for it.
+// src/memory/profile/sitecustomize.py writes the line.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/io/descriptor_posix.h"
+#include "etstream/profile.h"
+#include "memory/profile/process_watch.h"
+
+namespace etstream {
+
+/// The frames in the output of faulthandler, innermost first. Other lines are passed over.
+[[nodiscard]] std::vector<ProfileJump::Caller> read_stack(std::string_view dump);
+
+class CallerWatch {
+ public:
+  /// Takes the new content of the log. An unfinished line is kept for the next call.
+  void take(std::string_view lines);
+  /// Signals the processes that can tell and have grown by 64 MiB, or by 2 % if that is more, over their
+  /// largest size.
+  void look(const std::vector<WatchedProcess>& processes, std::uint64_t now);
+  /// Adds the stacks to the profile of a command that began at `begin`, or a note if no process could tell.
+  void add_jumps(std::uint64_t begin, Profile& profile) const;
+
+ private:
+  struct Moment {
+    std::uint64_t time = 0;
+    std::uint64_t anonymous = 0;
+    std::uint64_t by = 0;
+    std::uint64_t begin = 0;  // where its stack begins in the file
+  };
+  struct Told {
+    int process = 0;
+    int signal = 0;
+    Descriptor file;
+    std::uint64_t most = 0;
+    bool is_halfway = false;              // whether it has grown by half a step
+    std::map<int, std::uint64_t> before;  // how long its threads had run by then
+    std::vector<Moment> moments;
+  };
+
+  void add(std::string_view line);
+  static void look(Told& told, std::uint64_t anonymous, std::uint64_t now);
+
+  std::string unfinished_;
+  std::vector<Told> told_;
+};
+
+}  // namespace etstream

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/profile/phase_profiles.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include "core/base/text.h"
+
+namespace etstream {
+namespace {
+
+/// One process. Phases cut its time into pieces, each of which counts for all phases that it lies in.
+class ProcessTimeline {
+ public:
+  ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
+      : process_(process), begin_(begin), profile_(profile) {}
+
+  void run(const std::vector<PhaseEvent>& events) {
+    const PhaseEvent* before = nullptr;
+    for (const PhaseEvent& event : events) {
+      end_piece(before, event.time, &event);
+      if (event.begins) {
+        open(event);
+      } else {
+        close(event);
+      }
+      if (!event.was_reset) can_reset_ = false;
+      before = &event;
+    }
+    const std::uint64_t end = std::max(process_.end, before != nullptr ? before->time : process_.begin);
+    end_piece(before, end, nullptr);
+    for (const Open& phase : open_) {
+      PhaseProfile& profile = profile_.phases[phase.index];
+      profile.seconds = seconds_between(begin_, end) - profile.start;
+      profile.cpu_seconds =
+          std::max(process_.work.cpu_seconds - static_cast<double>(phase.begin->cpu) / 1e9, 0.0);
+      profile.ended = false;
+    }
+    add_process(end);
+    if (!can_reset_) {
+      profile_.notes.push_back(
+          text("process {}: the kernel does not let high-water marks be reset (clear_refs); the "
+               "peaks of its phases are those of the samples",
+               process_.process));
+    }
+  }
+
+ private:
+  struct Open {
+    std::size_t index = 0;
+    const PhaseEvent* begin = nullptr;
+  };
+
+  /// Ends a piece that lasted from `before` to `event`; null stands for the begin or end of the process.
+  void end_piece(const PhaseEvent* before, std::uint64_t end, const PhaseEvent* event) {
+    const std::uint64_t begin = before != nullptr ? before->time : process_.begin;
+    ProcessMemory seen = process_.memory.most(begin, end);
+    // Without a reset at the beginning of the piece, the mark may be of an earlier one.
+    const bool is_marked = before == nullptr || before->was_reset;
+    const std::uint64_t mark = event != nullptr ? event->memory.high_water : seen.high_water;
+    if (before != nullptr) seen.raise_to(before->memory);
+    if (event != nullptr) seen.raise_to(event->memory);
+    PeakMemory peak{seen.resident, seen.anonymous, seen.file};
+    if (is_marked) raise_to_mark(peak, mark);
+    raise_to(process_peak_, peak);
+    for (const Open& phase : open_) raise_to(profile_.phases[phase.index].peak, peak);
+  }
+
+  void open(const PhaseEvent& event) {
+    PhaseProfile phase;
+    phase.name = event.name;
+    phase.process = event.process;
+    phase.depth = static_cast<std::uint32_t>(std::count_if(
+        open_.begin(), open_.end(), [&](const Open& each) { return each.begin->thread == event.thread; }));
+    phase.start = seconds_between(begin_, event.time);
+    phase.anonymous_before = event.memory.anonymous;
+    open_.push_back({profile_.phases.size(), &event});
+    profile_.phases.push_back(std::move(phase));
+  }
+
+  /// Closes the phase that the thread began last.
+  void close(const PhaseEvent& event) {
+    const auto last = std::find_if(open_.rbegin(), open_.rend(),
+                                   [&](const Open& each) { return each.begin->thread == event.thread; });
+    if (last == open_.rend()) return;
+    PhaseProfile& phase = profile_.phases[last->index];
+    const PhaseEvent& begin = *last->begin;
+    phase.seconds = seconds_between(begin.time, event.time);
+    phase.cpu_seconds = seconds_between(begin.cpu, event.cpu);
+    phase.read = event.read - std::min(event.read, begin.read);
+    phase.written = event.written - std::min(event.written, begin.written);
+    open_.erase(std::next(last).base());
+  }
+
+  void add_process(std::uint64_t end) {
+    raise_to(profile_.peak, process_peak_);
+    profile_.processes.push_back({.process = process_.process,
+                                  .parent = process_.parent,
+                                  .command = process_.command,
+                                  .start = seconds_between(begin_, process_.begin),
+                                  .seconds = seconds_between(process_.begin, end),
+                                  .cpu_seconds = process_.work.cpu_seconds,
+                                  .peak = process_peak_,
+                                  .read = process_.work.read,
+                                  .written = process_.work.written});
+  }
+
+  const WatchedProcess& process_;
+  const std::uint64_t begin_;
+  Profile& profile_;
+  std::vector<Open> open_;
+  PeakMemory process_peak_;
+  bool can_reset_ = true;
+};
+
+}  // namespace
+
+double seconds_between(std::uint64_t begin, std::uint64_t end) {
+  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+}
+
+void raise_to(PeakMemory& peak, const PeakMemory& other) {
+  peak.resident = std::max(peak.resident, other.resident);
+  peak.anonymous = std::max(peak.anonymous, other.anonymous);
+  peak.file = std::max(peak.file, other.file);
+}
+
+void raise_to_mark(PeakMemory& peak, std::uint64_t high_water) {
+  if (high_water <= peak.resident) return;
+  peak.anonymous += high_water - peak.resident;
+  peak.resident = high_water;
+}
+
+void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
+                  std::uint64_t begin, Profile& profile) {
+  std::stable_sort(events.begin(), events.end(),
+                   [](const PhaseEvent& a, const PhaseEvent& b) { return a.time < b.time; });
+  std::map<std::int32_t, std::vector<PhaseEvent>> of_process;
+  for (PhaseEvent& event : events) of_process[event.process].push_back(std::move(event));
+  for (const WatchedProcess& process : processes) {
+    // A later process may have the same number.
+    std::vector<PhaseEvent>& own = of_process[process.process];
+    const std::uint64_t last = process.end + 1'000'000'000U;
+    std::erase_if(own, [&](const PhaseEvent& event) { return event.time > last && !process.runs; });
+    ProcessTimeline(process, begin, profile).run(own);
+    of_process.erase(process.process);
+  }
+  std::stable_sort(profile.phases.begin(), profile.phases.end(),
+                   [](const PhaseProfile& a, const PhaseProfile& b) { return a.start < b.start; });
+  for (const auto& [process, lost] : of_process) {
+    profile.notes.push_back(
+        text("process {} told of phases, and ended before it was seen; they are left out", process));
+  }
+}
+
+Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t limit,
+                                          const std::string& name) {
+  Excess most;
+  bool is_known = name.empty();
+  if (name.empty()) most.anonymous = profile.peak.anonymous;
+  for (const PhaseProfile& phase : profile.phases) {
+    if (!name.empty() && phase.name != name) continue;
+    is_known = true;
+    // Of phases with the same peak, the innermost says most.
+    const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
+    if (phase.peak.anonymous > most.anonymous || (phase.peak.anonymous == most.anonymous && is_inner)) {
+      most = {&phase, phase.peak.anonymous};
+    }
+  }
+  if (!is_known) return make_error(ErrorCode::kNotFound, "there was no phase {}", quote(name));
+  if (most.anonymous <= limit) return std::optional<Excess>();
+  return std::optional(most);
+}
+
+}  // namespace etstream

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Peaks of processes and phases, from what processes told and what was seen of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "etstream/profile.h"
+#include "memory/profile/phase_log.h"
+#include "memory/profile/process_watch.h"
+
+namespace etstream {
+
+/// Of times in nanoseconds; 0 if `end` is before `begin`.
+[[nodiscard]] double seconds_between(std::uint64_t begin, std::uint64_t end);
+
+/// Raises each figure of `peak` to that of `other`, if it is larger.
+void raise_to(PeakMemory& peak, const PeakMemory& other);
+/// Raises `peak.resident` to a high-water mark. What that adds counts as anonymous.
+void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
+
+/// Adds processes, phases and notes to the profile of a command that began at `begin` (nanoseconds).
+void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
+                  std::uint64_t begin, Profile& profile);
+
+}  // namespace etstream

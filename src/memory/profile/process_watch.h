@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The processes of a command, looked at again and again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "memory/process/process_figures.h"
+#include "memory/profile/memory_series.h"
+
+namespace etstream {
+
+struct WatchedProcess {
+  int process = 0;
+  int parent = 0;
+  std::string command;
+  std::uint64_t begin = 0;  // when it was seen first, in nanoseconds
+  std::uint64_t end = 0;    // and last
+  bool runs = true;
+  std::uint64_t anonymous = 0;  // as it was looked at last, in bytes
+  ProcessWork work;
+  MemorySeries memory;
+};
+
+class ProcessWatch {
+ public:
+  /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds. New
+  /// ones are looked for at every fifth time, and at each of the first ones. Once they have been looked at,
+  /// `spilled` tells what lies in heaps of theirs, in bytes.
+  void look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled);
+
+  [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
+  /// Whether the process was there at the last look. Any process may be asked for.
+  [[nodiscard]] bool runs(int process) const noexcept;
+  /// Of all together.
+  [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
+
+ private:
+  void find_children(int parent, std::uint64_t now);
+  [[nodiscard]] bool is_copy_of_parent(const WatchedProcess& child) const;
+
+  std::vector<WatchedProcess> processes_;
+  MemorySeries total_;
+  unsigned looks_ = 0;
+};
+
+}  // namespace etstream

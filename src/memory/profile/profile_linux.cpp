@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/descriptor_posix.h"
+#include "etstream/profile.h"
+#include "memory/heap/shared_tree_use_linux.h"
+#include "memory/process/command.h"
+#include "memory/process/process_figures.h"
+#include "memory/profile/caller_watch.h"
+#include "memory/profile/phase_log.h"
+#include "memory/profile/phase_profiles.h"
+#include "memory/profile/process_watch.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::size_t kMostLog = std::size_t{256} << 20;
+constexpr unsigned kLooksPerCache = 5;
+
+/// The content of the phases' log from `begin` on.
+std::string log_from(const Descriptor& log, std::uint64_t begin) {
+  std::string out;
+  char buffer[65536];
+  while (begin + out.size() < kMostLog) {
+    const ssize_t n = ::pread(log.get(), buffer, sizeof(buffer), static_cast<off_t>(begin + out.size()));
+    if (n <= 0) break;
+    out.append(buffer, static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+/// The bytes in heaps of the processes that run.
+std::uint64_t spilled_in(const heap::SharedTreeUse& heaps, const ProcessWatch& watch) {
+  std::uint64_t spilled = 0;
+  heaps.for_each_process([&](const heap::ProcessUse& process) {
+    if (watch.runs(process.process.load())) spilled += process.live.load();
+  });
+  return spilled;
+}
+
+void add_samples(const MemorySeries& total, std::uint64_t begin, Profile& profile) {
+  for (const MemorySample& sample : total.samples()) {
+    profile.samples.push_back(
+        {seconds_between(begin, sample.time), sample.anonymous, sample.file, sample.spilled});
+    raise_to(profile.peak, {sample.resident, sample.anonymous, sample.file});
+    profile.spilled = std::max(profile.spilled, sample.spilled);
+  }
+}
+
+/// Adds what the kernel counted of processes that have ended, also of those that no look has seen.
+void add_ended(Profile& profile) {
+  ::rusage ended{};
+  if (::getrusage(RUSAGE_CHILDREN, &ended) != 0) return;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  profile.cpu_seconds = seconds(ended.ru_utime) + seconds(ended.ru_stime);
+  raise_to_mark(profile.peak, static_cast<std::uint64_t>(ended.ru_maxrss) << 10);
+}
+
+}  // namespace
+
+Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile& profile,
+                                const ProfileOptions& options) {
+  profile = {};
+  profile.command = command;
+  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
+  ETSTREAM_ASSIGN(const Descriptor log, share_memory("etstream-profile", 0, kPhaseLogVariable));
+  ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::make());
+  // A process whose parent ends becomes a child of this one.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ProcessWatch watch;
+  CallerWatch callers;
+  std::uint64_t told = 0;  // how much of the log was read
+  unsigned looks = 0;
+  const int self = ::getpid();
+  const std::uint64_t cache_before = page_cache();
+  const auto now = [] { return nanoseconds_of(CLOCK_MONOTONIC); };
+  const std::uint64_t begin = now();
+  const auto look = [&] {
+    watch.look(self, now(), [&] { return spilled_in(heaps, watch); });
+    if (options.callers) {
+      const std::string lines = log_from(log, told);
+      told += lines.size();
+      callers.take(lines);
+      callers.look(watch.processes(), now());
+    }
+    // Reading it takes as long as reading a process's memory, and it changes more slowly.
+    if (looks++ % kLooksPerCache != 0) return;
+    const std::uint64_t cache = page_cache();
+    profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));
+  };
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, look));
+  profile.seconds = seconds_between(begin, now());
+  profile.end = end;
+  if (!can_tell_children()) {
+    profile.notes.emplace_back(
+        "the kernel does not tell which processes the command started "
+        "(CONFIG_PROC_CHILDREN); nothing is known of any");
+  }
+  add_profiles(watch.processes(), read_phase_log(log_from(log, 0)), begin, profile);
+  add_samples(watch.total(), begin, profile);
+  if (options.callers) callers.add_jumps(begin, profile);
+  add_ended(profile);
+  return end;
+}
+
+}  // namespace etstream

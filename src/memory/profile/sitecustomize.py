@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `etstream profile` has Python do: it puts this folder in front of PYTHONPATH, and Python imports this module
+before any other. --executorch makes ExecuTorch's steps phases, --callers has Python tell what it does when its memory
+grows, and --memray has memray record.
+
+A step is a function of ExecuTorch's or torch's. It is wrapped as soon as its module is imported, before other modules
+take it from there. Steps that a release does not have are passed over.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import sys
+from types import ModuleType
+from typing import Any
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+# By module: the steps in it, and the names of their phases.
+_STEPS: dict[str, dict[str, str]] = {
+    "torch.export": {"export": "export"},
+    "torchao.quantization.quant_api": {"quantize_": "quantize"},
+    "torchao.quantization.pt2e.quantize_pt2e": {"prepare_pt2e": "prepare to quantize", "convert_pt2e": "quantize"},
+    "executorch.examples.models.llama.export_llama_lib": {"_load_llama_model": "load"},
+    "executorch.extension.llm.export.builder": {"LLMEdgeManager.source_transform": "transform the source"},
+    "executorch.exir.program._program": {
+        "to_edge": "to_edge",
+        "to_edge_transform_and_lower": "to_edge_transform_and_lower",
+        "EdgeProgramManager.transform": "transform",
+        "EdgeProgramManager.to_backend": "to_backend",
+        "EdgeProgramManager.to_executorch": "to_executorch",
+        "ExecutorchProgramManager.write_to_file": "save",
+    },
+    "executorch.exir.emit._emit_program": {"emit_program": "emit"},
+    "executorch.exir._serialize._program": {"serialize_pte_binary": "serialize"},
+    "executorch.devtools.bundled_program.serialize": {"serialize_from_bundled_program_to_flatbuffer": "bundle"},
+    "executorch.devtools.etrecord._etrecord": {"generate_etrecord": "ETRecord", "ETRecord.save": "save the ETRecord"},
+}
+_BACKENDS = "executorch.exir.backend.backend_details"
+_stacks = -1  # the file in memory to which this process writes its stacks
+
+
+def _wrap(module: ModuleType, steps: dict[str, str]) -> None:
+    for path, name in steps.items():
+        *owners, attribute = path.split(".")
+        owner = functools.reduce(lambda found, each: getattr(found, each, None), owners, module)
+        function = getattr(owner, attribute, None)
+        if callable(function):
+            setattr(owner, attribute, _profile.phase(name)(function))
+
+
+def _wrap_backends(module: ModuleType) -> None:
+    """Makes each backend's preprocess a phase with the backend's name."""
+    details = getattr(module, "BackendDetails", None)
+    if details is None:
+        return
+    begin = details.__init_subclass__.__func__
+
+    def subclass(cls: type, **named: Any) -> None:
+        begin(cls, **named)
+        for method in ("preprocess", "preprocess_multimethod"):
+            own = cls.__dict__.get(method)
+            if isinstance(own, staticmethod):
+                in_phase = _profile.phase(f"preprocess for {cls.__name__}")
+                setattr(cls, method, staticmethod(in_phase(own.__func__)))
+
+    details.__init_subclass__ = classmethod(subclass)
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads a module as another loader does, and wraps its steps."""
+
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        if module.__name__ == _BACKENDS:
+            _wrap_backends(module)
+        else:
+            _wrap(module, _STEPS[module.__name__])
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Any, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name not in _STEPS and name != _BACKENDS:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
+
+
+def _import_next() -> None:
+    """Imports the sitecustomize that this one hides."""
+    paths = [path for path in sys.path if os.path.abspath(path) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _answer_signals() -> None:
+    """Has this process write its stack on a signal, and tells `etstream profile` so: src/memory/profile/caller_watch.h.
+
+    faulthandler writes it within the signal's handler, without the interpreter's lock: also during a call that holds
+    the lock, as a call that allocates may. Between signals that costs nothing.
+    """
+    global _stacks
+    with contextlib.suppress(KeyError, OSError):
+        log = os.open(os.environ["ETSTREAM_PROFILE"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            before, _stacks = _stacks, os.memfd_create("etstream-callers")
+            number = signal.SIGRTMIN + 11
+            faulthandler.register(number, file=_stacks, all_threads=False)
+            if before >= 0:  # that of the process that this one was forked from
+                os.close(before)
+            os.write(log, f"C {os.getpid()} {_stacks} {int(number)}\n".encode())
+        finally:
+            os.close(log)
+
+
+def _record(path: str) -> None:
+    """Has memray record every allocation, of the first Python process alone."""
+    try:
+        import memray
+    except ImportError as error:
+        sys.stderr.write(f"etstream profile: {sys.executable} can't import memray ({error}); install it with pip\n")
+        raise SystemExit(1) from None
+    tracker = memray.Tracker(destination=memray.FileDestination(path, overwrite=True))
+    tracker.__enter__()
+    atexit.register(tracker.__exit__, None, None, None)
+
+
+if "ETSTREAM_PROFILE_STEPS" in os.environ:
+    import etstream_profile as _profile
+
+    sys.meta_path.insert(0, _Finder())
+if "ETSTREAM_PROFILE_CALLERS" in os.environ:
+    _answer_signals()
+    os.register_at_fork(after_in_child=_answer_signals)
+if (_recording := os.environ.pop("ETSTREAM_PROFILE_MEMRAY", None)) is not None:
+    _record(_recording)
+_import_next()

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "present/reports.h"
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/checkpoint.h"
+#include "etstream/coded_size.h"
+#include "etstream/verify.h"
+#include "pages_generated.h"
+
+namespace etstream {
+
+// How JSON has each of what lists hold. nlohmann-json finds these by their arguments, so they are in no
+// namespace of their own.
+static void to_json(Json& out, const FilePart& part) {
+  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}};
+}
+
+static void to_json(Json& out, const InspectedFile& file) {
+  out = {{"file", file.path}, {"size", file.size}, {"tensors", file.tensors}};
+}
+
+static void to_json(Json& out, const MethodInfo& method) {
+  out = {{"name", method.name}, {"inputs", described(method.inputs)}, {"outputs", described(method.outputs)}};
+}
+
+static void to_json(Json& out, const BundledProgramFile::Suite& suite) {
+  out = {{"method", suite.method_name}, {"test_cases", suite.test_cases}};
+}
+
+static void to_json(Json& out, const NamedTensorData& entry) {
+  out = {{"key", entry.key}};
+  if (entry.layout) {
+    out["dtype"] = name_of(entry.layout->scalar_type);
+    out["sizes"] = entry.layout->sizes;
+    out["dim_order"] = entry.layout->dim_order;
+  }
+  out["segment"] = entry.segment;
+  out["offset"] = entry.offset;
+  out["size"] = entry.data.size();
+}
+
+static void to_json(Json& out, const NamedDataInfo& info) {
+  out = {{"key", info.key}};
+  if (!info.name.empty()) out["name"] = info.name;
+  if (info.offset) out["offset"] = *info.offset;
+  out["size"] = info.size;
+  out["asked_by"] = info.asked_by;
+}
+
+static void to_json(Json& out, const ProgramSummary::Segment& entry) {
+  out = {{"use", entry.segment.use},
+         {"offset", entry.segment.offset},
+         {"size", entry.segment.size},
+         {"padding", entry.padding}};
+}
+
+static void to_json(Json& out, const MethodSummary::Operator& called) {
+  out = {{"name", called.name}, {"calls", called.calls}};
+}
+
+static void to_json(Json& out, const MethodSummary::Delegate& delegate) {
+  out = {{"backend", delegate.backend},
+         {"size", delegate.size},
+         {"in_segment", delegate.in_segment},
+         {"index", delegate.index},
+         {"calls", delegate.calls}};
+}
+
+static void to_json(Json& out, const MethodSummary::Tensor& tensor) {
+  out = {{"value", tensor.value},         {"name", tensor.name},
+         {"type", describe(tensor.info)}, {"storage", name_of(tensor.storage)},
+         {"size", tensor.size},           {"data_index", tensor.data_index},
+         {"memory_id", tensor.memory_id}, {"memory_offset", tensor.memory_offset}};
+}
+
+static void to_json(Json& out, const MethodSummary::Memory& memory) {
+  out = {{"id", memory.id},
+         {"size", memory.size},
+         {"tensors", memory.tensors},
+         {"tensor_bytes", memory.tensor_bytes}};
+}
+
+static void to_json(Json& out, const MethodSummary& method) {
+  out = {{"name", method.name},           {"instructions", method.instructions},
+         {"operators", method.operators}, {"delegates", method.delegates},
+         {"tensors", method.tensors},     {"memories", method.memories}};
+}
+
+static void to_json(Json& out, const ProgramSummary& summary) {
+  out = {{"flatbuffer_size", summary.flatbuffer_size},
+         {"padding", summary.padding},
+         {"constants", summary.constants},
+         {"constant_bytes", summary.constant_bytes},
+         {"segments", summary.segments},
+         {"methods", summary.methods}};
+}
+
+static void to_json(Json& out, const Duplicates& group) {
+  out = {
+      {"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}, {"offsets", group.offsets}};
+}
+
+/// For the page, as [kind, parent, offset, size, name, detail, others], without what is empty at the end: a
+/// file may have a hundred thousand.
+static void to_json(Json& out, const FileContent& each) {
+  out = {static_cast<int>(each.kind), each.parent, each.offset, each.size};
+  if (!each.name.empty()) out.push_back(each.name);
+  if (!each.detail.empty() || each.others != 0) out.push_back(each.detail);
+  if (each.others != 0) out.push_back(each.others);
+}
+
+static void to_json(Json& out, const CodedSizes::One& one) { out = {one.content, one.size}; }
+
+static void to_json(Json& out, const CodedSizes& coded) {
+  out = {{"looked_at", coded.looked_at},
+         {"saved", coded.saved},
+         {"bytes_read", coded.bytes_read},
+         {"contents", coded.contents}};
+}
+
+std::vector<std::string> described(const std::vector<ValueInfo>& values) {
+  std::vector<std::string> out;
+  out.reserve(values.size());
+  for (const ValueInfo& value : values) out.push_back(describe(value));
+  return out;
+}
+
+Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates) {
+  Json out = {{"file", file},
+              {"format", name_of(found.format)},
+              {"size", found.size},
+              {"version", found.version},
+              {"metadata_size", found.metadata_size},
+              {"bytes_read", found.bytes_read},
+              {"parts", found.parts},
+              {"methods", found.methods},
+              {"suites", found.suites}};
+  if (!found.files.empty()) {
+    out["files"] = found.files;
+    for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
+  }
+  if (!found.notes.empty()) out["notes"] = found.notes;
+  if (!found.named_data_users.empty()) out["named_data_users"] = found.named_data_users;
+  for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
+  if (found.program) out["program"] = *found.program;
+  if (!found.named_data.empty()) out["named_data"] = found.named_data;
+  for (std::size_t i = 0; i < found.named_data.size(); ++i) {
+    const auto name = found.names.find(found.named_data[i].key);
+    if (name != found.names.end()) out["named_data"][i]["name"] = name->second;
+  }
+  if (!found.program_data.empty()) out["named_data"] = found.program_data;
+  if (duplicates) out["duplicates"] = found.duplicates;
+  return out;
+}
+
+namespace {
+
+Json kinds_to_json() {
+  Json out = Json::array();
+  for (int kind = 0; kind <= static_cast<int>(ContentKind::kOther); ++kind) {
+    out.push_back(name_of(static_cast<ContentKind>(kind)));
+  }
+  return out;
+}
+
+/// With the places in `contents` instead of names.
+Json groups_to_json(const std::vector<Duplicates>& groups, const std::vector<FileContent>& contents) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> places;
+  for (std::uint32_t i = 1; i < contents.size(); ++i) places[{contents[i].offset, contents[i].size}] = i;
+  Json out = Json::array();
+  for (const Duplicates& group : groups) {
+    Json found = Json::array();
+    for (const std::uint64_t offset : group.offsets) found.push_back(places.at({offset, group.size}));
+    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"contents", std::move(found)}});
+  }
+  return out;
+}
+
+Json methods_to_json(const FileInspection& found) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < found.methods.size(); ++i) {
+    const MethodSummary& summary = found.program->methods[i];
+    std::uint64_t memory = 0;
+    for (const MethodSummary::Memory& each : summary.memories) memory += each.size;
+    out.push_back({{"name", found.methods[i].name},
+                   {"inputs", described(found.methods[i].inputs)},
+                   {"outputs", described(found.methods[i].outputs)},
+                   {"instructions", summary.instructions},
+                   {"delegates", summary.delegates.size()},
+                   {"memory", memory}});
+  }
+  return out;
+}
+
+/// Adds to the page what named data stands for, and who asks for it.
+void describe_named_data(FileInspection& found, const KeyNames& names) {
+  std::map<std::string, const NamedDataInfo*> infos;
+  for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;
+  for (FileContent& content : found.contents) {
+    if (content.kind != ContentKind::kNamedData) continue;
+    std::string said;
+    const auto add = [&](const std::string& words) {
+      said += (said.empty() || words.empty() ? "" : ", ") + words;
+    };
+    const auto name = names.find(content.name);
+    if (name != names.end()) add(name->second);
+    const auto info = infos.find(content.name);
+    if (info != infos.end() && !info->second->asked_by.empty()) add(info->second->asked_by.front());
+    add(content.detail);
+    content.detail = said;
+  }
+}
+
+}  // namespace
+
+Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
+                                   const OpenFile& open_file) {
+  ETSTREAM_ASSIGN(const WeightPaths found, find_weights({path}, {.open_file = open_file, .partial = true}));
+  if (found.files.size() == 1) {
+    ETSTREAM_ASSIGN(const ByteSource file, open_file(found.files.front()));
+    if (!names.empty()) return plan_inspect_page(file, found.files.front(), names);
+    ETSTREAM_ASSIGN(const KeyNames beside, read_key_names_beside(found.files.front(), open_file));
+    return plan_inspect_page(file, found.files.front(), beside);
+  }
+  return error_in(ErrorCode::kInvalidArgument, path,
+                  "stands for several files, and a page shows one; give one of them");
+}
+
+Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name, const KeyNames& names) {
+  ETSTREAM_ASSIGN(FileInspection found,
+                  inspect(file, {.duplicates = true, .contents = true, .names = names}));
+  describe_named_data(found, names);
+  ETSTREAM_ASSIGN(const Findings findings, verify(file));
+  ETSTREAM_ASSIGN(const CodedSizes coded, estimate_coded_sizes(file, found.contents));
+  ETSTREAM_TRY(file.check_unchanged());
+  const Json data = {{"name", name.substr(name.find_last_of('/') + 1)},
+                     {"description", describe(found.format)},
+                     {"version", found.version},
+                     {"size", found.size},
+                     {"kinds", kinds_to_json()},
+                     {"contents", found.contents},
+                     {"duplicates", groups_to_json(found.duplicates, found.contents)},
+                     {"coded", coded},
+                     {"methods", methods_to_json(found)},
+                     {"metadata", found.metadata},
+                     {"findings", findings_to_json(findings)}};
+  const std::string page = filled_page(kInspectPage, json_text(data, -1));
+  const std::span bytes = std::as_bytes(std::span(page));
+  return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "page");
+}
+
+}  // namespace etstream

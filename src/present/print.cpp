@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "present/print.h"
+
+#include <cstddef>
+
+namespace etstream {
+
+std::string for_terminal(std::string_view words) {
+  std::string out;
+  out.reserve(words.size());
+  for (std::size_t end = 0; (end = words.find('\n')) != std::string_view::npos;
+       words.remove_prefix(end + 1)) {
+    append_printable(out, words.substr(0, end));
+    out += '\n';
+  }
+  append_printable(out, words);
+  return out;
+}
+
+std::string one_line(std::string_view words) {
+  std::string out;
+  append_printable(out, words);
+  return out;
+}
+
+void print_to(std::FILE* file, std::string_view words) {
+  const std::string out = for_terminal(words);
+  std::fwrite(out.data(), 1, out.size(), file);
+}
+
+}  // namespace etstream

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include <nlohmann/json.hpp>
+
+#include "pages_generated.h"
+#include "present/reports.h"
+
+namespace etstream {
+// nlohmann-json finds these by their arguments, so they are in no namespace of their own.
+static void to_json(Json& out, const PeakMemory& peak) {
+  out = {{"resident", peak.resident}, {"anonymous", peak.anonymous}, {"file", peak.file}};
+}
+
+static void to_json(Json& out, const PhaseProfile& phase) {
+  out = {{"name", phase.name},
+         {"process", phase.process},
+         {"depth", phase.depth},
+         {"start", phase.start},
+         {"seconds", phase.seconds},
+         {"cpu_seconds", phase.cpu_seconds},
+         {"anonymous_before", phase.anonymous_before},
+         {"peak", phase.peak},
+         {"read", phase.read},
+         {"written", phase.written},
+         {"ended", phase.ended}};
+}
+
+static void to_json(Json& out, const ProcessProfile& process) {
+  out = {{"process", process.process}, {"parent", process.parent},   {"command", process.command},
+         {"start", process.start},     {"seconds", process.seconds}, {"cpu_seconds", process.cpu_seconds},
+         {"peak", process.peak},       {"read", process.read},       {"written", process.written}};
+}
+
+static void to_json(Json& out, const ProfileJump::Caller& caller) {
+  out = {{"function", caller.function}, {"file", caller.file}, {"line", caller.line}};
+}
+
+static void to_json(Json& out, const ProfileJump& jump) {
+  out = {{"process", jump.process},
+         {"time", jump.time},
+         {"anonymous", jump.anonymous},
+         {"by", jump.by},
+         {"callers", jump.callers}};
+}
+
+/// A list for each member of the samples.
+static Json columns_of(const std::vector<ProfileSample>& samples) {
+  const auto none = Json::array();
+  Json out = {{"time", none}, {"anonymous", none}, {"file", none}, {"spilled", none}};
+  for (const ProfileSample& sample : samples) {
+    out["time"].push_back(sample.time);
+    out["anonymous"].push_back(sample.anonymous);
+    out["file"].push_back(sample.file);
+    out["spilled"].push_back(sample.spilled);
+  }
+  return out;
+}
+
+nlohmann::ordered_json profile_to_json(const Profile& profile) {
+  return {{"command", profile.command},
+          {"exit_code", profile.end.exit_code},
+          {"signal", profile.end.signal},
+          {"seconds", profile.seconds},
+          {"cpu_seconds", profile.cpu_seconds},
+          {"peak", profile.peak},
+          {"spilled", profile.spilled},
+          {"page_cache_growth", profile.page_cache_growth},
+          {"phases", profile.phases},
+          {"processes", profile.processes},
+          {"samples", columns_of(profile.samples)},
+          {"jumps", profile.jumps},
+          {"notes", profile.notes}};
+}
+
+std::string profile_page(const Profile& profile) {
+  return filled_page(kProfilePage, json_text(profile_to_json(profile)));
+}
+
+nlohmann::ordered_json profile_trace(const Profile& profile) {
+  Json events = Json::array();
+  const auto microseconds = [](double seconds) { return seconds * 1e6; };
+  for (const ProcessProfile& process : profile.processes) {
+    events.push_back({{"ph", "M"},
+                      {"name", "process_name"},
+                      {"pid", process.process},
+                      {"args", {{"name", process.command}}}});
+  }
+  for (const PhaseProfile& phase : profile.phases) {
+    events.push_back({{"ph", "X"},
+                      {"name", phase.name},
+                      {"pid", phase.process},
+                      {"tid", phase.process},
+                      {"ts", microseconds(phase.start)},
+                      {"dur", microseconds(phase.seconds)},
+                      {"args", {{"peak", phase.peak}, {"cpu_seconds", phase.cpu_seconds}}}});
+  }
+  const std::int32_t whole = profile.processes.empty() ? 0 : profile.processes.front().process;
+  for (const ProfileSample& sample : profile.samples) {
+    events.push_back(
+        {{"ph", "C"},
+         {"name", "memory, all processes"},
+         {"pid", whole},
+         {"ts", microseconds(sample.time)},
+         {"args", {{"anonymous", sample.anonymous}, {"file", sample.file}, {"spilled", sample.spilled}}}});
+  }
+  return {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+}
+
+}  // namespace etstream

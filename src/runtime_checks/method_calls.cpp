@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ExecuTorch 1.5.1: a list of tensors is made of the values before it (tensor_parser_exec_aten.cpp), and the
+// name of an operator has room for 99 bytes (Method::resolve_operator).
+#include "runtime_checks/method_calls.h"
+
+#include <utility>
+
+#include "core/base/findings.h"
+#include "core/base/text.h"
+#include "runtime_checks/kernel_rules.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint32_t kMostOfName = 99;
+
+Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
+  ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
+  ETSTREAM_ASSIGN(const TensorInfo info, tensor.info());
+  ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(info.scalar_type, {}));
+  slot.width = static_cast<std::uint8_t>(width);
+  slot.is_constant = storage.kind == TensorStorage::kConstant;
+  slot.is_planned = storage.kind != TensorStorage::kProvided;
+  slot.has_no_data = !slot.is_planned && std::ranges::count(info.sizes, 0) == 0;
+  slot.is_empty = slot.has_no_data ||
+                  (storage.kind == TensorStorage::kPlanned && info.dynamism != ShapeDynamism::kStatic);
+  return {};
+}
+
+}  // namespace
+
+void MethodCalls::error(const pte::View& table, std::string_view expected, std::string_view found) {
+  add_error(findings_, table.corrupt(expected, found));
+}
+
+Result<void> MethodCalls::read_values() {
+  ETSTREAM_ASSIGN(values_, method_.values());
+  ETSTREAM_ASSIGN(operators_, method_.operators());
+  callees_.resize(operators_->size());
+  slots_.resize(values_->size());
+  ETSTREAM_TRY(for_each(*values_, [&](const pte::Value& value, std::uint32_t i) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto held, value.held());
+    if (!held) return {};
+    slots_[i].kind = held->kind();
+    if (slots_[i].kind == pte::ValueKind::kTensor) return read_tensor(held->tensor(), slots_[i]);
+    return is_list_of_tensors(i) ? check_tensors(*held, i) : Result<void>();
+  }));
+  ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.method.inputs),
+                        [&](std::int32_t input) { slot(input).has_no_data = slot(input).is_empty = false; }));
+  return for_each(items_of<std::int32_t>(method_, known_.method.outputs),
+                  [&](std::int32_t output) { slot(output).has_no_data = false; });
+}
+
+/// Checks the items of `list`, which is value `own`.
+Result<void> MethodCalls::check_tensors(const pte::Held& list, std::uint32_t own) {
+  const bool may_be_null = slots_[own].kind == pte::ValueKind::kOptionalTensorList;
+  const Kinds taken = kinds_taken(may_be_null ? Parameter::kOptionalTensor : Parameter::kTensor);
+  return for_each(items_of<std::int32_t>(list, *list.items()), [&](std::int32_t item) {
+    if (item == -1) return;  // which only a list of optional tensors has
+    if (std::cmp_greater_equal(item, own)) {
+      error(list, text("{} of values before {}, the list's own", list.items()->full_name(), own),
+            text("{}", item));
+    } else if (const Kinds held = kinds(slot(item).kind); (held & taken) == 0) {
+      error(list, text("{} of tensors", list.items()->full_name()), name_of_kinds(held));
+    }
+  });
+}
+
+Result<pte::Held> MethodCalls::held_by(std::int32_t value) const {
+  ETSTREAM_ASSIGN(const pte::Value at, values_->at(static_cast<std::uint64_t>(value)));
+  ETSTREAM_ASSIGN(const auto held, at.held());
+  return *held;
+}
+
+Result<std::optional<PlannedPlace>> MethodCalls::place_of(std::int32_t value) const {
+  PlannedPlace out;
+  const Slot& own = slots_[static_cast<std::size_t>(value)];
+  if (own.kind != pte::ValueKind::kTensor || own.is_replaced) return std::optional<PlannedPlace>();
+  ETSTREAM_ASSIGN(const pte::Held held, held_by(value));
+  ETSTREAM_ASSIGN(const auto allocation, held.tensor().allocation());
+  if (!allocation) return std::optional<PlannedPlace>();
+  ETSTREAM_ASSIGN(out.memory, allocation->memory_id());
+  ETSTREAM_ASSIGN(out.begin, allocation->memory_offset());
+  ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
+  out.dtype = layout.scalar_type;
+  ETSTREAM_ASSIGN(const std::uint64_t bytes, byte_size(layout.scalar_type, layout.sizes));
+  out.end = out.begin + bytes;
+  return std::optional(out);
+}
+
+Result<NumberList<std::int32_t>> MethodCalls::arguments_of(const pte::Call& call) {
+  return items_of<std::int32_t>(call, *call.args());
+}
+
+Result<const Callee*> MethodCalls::callee_of(const pte::Call& call) {
+  ETSTREAM_ASSIGN(const auto index, call.scalar<std::int32_t>(known_.kernel_call.op_index));
+  Callee& callee = callees_[static_cast<std::size_t>(index)];
+  if (!callee.is_read) ETSTREAM_TRY(read_callee(static_cast<std::uint32_t>(index), callee));
+  return &callee;
+}
+
+Result<void> MethodCalls::read_callee(std::uint32_t index, Callee& callee) {
+  callee.is_read = true;
+  ETSTREAM_ASSIGN(const pte::Operator called, operators_->at(index));
+  ETSTREAM_ASSIGN(const auto name, called.vector(known_.operators.name));
+  ETSTREAM_ASSIGN(const auto overload, called.vector(known_.operators.overload));
+  if (!name || name->count == 0) {
+    error(called, "the name of an operator that is called", "none");
+    return {};
+  }
+  const std::uint64_t length =
+      std::uint64_t{name->count} + (overload ? std::uint64_t{overload->count} + 1 : 0);
+  if (length > kMostOfName) {
+    error(called, text("the name of an operator of at most {} bytes", kMostOfName), text("{}", length));
+    return {};
+  }
+  ETSTREAM_ASSIGN(callee.name, called.name());
+  ETSTREAM_ASSIGN(const std::string behind, called.overload());
+  if (!behind.empty()) callee.name += "." + behind;
+  if (!is_utf8(callee.name)) error(called, "the name of an operator in UTF-8", quote(callee.name));
+  callee.signature = find_signature(callee.name);
+  if (!callee.signature) add_unknown_operator(findings_, callee.name);
+  if (const auto unchecked = taken_unchecked(callee.name)) {
+    add_warning(findings_,
+                called.corrupt(text("calls of kernels that check their {}", *unchecked),
+                               text("{}, which reads past the end of a tensor by wrong ones", callee.name)));
+  }
+  return {};
+}
+
+}  // namespace etstream

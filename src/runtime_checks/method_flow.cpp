@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ExecuTorch 1.5.1: what operators of the runtime's own give is as in kernels/prim_ops/register_prim_ops.cpp;
+// of an operator without an `out`, the last argument becomes what it returns (codegen/gen.py).
+#include "runtime_checks/method_flow.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "etstream/scalar_type.h"
+
+namespace etstream {
+namespace {
+
+/// Operators of the runtime's own that give an integer, a double or a boolean, whatever they take.
+constexpr std::string_view kGiveInteger[] = {"aten::sym_size.int",
+                                             "aten::sym_numel",
+                                             "executorch_prim::floordiv.int",
+                                             "executorch_prim::mod.int",
+                                             "executorch_prim::mod.Scalar",
+                                             "executorch_prim::sym_int.Scalar",
+                                             "executorch_prim::sym_max.Scalar",
+                                             "executorch_prim::sym_min.Scalar",
+                                             "executorch_prim::ceil.Scalar",
+                                             "executorch_prim::round.Scalar",
+                                             "executorch_prim::trunc.Scalar"};
+constexpr std::string_view kGiveDouble[] = {"executorch_prim::sym_float.Scalar",
+                                            "executorch_prim::truediv.Scalar"};
+constexpr std::string_view kGiveBoolean[] = {"executorch_prim::eq.Scalar", "executorch_prim::ge.Scalar",
+                                             "executorch_prim::gt.Scalar", "executorch_prim::le.Scalar",
+                                             "executorch_prim::lt.Scalar", "executorch_prim::sym_not.Scalar"};
+/// Operators that give an integer of two integers, and a double of a double and either.
+constexpr std::string_view kCalculate[] = {"executorch_prim::add.Scalar", "executorch_prim::sub.Scalar",
+                                           "executorch_prim::mul.Scalar", "executorch_prim::floordiv.Scalar",
+                                           "executorch_prim::neg.Scalar"};
+
+bool is_among(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::uint32_t index_of(std::int32_t value) { return static_cast<std::uint32_t>(value); }
+
+}  // namespace
+
+Result<MethodFlow> MethodFlow::follow(MethodCalls& calls) {
+  MethodFlow out(calls);
+  ETSTREAM_TRY(calls.for_each_call(
+      [&](const pte::Call& call, std::uint32_t, std::uint32_t) { return out.note(call); }));
+  ETSTREAM_TRY(out.begin());
+  ETSTREAM_TRY(calls.for_each_call([&](const pte::Call& call, std::uint32_t, std::uint32_t first_of_chain) {
+    out.flow_->begin_instruction();
+    return out.describe(call, first_of_chain);
+  }));
+  out.flow_->follow();
+  return out;
+}
+
+Result<void> MethodFlow::note(const pte::Call& call) {
+  if (call.kind() == CallKind::kMove) {
+    ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(calls_->known().move_call.move_to));
+    calls_->slot(to).is_replaced = true;
+  }
+  return call.kind() == CallKind::kKernel ? note_kernel(call) : Result<void>();
+}
+
+Result<void> MethodFlow::note_kernel(const pte::Call& call) {
+  ETSTREAM_ASSIGN(const Callee* callee, calls_->callee_of(call));
+  ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
+  if (!callee->signature) {
+    return for_each(args, [&](std::int32_t value) { calls_->slot(value).is_replaced = true; });
+  }
+  if (args.size() == 0) return {};
+  ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
+  const Signature signature = *callee->signature;
+  if (signature.back() == Parameter::kView) calls_->slot(last).has_no_data = false;
+  if (callee->gives_number()) calls_->slot(last).is_result = true;
+  return {};
+}
+
+/// Says what the values hold when the method is loaded, and the inputs when it is run.
+Result<void> MethodFlow::begin() {
+  std::vector<Kinds> start(calls_->values());
+  for (std::uint32_t i = 0; i < start.size(); ++i) {
+    start[i] = kinds(calls_->slot(i).kind);
+    if (calls_->slot(i).is_empty) start[i] |= kEmpty;
+  }
+  ETSTREAM_ASSIGN(const auto inputs,
+                  calls_->items_of<std::int32_t>(calls_->method(), calls_->known().method.inputs));
+  flow_.emplace(std::move(start));
+  return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
+}
+
+/// Says what a call does, in a chain whose first instruction has number `first`.
+Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
+  switch (call.kind().value_or(CallKind::kFree)) {
+    case CallKind::kKernel:
+      return describe_kernel(call);
+    case CallKind::kJumpIfFalse:
+      return describe_jump(call, first);
+    case CallKind::kMove: {
+      ETSTREAM_ASSIGN(const auto from, call.scalar<std::int32_t>(calls_->known().move_call.move_from));
+      ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(calls_->known().move_call.move_to));
+      flow_->copy(index_of(from), index_of(to));
+      return {};
+    }
+    case CallKind::kDelegate: {
+      // Which of them it writes to is not known.
+      return for_each(calls_->arguments_of(call), [&](std::int32_t value) { return fill(value); });
+    }
+    case CallKind::kFree:
+      break;
+  }
+  return {};
+}
+
+Result<void> MethodFlow::describe_jump(const pte::Call& call, std::uint32_t first) {
+  const pte::ProgramFields& known = calls_->known();
+  ETSTREAM_ASSIGN(const auto condition, call.scalar<std::int32_t>(known.jump_false_call.cond_value_index));
+  ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(known.jump_false_call.destination_instruction));
+  std::optional<std::uint32_t> only_unless;
+  if (calls_->slot(condition).kind == pte::ValueKind::kBool) {
+    ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(condition));
+    ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.boolean.content));
+    if (is_true == 0) only_unless = index_of(condition);
+  }
+  flow_->jump(first + index_of(to), only_unless);
+  return {};
+}
+
+Result<void> MethodFlow::describe_kernel(const pte::Call& call) {
+  ETSTREAM_ASSIGN(const Callee* callee, calls_->callee_of(call));
+  ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
+  if (!callee->signature) {
+    return for_each(args, [&](std::int32_t value) -> Result<void> {
+      ETSTREAM_TRY(fill(value));
+      flow_->set(index_of(value), kAnything);
+      return {};
+    });
+  }
+  if (args.size() != callee->signature->size()) return {};
+  return callee->gives_number() ? describe_number(*callee, args) : describe_written(*callee, args);
+}
+
+Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<std::int32_t>& args) {
+  std::vector<std::uint32_t> values;
+  ETSTREAM_TRY(for_each(args, [&](std::int32_t value) { values.push_back(index_of(value)); }));
+  const std::uint32_t to = values.back();
+  if (is_among(callee.name, kGiveInteger)) {
+    flow_->set(to, kinds(pte::ValueKind::kInt));
+  } else if (is_among(callee.name, kGiveDouble)) {
+    flow_->set(to, kinds(pte::ValueKind::kDouble));
+  } else if (is_among(callee.name, kGiveBoolean)) {
+    flow_->set(to, kinds(pte::ValueKind::kBool));
+  } else if (is_among(callee.name, kCalculate)) {
+    flow_->calculate(values[0], values[values.size() - 2], to);
+  } else if (callee.name == "executorch_prim::sym_ite.Scalar") {
+    flow_->choose(values[1], values[2], to);
+  } else if (callee.name == "aten::_local_scalar_dense") {
+    ETSTREAM_ASSIGN(const Kinds kinds, kinds_of_element(static_cast<std::int32_t>(values[0])));
+    flow_->set(to, kinds);
+  } else {
+    flow_->set(to, kAnything);
+  }
+  return {};
+}
+
+/// Returns the kinds of number that an element of a tensor is read as.
+Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
+  if (calls_->slot(value).kind != pte::ValueKind::kTensor || calls_->slot(value).is_replaced)
+    return kAnything;
+  ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
+  ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
+  constexpr ScalarType kIntegerTypes[] = {ScalarType::kUInt8, ScalarType::kInt8, ScalarType::kInt16,
+                                          ScalarType::kInt32, ScalarType::kInt64};
+  const ScalarType dtype = layout.scalar_type;
+  if (std::ranges::count(kIntegerTypes, dtype) > 0) return kinds(pte::ValueKind::kInt);
+  if (dtype == ScalarType::kFloat32 || dtype == ScalarType::kFloat64) return kinds(pte::ValueKind::kDouble);
+  return dtype == ScalarType::kBool ? kinds(pte::ValueKind::kBool) : kAnything;
+}
+
+Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList<std::int32_t>& args) {
+  const Signature signature = *callee.signature;
+  const auto describe_argument = [&](std::int32_t value, std::uint32_t number) -> Result<void> {
+    const Parameter parameter = signature[number];
+    return is_written(parameter) || parameter == Parameter::kView ? fill(value) : Result<void>();
+  };
+  ETSTREAM_TRY(for_each(args, describe_argument));
+  // An operator that works in place: the others return nothing.
+  if (!is_written(signature.front()) || signature.back() != Parameter::kReturn) return {};
+  ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
+  const Slot& held = calls_->slot(last);
+  if (held.kind != pte::ValueKind::kTensor || held.is_replaced)
+    flow_->set(index_of(last), kinds(pte::ValueKind::kTensor));
+  return {};
+}
+
+/// Follows a write to `value`, or to the tensors of that list.
+Result<void> MethodFlow::fill(std::int32_t value) {
+  const auto fill_tensor = [&](std::int32_t tensor) {
+    if (calls_->slot(tensor).is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor));
+  };
+  fill_tensor(value);
+  if (!calls_->is_list_of_tensors(value)) return {};
+  return for_each(calls_->items_of<std::int32_t>(value), [&](std::int32_t item) {
+    if (item != -1) fill_tensor(item);
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "core/base/checked.h"
+#include "core/base/file_name.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "test_errors.h"
+
+namespace etstream::base_test {
+namespace {
+
+constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+
+TEST_CASE("a sum is checked") {
+  CHECK(checked_add<std::uint64_t>(2, 3) == 5U);
+  CHECK(checked_add(kLargest, std::uint64_t{0}) == kLargest);
+  CHECK(checked_add(kLargest - 1, std::uint64_t{1}) == kLargest);
+  CHECK(checked_add(kLargest, std::uint64_t{1}) == std::nullopt);
+  CHECK(checked_add(kLargest, kLargest) == std::nullopt);
+  CHECK(checked_add<std::uint8_t>(200, 55) == std::uint8_t{255});
+  CHECK(checked_add<std::uint8_t>(200, 56) == std::nullopt);
+}
+
+TEST_CASE("a product is checked") {
+  CHECK(checked_multiply<std::uint64_t>(6, 7) == 42U);
+  CHECK(checked_multiply(std::uint64_t{0}, kLargest) == 0U);
+  CHECK(checked_multiply(kLargest, std::uint64_t{0}) == 0U);
+  CHECK(checked_multiply(kLargest, std::uint64_t{1}) == kLargest);
+  CHECK(checked_multiply(kLargest / 2, std::uint64_t{2}) == kLargest - 1);
+  CHECK(checked_multiply(kLargest / 2 + 1, std::uint64_t{2}) == std::nullopt);
+  CHECK(checked_multiply(std::uint64_t{1} << 32, std::uint64_t{1} << 32) == std::nullopt);
+  CHECK(checked_multiply<std::uint8_t>(16, 16) == std::nullopt);
+}
+
+TEST_CASE("powers of two are told from other numbers") {
+  for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{4096}, kLargest / 2 + 1}) {
+    CAPTURE(n);
+    CHECK(is_power_of_two(n));
+  }
+  for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{4095}, kLargest}) {
+    CAPTURE(n);
+    CHECK_FALSE(is_power_of_two(n));
+  }
+}
+
+TEST_CASE("a range fits if it ends inside, also where its end overflows") {
+  CHECK(range_fits(0, 0, 0));
+  CHECK(range_fits(0, 10, 10));
+  CHECK(range_fits(10, 0, 10));
+  CHECK(range_fits(3, 7, 10));
+  CHECK(range_fits(0, kLargest, kLargest));
+  CHECK_FALSE(range_fits(0, 11, 10));
+  CHECK_FALSE(range_fits(11, 0, 10));
+  CHECK_FALSE(range_fits(3, 8, 10));
+  CHECK_FALSE(range_fits(3, kLargest, 10));
+  CHECK_FALSE(range_fits(kLargest, kLargest, 10));
+}
+
+TEST_CASE("padding is the least that aligns") {
+  for (const std::uint64_t alignment : {1U, 2U, 32U, 65536U}) {
+    for (const std::uint64_t n : {0U, 1U, 31U, 32U, 33U, 65535U, 65536U, 70000U}) {
+      CAPTURE(alignment);
+      CAPTURE(n);
+      CHECK((n + padding_to(n, alignment)) % alignment == 0);
+      CHECK(padding_to(n, alignment) < alignment);
+    }
+  }
+}
+
+TEST_CASE("text puts strings and numbers together") {
+  const std::string path = "m.pte";
+  CHECK(text("at offset {} of {}, {}{}", 8, path, kLargest, std::string_view(" bytes")) ==
+        "at offset 8 of m.pte, 18446744073709551615 bytes");
+  CHECK(text("{}", -1) == "-1");
+}
+
+TEST_CASE("a quoted word shows its control bytes") {
+  CHECK(quote("") == "''");
+  CHECK(quote("model.pte") == "'model.pte'");
+  CHECK(quote("größe 模型") == "'größe 模型'");
+  CHECK(quote("\x1b[2J") == "'\\x1b[2J'");
+  CHECK(quote(std::string_view("a\0b\n\x7f", 5)) == "'a\\x00b\\x0a\\x7f'");
+}
+
+TEST_CASE("a quoted word can't drive a terminal with the controls beyond ASCII") {
+  // U+009B is CSI, what ESC [ begins.
+  CHECK(exactly(quote("\xc2\x9b"
+                      "2J")) != containing("\xc2\x9b"));
+}
+
+TEST_CASE("a quoted word can't turn text around") {
+  for (const char* const control : {"\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8",
+                                    "\xe2\x80\xaa", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"}) {
+    CHECK(exactly(quote(std::string("a") + control + "b")) != containing(control));
+  }
+  for (const char* const shown : {"\xd8\x9d", "\xe2\x80\x90", "\xe2\x80\xaf", "\xe2\x81\xaa", "\xc2\xa0"}) {
+    CHECK(quote(shown) == std::string("'") + shown + "'");
+  }
+}
+
+TEST_CASE("a name that is a path leads nowhere") {
+  CHECK(path_in_folder("out", "x.pte").value() == "out/x.pte");
+  CHECK(path_in_folder("out/", "x.pte").value() == "out/x.pte");
+  CHECK(path_in_folder("", "..x").value() == "..x");
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("/x"),
+        std::string("a/b"), std::string("a\\b"), std::string("a\0", 2), std::string(256, 'a')}) {
+    CHECK(error_of(path_in_folder("out", name)) ==
+          containing("kInvalidArgument: expected the name of a file in 'out', and no path, found '"));
+  }
+}
+
+TEST_CASE("a quoted word is cut after 200 bytes") {
+  CHECK(quote(std::string(200, 'x')) == "'" + std::string(200, 'x') + "'");
+  CHECK(quote(std::string(201, 'x')) == "'" + std::string(200, 'x') + "...'");
+}
+
+TEST_CASE("a quoted word is cut between characters") {
+  const std::string cut = quote("x" + std::string(200, 'y') + "é");
+  CHECK(cut == "'x" + std::string(199, 'y') + "...'");
+  std::string wide;  // 3 bytes a character, so that byte 200 is inside one
+  for (int i = 0; i < 100; ++i) wide += "模";
+  CHECK(quote(wide) == "'" + wide.substr(0, 198) + "...'");
+}
+
+TEST_CASE("a count has its noun in the right number") {
+  CHECK(counted(0, "test case") == "0 test cases");
+  CHECK(counted(1, "test case") == "1 test case");
+  CHECK(counted(kLargest, "byte") == "18446744073709551615 bytes");
+}
+
+TEST_CASE("a size is exact where it is small and short where it is large") {
+  CHECK(readable_size(0) == "0 bytes");
+  CHECK(readable_size(1) == "1 byte");
+  CHECK(readable_size(1023) == "1023 bytes");
+  CHECK(readable_size(1024) == "1.0 KiB");
+  CHECK(readable_size(1536) == "1.5 KiB");
+  CHECK(readable_size(std::uint64_t{3} << 20) == "3.0 MiB");
+  CHECK(readable_size(std::uint64_t{5} << 30) == "5.0 GiB");
+  CHECK(readable_size(kLargest) == "16.0 EiB");
+}
+
+Result<int> next_of(Result<int> given) {
+  ETSTREAM_TRY(given);
+  ETSTREAM_ASSIGN(const int n, std::move(given));
+  return n + 1;
+}
+
+TEST_CASE("an error is passed on, a value is gone on with") {
+  CHECK(next_of(1).value() == 2);
+  CHECK(error_of(next_of(Error{ErrorCode::kIo, "cannot read"})) == "kIo: cannot read");
+}
+
+// A reader of the message would take the first offset for that of the error.
+constexpr const char* kMisleading = "run: offset 12: model.pte";
+
+TEST_CASE("an error at a place in a file has the file and the offset, whatever the file's name") {
+  const Error error = unexpected(ErrorCode::kCorrupt, {kMisleading, 52, "header"}, "24, found {}", 8);
+  CHECK(error.message == "run: offset 12: model.pte: offset 52: header: expected 24, found 8");
+  CHECK(error.file == kMisleading);
+  CHECK(error.offset == 52);
+  const Error nowhere = make_error(ErrorCode::kCorrupt, "run: offset 12: odd");
+  CHECK(!nowhere.file);
+  CHECK(!nowhere.offset);
+}
+
+TEST_CASE("a failed allocation becomes an error") {
+  const auto exhausted = without_exceptions([]() -> Result<int> { throw std::bad_alloc(); });
+  CHECK(code_of(exhausted) == "kOutOfMemory");
+  const auto oversized = without_exceptions([]() -> Result<int> { throw std::length_error("vector"); });
+  CHECK(code_of(oversized) == "kOutOfMemory");
+  CHECK(without_exceptions([]() -> Result<int> { return 4; }).value() == 4);
+}
+
+}  // namespace
+}  // namespace etstream::base_test

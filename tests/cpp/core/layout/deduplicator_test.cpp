@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Equal sources are found by reading each once, whatever they have in common.
+#include "core/layout/same_bytes.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "counted_bytes.h"
+#include "test_sources.h"
+
+namespace etstream::deduplicator_test {
+namespace {
+
+constexpr std::size_t kSize = 1'000'000;
+constexpr std::uint64_t kEnds = 8192;
+
+/// Of one size and the same ends; `at` is where it differs from the others, 0 for nowhere.
+std::shared_ptr<CountedBytes> bytes(std::size_t at = 0, char other = 'o') {
+  std::string out(kSize, 'x');
+  if (at != 0) out[at] = other;
+  return std::make_shared<CountedBytes>(std::move(out));
+}
+
+std::vector<std::uint32_t> found(const std::vector<std::shared_ptr<CountedBytes>>& all) {
+  std::vector<ByteSource> sources;
+  sources.reserve(all.size());
+  for (const auto& one : all) sources.emplace_back(one);
+  const auto first = first_equal(sources);
+  REQUIRE(first);
+  return *first;
+}
+
+TEST_CASE("equal sources are read once, but for their ends") {
+  const std::vector all = {bytes(), bytes(), bytes()};
+  CHECK(found(all) == std::vector<std::uint32_t>{0, 0, 0});
+  for (const auto& one : all) CHECK(one->bytes_read() == kSize + kEnds);
+}
+
+TEST_CASE("sources are told apart wherever they differ, and those that differ alike are equal") {
+  const std::vector all = {bytes(),     bytes(500'000),   bytes(9000),    bytes(),       bytes(500'000),
+                           bytes(9000), bytes(9000, 'p'), bytes(990'000), bytes(500'001)};
+  CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 6, 7, 8});
+  // Of those that are equal to none of them but the first, no byte behind the difference is read with it.
+  const std::vector two = {bytes(), bytes(9000)};
+  CHECK(found(two) == std::vector<std::uint32_t>{0, 1});
+  CHECK(two[1]->bytes_read() < kSize / 2);
+}
+
+TEST_CASE("sources of another size, or of other ends, are not read") {
+  const auto alone = std::make_shared<CountedBytes>(std::string(kSize - 1, 'x'));
+  const std::vector all = {bytes(), alone, bytes(1), bytes(kSize - 1)};
+  CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 2, 3});
+  CHECK(alone->bytes_read() == 0);
+  for (const std::size_t i : {0U, 2U, 3U}) CHECK(all[i]->bytes_read() == kEnds);
+}
+
+TEST_CASE("sources at one place are read as one, and not at all where no other has their size") {
+  const auto shared = bytes();
+  const auto equal = bytes();
+  CHECK(found({shared, shared, equal, shared}) == std::vector<std::uint32_t>{0, 0, 0, 0});
+  CHECK(shared->bytes_read() == kSize + kEnds);
+  const auto alone = bytes();
+  CHECK(found({alone, alone, alone}) == std::vector<std::uint32_t>{0, 0, 0});
+  CHECK(alone->bytes_read() == 0);
+  const auto once = bytes();
+  Deduplicator group;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(group.add(ByteSource(once)).value() == std::pair(std::uint32_t{0}, i == 0));
+  }
+  CHECK(once->bytes_read() == kSize);
+}
+
+TEST_CASE("two places are compared once, and one place with itself never") {
+  const auto one = bytes();
+  const auto other = bytes(900'000);
+  Comparisons comparisons;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(comparisons.first_difference(ByteSource(one), ByteSource(other)).value() == 900'000);
+  }
+  CHECK(other->bytes_read() <= kSize);
+  const std::uint64_t read = one->bytes_read();
+  CHECK_FALSE(first_difference(ByteSource(one), ByteSource(one)).value().has_value());
+  CHECK(one->bytes_read() == read);
+}
+
+TEST_CASE("empty sources are equal") {
+  const std::vector all = {std::make_shared<CountedBytes>(""), bytes(), std::make_shared<CountedBytes>("")};
+  CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 0});
+}
+
+}  // namespace
+}  // namespace etstream::deduplicator_test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Layouts whose last extent is made from the hashes of what is written before it.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/content_hash.h"
+#include "etstream/write.h"
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+
+namespace etstream::hashed_write_test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// The sources, and the hashes of `ranges` behind them.
+FilePlan hashed_plan(std::vector<ByteSource> sources, std::vector<Trailer::Range> ranges) {
+  FilePlan plan;
+  plan.labels = {"part"};
+  sources.push_back(ByteSource::zeros(ranges.size() * sizeof(ContentHash)));
+  for (ByteSource& source : sources) {
+    const std::uint64_t size = source.size();
+    plan.extents.push_back({plan.size, 1, 0, std::move(source)});
+    plan.size += size;
+  }
+  plan.trailer = Trailer{std::move(ranges), [](std::span<const ContentHash> hashes) {
+                           const auto bytes = std::as_bytes(hashes);
+                           return std::vector<std::byte>(bytes.begin(), bytes.end());
+                         }};
+  return plan;
+}
+
+std::string hash_of(std::string_view bytes) {
+  ContentHasher hasher;
+  hasher.update(std::as_bytes(std::span(bytes)));
+  const ContentHash hash = hasher.hash();
+  return text_of(hash);
+}
+
+TEST_CASE("the hashes of what was written end the file, also of what took several steps") {
+  const std::string payload = patterned(33 * kMiB + 5);
+  const FilePlan plan = hashed_plan({source_of("meta"), source_of(payload)},
+                                    {{0, 4}, {0, 10}, {4, payload.size()}, {16 * kMiB, 17 * kMiB}});
+  const std::string expected = "meta" + payload;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<std::byte> out;
+    REQUIRE(write(plan, *open_memory_sink(out)));
+    const std::string written = text_of(out);
+    REQUIRE(written.size() == plan.size);
+    CHECK((written.substr(0, expected.size()) == expected));
+    std::string hashes;
+    for (const auto& range : plan.trailer->hashed) {
+      hashes += hash_of(std::string_view(expected).substr(range.offset, range.size));
+    }
+    CHECK(written.substr(expected.size()) == hashes);
+  }
+}
+
+TEST_CASE("a trailer of another size than planned is an error, and the destination is untouched") {
+  const TemporaryFolder folder;
+  put_file(folder / "out", "before");
+  FilePlan plan = hashed_plan({source_of("meta")}, {{0, 4}});
+  plan.trailer->bytes = [](std::span<const ContentHash>) { return std::vector<std::byte>(17); };
+  const auto sink = open_file_sink(folder / "out");
+  REQUIRE(sink);
+  CHECK(error_of(write(plan, **sink)) ==
+        exactly("kInvalidArgument: the trailer has 17 bytes, planned were 16"));
+  CHECK(content_of(folder / "out") == "before");
+}
+
+/// Reads what is appended, and then its first byte once more.
+class RereadingSink final : public Sink {
+ public:
+  Result<void> reserve(std::uint64_t) override { return {}; }
+  Result<void> append(const ByteSource& source) override {
+    std::vector<std::byte> bytes(source.size());
+    for (const std::size_t size : {bytes.size(), std::size_t{1}}) {
+      if (auto read = source.read_at(0, std::span(bytes).first(size)); !read) return read;
+    }
+    return {};
+  }
+  Result<void> commit() override { return {}; }
+};
+
+TEST_CASE("a sink that reads twice what is hashed is an error, not another hash") {
+  RereadingSink sink;
+  CHECK(error_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) ==
+        containing("what is hashed is read once and in order"));
+  CHECK(code_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) == "kInvalidArgument");
+}
+
+TEST_CASE("a large source is forgotten when it is hashed too") {
+  const TemporaryFolder folder;
+  const auto recording = std::make_shared<RecordingStorage>(3 * kMiB);
+  const auto sink = open_file_sink(folder / "out");
+  REQUIRE(sink);
+  REQUIRE(write(hashed_plan({ByteSource(recording)}, {{0, 3 * kMiB}}), **sink));
+  CHECK(recording->forgotten() == recording->read());
+}
+
+}  // namespace
+}  // namespace etstream::hashed_write_test

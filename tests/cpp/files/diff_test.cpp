@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What diff() says of real files, and of the same files with one thing changed.
+#include "etstream/diff.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "diffs.h"
+#include "etstream/bundled_program.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/program_plan.h"
+#include "file_bytes.h"
+#include "files/diff_list.h"
+#include "test_errors.h"
+
+namespace etstream::diff_test {
+namespace {
+
+std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
+
+std::string laid_out(const std::string& program, const ProgramPlanOptions& options) {
+  const auto opened = ProgramFile::open(file_of(program));
+  const auto layout = plan(*opened, options);
+  REQUIRE(layout);
+  return written(*layout);
+}
+
+TEST_CASE("a file is the same as itself") {
+  for (const std::string& file : {real_program(), real_bundle(), real_tensor_data()}) {
+    const FileDiff found = diff_of(file, file);
+    CHECK(found.same_bytes);
+    CHECK(found.same_content);
+    CHECK(found.differences.empty());
+  }
+}
+
+TEST_CASE("a program under another layout has the same content, and only places differ") {
+  const FileDiff found = diff_of(real_program(), laid_out(real_program(), {.segment_alignment = 4096}));
+  CHECK_FALSE(found.same_bytes);
+  CHECK(found.same_content);
+  CHECK(lines_of(found) == "layout segment 0: at 2560 | at 4096\n");
+}
+
+TEST_CASE("bytes that nothing refers to are told where nothing else differs") {
+  const FileDiff found = diff_of(real_program(), real_program() + "x");
+  CHECK(found.same_content);
+  CHECK(lines_of(found) == "layout file: 23400 bytes, which differ from byte 23400 on | 23401 bytes\n");
+}
+
+TEST_CASE("a changed weight is found under any layout, once") {
+  std::string changed = real_program();
+  changed[changed.size() - 4] = static_cast<char>(changed[changed.size() - 4] ^ 1);
+  const FileDiff found = diff_of(real_program(), changed);
+  CHECK_FALSE(found.same_content);
+  CHECK(
+      lines_of(found) ==
+      "content constant 4: float32 [10], 40 bytes, which differ from byte 36 on | float32 [10], 40 bytes\n");
+  REQUIRE(found.differences.front().elements);
+  CHECK(found.differences.front().elements->elements == 10);
+  CHECK(found.differences.front().elements->equal == 9);
+  const FileDiff moved = diff_of(real_program(), laid_out(changed, {.segment_alignment = 4096}));
+  CHECK_FALSE(moved.same_content);
+  CHECK(moved.differences.size() == 2);
+}
+
+TEST_CASE("a renamed operator and another instruction are content") {
+  std::string changed = real_program();
+  changed.replace(changed.find("aten::relu"), 10, "aten::gelu");
+  const std::string lines = lines_of(diff_of(real_program(), changed));
+  CHECK(lines ==
+        "content method 'forward': operator aten::gelu.out:  | 1 call\n"
+        "content method 'forward': operator aten::relu.out: 1 call | \n"
+        "content method 'forward': call 1: aten::relu.out [5, 20, 20] | aten::gelu.out [5, 20, 20]\n");
+  changed = real_program();
+  changed.replace(changed.find("forward"), 7, "Forward");
+  CHECK(lines_of(diff_of(real_program(), changed)) ==
+        "content method 'Forward':  | there\ncontent method 'forward': there | \n");
+}
+
+TEST_CASE("bundles of both formats are compared by program, suite, case and value") {
+  const auto bundle = BundledProgramFile::open(file_of(real_bundle()));
+  const std::string segmented = written(*bundle->plan_as(BundleFormat::kSegmented));
+  const FileDiff formats = diff_of(real_bundle(), segmented);
+  CHECK(formats.same_content);
+  CHECK(lines_of(formats).starts_with("layout format: bp08 | segmented\nlayout program: at "));
+  auto description = bundle->read().value();
+  auto& cases = description.method_test_suites[1].test_cases;
+  cases[0].inputs[1] = std::int64_t{77};
+  cases.pop_back();
+  auto& tensor = std::get<Tensor>(cases[0].inputs[0]);
+  tensor.data = ByteSource::zeros(tensor.data.size());
+  const FileDiff found = diff_of(segmented, written(*plan(description, {.unchecked = true})));
+  CHECK_FALSE(found.same_content);
+  const std::string lines = lines_of(found);
+  CAPTURE(lines);
+  CHECK(lines.find("content test suite of 'scale': test cases: 2 | 1\n") != std::string::npos);
+  CHECK(lines.find("content test suite of 'scale': case 0: input 1: integer 2 | integer 77\n") !=
+        std::string::npos);
+  CHECK(
+      lines.find("case 0: input 0: float32 [3, 5] in order [0, 1], 60 bytes, which differ from byte 0 on") !=
+      std::string::npos);
+}
+
+TEST_CASE("tensor data is compared by key") {
+  std::string changed = real_tensor_data();
+  changed.replace(changed.find("tied.weight"), 11, "tied.WEIGHT");
+  changed[changed.size() - 1] = 9;
+  CHECK(lines_of(diff_of(real_tensor_data(), changed)) ==
+        "content 'scale': int32 [] in order [], 4 bytes, which differ from byte 3 on | int32 [] in order [], "
+        "4 bytes\n"
+        "content 'tied.WEIGHT':  | float32 [3, 4] in order [0, 1]\n"
+        "content 'tied.weight': float32 [3, 4] in order [0, 1] | \n");
+}
+
+TEST_CASE("weights within the tolerance count as equal, and nothing else does") {
+  std::string changed = real_program();
+  changed[changed.size() - 4] = static_cast<char>(changed[changed.size() - 4] ^ 1);
+  const Tolerance tolerance{.absolute = 1e-3, .relative = 0};
+  const FileDiff found = diff_of(real_program(), changed, {.tolerance = tolerance});
+  CHECK_FALSE(found.same_content);
+  CHECK(found.same_within_tolerance);
+  CHECK(lines_of(found).starts_with("tolerated constant 4: "));
+  CHECK_FALSE(diff_of(real_program(), changed, {.tolerance = Tolerance{0, 0}}).same_within_tolerance);
+  CHECK_FALSE(diff_of(real_program(), changed).same_within_tolerance);
+  changed.replace(changed.find("aten::relu"), 10, "aten::gelu");
+  CHECK_FALSE(diff_of(real_program(), changed, {.tolerance = tolerance}).same_within_tolerance);
+  for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    const DiffOptions options{.tolerance = Tolerance{.absolute = bad}};
+    CHECK(code_of(diff(file_of(real_program()), file_of(changed), options)) == "kInvalidArgument");
+  }
+}
+
+TEST_CASE("elements of four bits are compared one by one") {
+  constexpr std::int32_t kBytes = 5000;  // more than are looked at together
+  const auto piece = [](const std::string& bytes, bool is_of_nibbles) {
+    NamedPiece out{"name", "", file_of(bytes)};
+    out.layout = TensorLayout{ScalarType::kUInt8, {kBytes}, {0}};
+    out.is_of_nibbles = is_of_nibbles;
+    return out;
+  };
+  const std::string was(kBytes, '\x21');
+  for (const std::size_t at : {0U, 2U, 4095U, 4999U}) {
+    CAPTURE(at);
+    std::string low = was;
+    std::string high = was;
+    low[at] = '\x23';
+    high[at] = '\x51';
+    ElementComparisons comparisons(Tolerance{.absolute = 2, .relative = 0});
+    const auto lows = comparisons.compare(piece(was, true), piece(low, true)).value();
+    REQUIRE(lows);
+    CHECK(lows->difference.elements == 2 * kBytes);
+    CHECK(lows->difference.equal == 2 * kBytes - 1);
+    CHECK(lows->difference.largest == 2);
+    CHECK(lows->passes);
+    const auto highs = comparisons.compare(piece(was, true), piece(high, true)).value();
+    REQUIRE(highs);
+    CHECK(highs->difference.largest == 3);
+    CHECK_FALSE(highs->passes);
+    const auto bytes = comparisons.compare(piece(was, false), piece(high, false)).value();
+    REQUIRE(bytes);
+    CHECK(bytes->difference.elements == kBytes);
+    CHECK(bytes->difference.largest == 48);
+    CHECK_FALSE(comparisons.compare(piece(was, true), piece(high, false)).value());
+  }
+}
+
+TEST_CASE("keys are told by the names that they stand for") {
+  std::string changed = real_tensor_data();
+  changed.replace(changed.find("tied.weight"), 11, "tied.WEIGHT");
+  const FileDiff found = diff_of(real_tensor_data(), changed,
+                                 {.names_a = {{"tied.weight", "one"}}, .names_b = {{"tied.WEIGHT", "one"}}});
+  CHECK(lines_of(found) == "content key of 'one': 'tied.weight' | 'tied.WEIGHT'\n");
+}
+
+TEST_CASE("files of two kinds, or damaged ones, are no difference but an error") {
+  CHECK(error_of(diff(file_of(real_program()), file_of(real_bundle()))) == containing("kInvalidArgument"));
+  CHECK(code_of(diff(file_of(real_program()), file_of("abc"))) == "kUnsupported");
+  CHECK(code_of(diff(file_of(real_program()), file_of(real_program().substr(0, 3000)))) == "kCorrupt");
+}
+
+}  // namespace
+}  // namespace etstream::diff_test

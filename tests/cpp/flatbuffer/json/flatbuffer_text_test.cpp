@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/flatbuffer_text.h"
+
+#include <doctest/doctest.h>
+#include <flatbuffers/idl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flatbuffer/json/generate_text.h"
+#include "test_errors.h"
+#include "test_files.h"
+
+namespace etstream::flatbuffer_text_test {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// All kinds of fields that a schema can have, but for flatbuffers in another.
+constexpr const char* kSchema = R"(
+namespace a.b;
+enum Color : byte { Red, Green = 3 }
+enum Flags : uint (bit_flags) { X, Y, Z }
+struct Point { x: short; y: double; colors: [Color:3]; }
+table Leaf { name: string (shared); more: [Leaf]; }
+union Any { Leaf, Point, Text: string }
+table Root {
+  small: bool; huge: ulong = 9223372036854775806; low: long = -9223372036854775808; tiny: float = 1e-20;
+  infinite: double = inf; color: Color = Green; flags: Flags = X; maybe: int = null; point: Point;
+  data: [ubyte] (force_align: 16); wide: [double] (force_align: 32); points: [Point]; names: [string];
+  any: Any; anys: [Any]; leaves: [Leaf]; gone: int (deprecated); last: string;
+}
+root_type Root;
+file_identifier "TEST";
+file_extension "tst";
+)";
+
+constexpr const char* kJson = R"({
+  // flatc takes comments, names without quotes, and numbers in quotes
+  last: "\u00e9\ttext", small: true, huge: 18446744073709551614, low: "0x10", color: "Red", flags: "X Z", maybe: 0,
+  "point": {"x": -1, "y": 1e300, "colors": ["Red", 3, "Green"]}, tiny: 0.5,
+  "data": [1, 2, 255], "wide": [0.1, -inf], "names": ["b", "a", ""], infinite: 0,
+  "points": [{"x": 1, "y": 2, "colors": [0, 0, 0]}],
+  "leaves": [{"name": "one"}, {"more": [{"name": "one"}, {}]}],
+  "any_type": "Text", "any": "a string",
+  "anys_type": ["Leaf", "Point"], "anys": [{"name": "one"}, {"x": 1, "y": 2, "colors": [0, 0, 0]}]
+})";
+
+flatbuffers::IDLOptions judge_options() {
+  flatbuffers::IDLOptions out;
+  out.lang_to_generate = flatbuffers::IDLOptions::kBinary;
+  out.strict_json = true;
+  out.output_default_scalars_in_json = true;
+  return out;
+}
+
+/// FlatBuffers' parser, which has read the text of the schema.
+struct Judge {
+  flatbuffers::Parser parser{judge_options()};
+
+  explicit Judge(const std::string& schema) { REQUIRE_MESSAGE(parser.Parse(schema.c_str()), parser.error_); }
+
+  Bytes compiled(const std::string& json) {
+    parser.opts.strict_json = false;
+    REQUIRE_MESSAGE(parser.ParseJson(json.c_str()), parser.error_);
+    parser.opts.strict_json = true;
+    const auto bytes =
+        std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
+    return {bytes.begin(), bytes.end()};
+  }
+  [[nodiscard]] std::string text(const Bytes& flatbuffer) const {
+    std::string out;
+    REQUIRE(generate_text(parser, flatbuffer.data(), out));
+    return out;
+  }
+};
+
+struct Loaded {
+  TemporaryFolder folder;
+  FlatbufferText text;
+
+  explicit Loaded(const std::string& schema) : text(open(folder, schema)) {}
+
+  static FlatbufferText open(const TemporaryFolder& folder, const std::string& schema) {
+    put_file(folder / "s.fbs", schema);
+    auto out = FlatbufferText::open(folder / "s.fbs");
+    REQUIRE_MESSAGE(out, out.error().message);
+    return std::move(out).value();
+  }
+};
+
+Bytes compiled(const FlatbufferText& schema, std::string_view json) {
+  auto out = schema.compile(json);
+  REQUIRE_MESSAGE(out, out.error().message);
+  return std::move(out).value();
+}
+
+template <class T>
+T number_at(const Bytes& bytes, std::size_t at) {
+  T out{};
+  REQUIRE(at + sizeof(T) <= bytes.size());
+  std::memcpy(&out, bytes.data() + at, sizeof(T));
+  return out;
+}
+
+TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with the schema's text") {
+  const Loaded loaded(kSchema);
+  Judge judge(kSchema);
+  for (const std::string json :
+       {kJson, "{}", R"({"huge": 9223372036854775806, "tiny": 1e-20, "infinite": "inf"})"}) {
+    const Bytes flatbuffer = compiled(loaded.text, json);
+    CHECK((flatbuffer == judge.compiled(json)));
+    const auto text = loaded.text.decompile(flatbuffer);
+    REQUIRE_MESSAGE(text, text.error().message);
+    CHECK(*text == judge.text(flatbuffer));
+    const auto loose = loaded.text.decompile(flatbuffer, {.strict_json = false, .defaults = false});
+    REQUIRE_MESSAGE(loose, loose.error().message);
+    judge.parser.opts.strict_json = judge.parser.opts.output_default_scalars_in_json = false;
+    CHECK(*loose == judge.text(flatbuffer));
+    judge.parser.opts = judge_options();
+  }
+  CHECK(loaded.text.file_extension() == "tst");
+  CHECK(Loaded("table T {} root_type T;").text.file_extension() == "bin");
+}
+
+/// A table for each type of key, and what has vectors of them.
+constexpr const char* kKeyed = R"(
+struct S { before: byte; k: short (key); v: int; }
+table String { v: int; k: string (key); } table Byte { k: byte (key); v: int; } table Bool { k: bool (key); v: int; }
+table Long { k: long = -3 (key); v: int; } table Ulong { k: ulong = 7 (key); v: int; }
+table Int { v: int; k: int (key); } table Ushort { k: ushort (key); v: int; }
+table Float { k: float (key); v: int; } table Double { k: double (key); v: int; }
+union Any { Root, S, Text: string }
+table Root { string: [String]; byte: [Byte]; bool: [Bool]; long: [Long]; ulong: [Ulong]; int: [Int];
+             ushort: [Ushort]; float: [Float]; double: [Double]; s: [S]; any: Any; anys: [Any]; one: Root; more: [Root]; }
+root_type Root;
+)";
+
+/// Vectors of up to 40 elements, whose keys repeat.
+std::string keyed_object(std::mt19937& random, const std::string& more) {
+  std::string out = "{" + more;
+  for (const std::string field :
+       {"string", "byte", "bool", "long", "ulong", "int", "ushort", "float", "double", "s"}) {
+    out += (out == "{" ? "" : ",") + field + ": [";
+    for (std::uint64_t i = random() % 40; i > 0; --i) {
+      const bool is_unsigned = field.starts_with('u');
+      const int number = static_cast<int>(random() % 9) - (is_unsigned ? 0 : 4);
+      const std::string key = field == "string"
+                                  ? "\"" + std::string(random() % 3, 'x') + std::to_string(number) + "\""
+                              : field == "bool" ? std::to_string(random() % 2)
+                                                : std::to_string(number);
+      out += "{k: " + key + ", v: " + std::to_string(i) + (field == "s" ? ", before: 1}" : "}") +
+             (i > 1 ? "," : "");
+    }
+    out += "]";
+  }
+  return out + "}";
+}
+
+TEST_CASE("vectors are sorted by their keys as flatc sorts them, equal ones in its order") {
+  const Loaded loaded(kKeyed);
+  Judge judge(kKeyed);
+  std::mt19937 random(1);  // NOLINT: the same ones each time
+  for (int i = 0; i < 50; ++i) {
+    const std::string inner = keyed_object(random, "");
+    const std::string json = keyed_object(
+        random, "any_type: \"Root\", any: " + inner + ", anys_type: [\"Text\", \"Root\"], anys: [\"t\", " +
+                    inner + "], one: " + inner + ", more: [{}, " + inner + "]");
+    CHECK((compiled(loaded.text, json) == judge.compiled(json)));
+  }
+}
+
+TEST_CASE("many equal keys, which would take flatc hours, stay in the order of the JSON") {
+  const Loaded loaded("table T { k: string (key); v: int; } table R { of: [T]; } root_type R;");
+  std::string json = "{of: [{k: \"b\", v: 300000}";
+  for (int i = 1; i < 300'000; ++i) json += ",{k: \"a\", v: " + std::to_string(i) + "}";
+  const auto text = loaded.text.decompile(compiled(loaded.text, json + "]}"), {.identifier = false});
+  REQUIRE_MESSAGE(text, text.error().message);
+  int found = 0;
+  bool in_order = true;
+  for (std::size_t at = 0; (at = text->find("\"v\": ", at + 1)) != std::string::npos;) {
+    in_order &= std::atoi(text->c_str() + at + 5) == ++found;
+  }
+  CHECK(found == 300'000);
+  CHECK(in_order);
+}
+
+TEST_CASE("schemas on which FlatBuffers' parser would fail are refused") {
+  const auto refusal = [](const std::string& schema) {
+    const TemporaryFolder folder;
+    put_file(folder / "s.fbs", schema);
+    return error_of(FlatbufferText::open(folder / "s.fbs"));
+  };
+  std::string wide = "table Wide {";
+  for (int i = 0; i < 16'000; ++i) wide += "f" + std::to_string(i) + ": int;";
+  CHECK(Loaded(wide + "} root_type Wide;").text.compile("{}"));
+  for (int i = 16'000; i < 16'400; ++i) wide += "f" + std::to_string(i) + ": int;";
+  CHECK(refusal(wide + "} root_type Wide;") ==
+        containing("'Wide' has fields for more than the 64 KiB of a table"));
+  CHECK(refusal("table T { k: int (key); n: [ubyte] (nested_flatbuffer: \"T\"); } root_type T;") ==
+        containing("a key in a schema with a flatbuffer in another, T.n"));
+}
+
+TEST_CASE("a flatbuffer with its size before it has the same text") {
+  const Loaded loaded(kSchema);
+  Judge judge(kSchema);
+  judge.parser.opts.size_prefixed = true;
+  const Bytes prefixed = judge.compiled(kJson);
+  const auto text = loaded.text.decompile(prefixed, {.size_prefixed = true});
+  REQUIRE_MESSAGE(text, text.error().message);
+  CHECK(*text == judge.text(prefixed));
+  CHECK(error_of(loaded.text.decompile(prefixed)) == containing("expected identifier 'TEST'"));
+  for (std::size_t size = 0; size < prefixed.size(); ++size) {
+    CHECK_FALSE(loaded.text.decompile(std::span(prefixed).first(size), {.size_prefixed = true}));
+  }
+}
+
+TEST_CASE("a file without the identifier is taken where that is asked for") {
+  const Loaded loaded(kSchema);
+  Bytes flatbuffer = compiled(loaded.text, kJson);
+  const std::string text = loaded.text.decompile(flatbuffer).value();
+  flatbuffer[4] = std::byte{'X'};
+  CHECK(error_of(loaded.text.decompile(flatbuffer, {}, "x.tst")) ==
+        containing("kCorrupt: x.tst: offset 4: expected identifier 'TEST', found 'XEST'"));
+  CHECK(loaded.text.decompile(flatbuffer, {.identifier = false}).value() == text);
+  const Loaded anonymous("table T { a: int; } root_type T;");
+  CHECK(error_of(anonymous.text.decompile(compiled(anonymous.text, "{}"))) ==
+        containing("has no file_identifier to look for; identifier = false does without"));
+}
+
+TEST_CASE("vectors are aligned to more than FlatBuffers' parser takes") {
+  const std::string kWide = R"(
+    union Any { T, S: string }
+    table T { name: string; d: [ubyte] (force_align: 32); e: [long] (force_align: 8); any: Any; anys: [Any]; n: [T];
+              names: [string]; x: long; } root_type T; file_identifier "WIDE";)";
+  const std::string json =
+      R"({"name": "a name", "d": [1, 2, 3], "n": [{"e": [1, 2], "x": 1}, {"d": [], "e": []},
+    {"d": [4], "any_type": "T", "any": {"e": [7], "names": ["x", "yy"]}, "x": 2}], "e": [5],
+    "anys_type": ["S", "T"], "anys": ["s", {"d": [6], "x": 3}]})";
+  const std::string text = Loaded(kWide).text.decompile(compiled(Loaded(kWide).text, json)).value();
+  for (const std::size_t alignment : {64U, 256U, 4096U, 65536U}) {
+    std::string schema = kWide;
+    schema.replace(schema.find("32"), 2, std::to_string(alignment));
+    const Loaded loaded(schema);
+    const Bytes flatbuffer = compiled(loaded.text, json);
+    CHECK(flatbuffer.size() % alignment == 0);
+    CHECK(loaded.text.decompile(flatbuffer).value() == text);
+    int found = 0;  // the data of `d`, behind its length, at multiples of what was asked for
+    for (std::size_t at = alignment; at < flatbuffer.size(); at += alignment) {
+      const auto length = number_at<std::uint32_t>(flatbuffer, at - 4);
+      const auto first = static_cast<char>(flatbuffer[at]);
+      found += (length == 3 && first == 1) || (length == 1 && (first == 4 || first == 6)) ? 1 : 0;
+    }
+    CHECK(found == 3);
+  }
+}
+
+TEST_CASE("an error in JSON is told with its name and line, and the next call is none the worse") {
+  const Loaded loaded(kSchema);
+  const Bytes good = compiled(loaded.text, kJson);
+  const auto error_in = [&](std::string_view json) {
+    return error_of(loaded.text.compile(json, "data.json"));
+  };
+  CHECK(error_in("{\n\"small\": tru }") == containing("kCorrupt: data.json: line 2: "));
+  CHECK(error_in("{\n\n\"nothing\": 1}") ==
+        containing("kCorrupt: data.json: line 3: unknown field: nothing"));
+  CHECK(error_in("{\"points\": [{\"x\": 1}]}") == containing("struct: wrong number of initializers"));
+  CHECK(error_in("{} {}") == containing("kCorrupt: data.json: line 1: expecting: end of file"));
+  CHECK(error_in("") == containing("input file is empty"));
+  CHECK(error_in(std::string_view("{}\0{}", 5)) == containing("a zero byte at offset 2"));
+  CHECK((compiled(loaded.text, kJson) == good));
+  std::string deep = "{}";
+  for (int i = 0; i < 70; ++i) deep = R"({"more": [)" + deep + "]}";
+  CHECK(error_in(R"({"leaves": [)" + deep + "]}") == containing("maximum parsing depth "));
+  CHECK((compiled(loaded.text, kJson) == good));
+}
+
+TEST_CASE("no truncation and no flipped bit of a flatbuffer makes a fault") {
+  const Loaded loaded(kSchema);
+  Bytes bytes = compiled(loaded.text, kJson);
+  int refused = 0;
+  for (std::size_t i = 0; i < 8 * bytes.size(); ++i) {
+    bytes[i / 8] ^= std::byte{1} << (i % 8);
+    refused += loaded.text.decompile(bytes) ? 0 : 1;
+    bytes[i / 8] ^= std::byte{1} << (i % 8);
+  }
+  CHECK(refused > 100);
+  for (std::size_t size = 0; size < bytes.size() / 2; ++size) {
+    CHECK_FALSE(loaded.text.decompile(std::span(bytes).first(size)));
+  }
+}
+
+TEST_CASE("a union with a value and no type is refused, of which the text would take another field's") {
+  const Loaded loaded("table X { b: byte; } union U { X } table T { a: uint; u: U; } root_type T;");
+  for (const bool has_field_before : {true, false}) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto value = builder.CreateString("\xff\xff\xff\xff");
+    const auto start = builder.StartTable();
+    if (has_field_before) builder.AddElement<std::uint32_t>(4, 1);
+    builder.AddOffset(8, value);
+    builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+    const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+    for (const bool defaults : {true, false}) {
+      CHECK(error_of(loaded.text.decompile(bytes, {.defaults = defaults, .identifier = false})) ==
+            containing("expected a type of the value in T.u, found none"));
+    }
+  }
+}
+
+TEST_CASE("schemas that can't be served are refused, and say why") {
+  const TemporaryFolder folder;
+  const auto error_of_schema = [&](const std::string& words) {
+    put_file(folder / "s.fbs", words);
+    return error_of(FlatbufferText::open(folder / "s.fbs"));
+  };
+  CHECK(error_of_schema("table T {}") == containing("s.fbs: "));
+  CHECK(error_of_schema("table T { a: ulong = 9223372036854775808; } root_type T;") ==
+        containing("s.fbs: T.a has a default over 2^63 - 1"));
+  CHECK(error_of_schema(
+            "table N {} table T { n: [ubyte] (nested_flatbuffer: \"N\"); d: [ubyte] (force_align: 64); } "
+            "root_type T;") == containing("kUnsupported: "));
+  const Loaded nested("table N {} table T { n: [ubyte] (nested_flatbuffer: \"N\"); } root_type T;");
+  const Bytes flatbuffer = compiled(nested.text, R"({"n": {}})");
+  CHECK(error_of(nested.text.decompile(flatbuffer, {.identifier = false})) ==
+        containing("has a flatbuffer in another, T.n"));
+}
+
+}  // namespace
+}  // namespace etstream::flatbuffer_text_test

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/glob.h"
+#include "core/base/text.h"
+#include "core/layout/same_bytes.h"
+#include "etstream/safetensors.h"
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+#include "test_tensor_files.h"
+
+namespace etstream::checkpoint_test {
+namespace {
+
+CheckpointTensor bytes_tensor(const std::string& name, const std::string& data) {
+  return {name, "U8", TensorLayout{ScalarType::kUInt8, {static_cast<std::int32_t>(data.size())}, {0}},
+          source_of(data)};
+}
+
+TEST_CASE("a glob matches the whole name") {
+  struct Row {
+    std::string pattern;
+    std::string name;
+    bool matches;
+  };
+  const std::vector<Row> rows = {
+      {"", "", true},         {"", "a", false},         {"*", "", true},         {"*", "a.b", true},
+      {"a*", "a", true},      {"a*", "ba", false},      {"*a", "ba", true},      {"*a", "ab", false},
+      {"a.?", "a.b", true},   {"a.?", "a.", false},     {"*.w", "a.w.w", true},  {"*.w", "a.w.v", false},
+      {"a*b*c", "abc", true}, {"a*b*c", "aXbYc", true}, {"a*b*c", "acb", false}, {"?*", "", false},
+      {"a[b]", "a[b]", true},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.pattern);
+    CAPTURE(row.name);
+    CHECK(matches_glob(row.pattern, row.name) == row.matches);
+  }
+}
+
+TEST_CASE("a glob of many stars takes no longer than the product of the lengths") {
+  std::string stars;
+  for (int i = 0; i < 1000; ++i) stars += "*a";
+  CHECK_FALSE(matches_glob(stars + "b", std::string(100'000, 'a')));
+}
+
+TEST_CASE("sources of equal bytes are found, and others are not read to the end") {
+  const std::string a = patterned(100'000);
+  std::string middle = a;
+  middle[50'000] ^= 1;
+  const auto unlike = std::make_shared<RecordingStorage>(100'000);
+  const auto of_its_own_size = std::make_shared<RecordingStorage>(100'001);
+  const auto first = first_equal({source_of(a), ByteSource(unlike), source_of(middle), source_of(a),
+                                  ByteSource(), source_of("xy"), ByteSource(of_its_own_size), ByteSource(),
+                                  source_of("yx"), source_of("xy"), source_of(middle)});
+  REQUIRE_MESSAGE(first, first.error().message);
+  CHECK(*first == std::vector<std::uint32_t>{0, 1, 2, 0, 4, 5, 6, 4, 8, 5, 2});
+  CHECK(of_its_own_size->read().empty());
+  for (const auto& [offset, size] : unlike->read()) CHECK(size <= 4096);
+}
+
+TEST_CASE("tensors of equal bytes share a buffer, unless they are not to") {
+  Checkpoint checkpoint;
+  checkpoint.tensors = {bytes_tensor("a", "1234"), bytes_tensor("b", "5678"), bytes_tensor("c", "1234")};
+  const auto shared = describe_tensor_data(checkpoint);
+  REQUIRE_MESSAGE(shared, shared.error().message);
+  CHECK(shared->buffers.size() == 2);
+  CHECK(shared->entries[2].buffer == 0);
+  const auto apart = describe_tensor_data(checkpoint, {.share_equal = false});
+  REQUIRE_MESSAGE(apart, apart.error().message);
+  CHECK(apart->buffers.size() == 3);
+  CHECK(apart->entries[2].buffer == 2);
+}
+
+TEST_CASE("a type that ExecuTorch has none of is data without a layout only where that is allowed") {
+  Checkpoint checkpoint;
+  checkpoint.tensors = {{"q", "Q4_0", std::nullopt, source_of("12345678")},
+                        {"known to a backend", "", std::nullopt, source_of("12")}};
+  CHECK(error_of(describe_tensor_data(checkpoint)) ==
+        containing("kUnsupported: memory: tensor 'q' is of type Q4_0, which ExecuTorch has no tensors of"));
+  const auto allowed = describe_tensor_data(checkpoint, {.allow_opaque = true});
+  REQUIRE_MESSAGE(allowed, allowed.error().message);
+  CHECK_FALSE(allowed->entries[0].layout.has_value());
+  checkpoint.tensors.erase(checkpoint.tensors.begin());
+  CHECK(describe_tensor_data(checkpoint));
+}
+
+TEST_CASE("merging keeps the order, and a name that comes again once") {
+  Checkpoint one;
+  one.files = {"one"};
+  one.tensors = {bytes_tensor("z", "1"), bytes_tensor("common", "22")};
+  Checkpoint two;
+  two.files = {"two"};
+  two.tensors = {bytes_tensor("a", "3"), bytes_tensor("common", "22")};
+  const auto merged_of_both = [&]() -> Result<Checkpoint> {
+    auto joined = join({one, two});
+    const auto done = merge(*joined);
+    return done ? std::move(joined) : done.error();
+  };
+  const auto merged = merged_of_both();
+  REQUIRE_MESSAGE(merged, merged.error().message);
+  std::string names;
+  for (const CheckpointTensor& tensor : merged->tensors) names += tensor.name + " ";
+  CHECK(names == "z common a ");
+  CHECK(merged->files == std::vector<std::string>{"one", "two"});
+  two.tensors[1].data = source_of("23");
+  CHECK(error_of(merged_of_both()) ==
+        containing("tensor 'common' is in memory and in memory with other bytes"));
+  two.tensors[1].data = failing(2, 0);
+  CHECK(code_of(merged_of_both()) == "kIo");
+}
+
+TEST_CASE("floating-point tensors are converted by the last rule that they match, others stay") {
+  Checkpoint checkpoint;
+  const std::string one("\0\0\x80\x3f", 4);
+  checkpoint.tensors = {{"a.weight", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
+                        {"a.norm", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
+                        {"a.ids", "I32", TensorLayout{ScalarType::kInt32, {1}, {0}}, source_of(one)}};
+  REQUIRE(convert(checkpoint, {{"*", ScalarType::kBFloat16}, {"*.norm", ScalarType::kFloat64}}));
+  CHECK(checkpoint.tensors[0].layout->scalar_type == ScalarType::kBFloat16);
+  CHECK(text_of(checkpoint.tensors[0].data) == "\x80\x3f");
+  CHECK(checkpoint.tensors[1].layout->scalar_type == ScalarType::kFloat64);
+  CHECK(text_of(checkpoint.tensors[1].data) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));
+  CHECK(text_of(checkpoint.tensors[2].data) == one);
+  CHECK(describe_tensor_data(checkpoint));
+  CHECK(error_of(convert(checkpoint, {{"*", ScalarType::kInt8}})) ==
+        containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
+  CHECK(error_of(convert(checkpoint, {{"b*", ScalarType::kFloat16}})) ==
+        containing("kNotFound: no tensor's name matches 'b*'"));
+}
+
+TEST_CASE("what safetensors can't hold is refused, and the error names the tensor") {
+  const auto refused = [](CheckpointTensor tensor) {
+    Checkpoint checkpoint;
+    checkpoint.tensors = {std::move(tensor)};
+    return error_of(plan_safetensors(checkpoint));
+  };
+  CHECK(refused({"q", "Q4_0", std::nullopt, source_of("1")}) ==
+        containing("tensor 'q' is of type Q4_0, which"));
+  CHECK(refused({"k", "", std::nullopt, source_of("1")}) == containing("tensor 'k' has no layout, which"));
+  CHECK(refused({"c", "float32", TensorLayout{ScalarType::kFloat32, {1, 2, 2}, {0, 2, 1}},
+                 source_of(patterned(16))}) ==
+        containing("tensor 'c' has its elements in the order [0, 2, 1] of its dimensions"));
+  CHECK(refused({"i", "qint8", TensorLayout{ScalarType::kQInt8, {1}, {0}}, source_of("1")}) ==
+        containing("tensor 'i' is of type qint8, which safetensors has no name for"));
+  CHECK(refused(bytes_tensor("\xff", "1")) == containing("is not UTF-8"));
+  CHECK(refused(bytes_tensor("__metadata__", "1")) ==
+        containing("tensor '__metadata__' has a name that safetensors reserves"));
+}
+
+/// An index and the shards that it names, in a folder.
+class Shards {
+ public:
+  Shards() {
+    write("a.safetensors", safetensors_file(R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                            R"("y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                            "12"));
+    write("b.safetensors", safetensors_file(R"({"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "3"));
+  }
+
+  [[nodiscard]] Result<Checkpoint> open(const std::string& index,
+                                        const OpenFile& open_file = &ByteSource::file) const {
+    write("index.json", index);
+    return open_checkpoint(folder_ / "index.json", {.open_file = open_file});
+  }
+
+ private:
+  void write(const std::string& name, const std::string& content) const { put_file(folder_ / name, content); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("an index says which tensor of which shard is meant") {
+  const Shards shards;
+  const auto found = shards.open(
+      R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}, "more": [{"weight_map": 1}]})");
+  REQUIRE_MESSAGE(found, found.error().message);
+  REQUIRE(found->tensors.size() == 2);
+  CHECK(found->tensors[0].name == "x");
+  CHECK(text_of(found->tensors[1].data) == "3");
+  CHECK(found->files.size() == 3);
+}
+
+TEST_CASE("all files of a checkpoint are opened as the caller says") {
+  const Shards shards;
+  std::vector<std::string> opened;
+  const auto found = shards.open(R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}})",
+                                 [&](const std::string& path) {
+                                   opened.push_back(path);
+                                   return ByteSource::file(path);
+                                 });
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(opened == found->files);
+  const auto refused = shards.open("{}", [](const std::string&) -> Result<ByteSource> {
+    return Error{ErrorCode::kInterrupted, "not now"};
+  });
+  CHECK(error_of(refused) == exactly("kInterrupted: not now"));
+}
+
+TEST_CASE("the further files of a split GGUF checkpoint are opened as the caller says") {
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  for (const std::uint64_t i : {0U, 1U}) {
+    files.push_back(folder / ("m-0000" + std::to_string(i + 1) + "-of-00002.gguf"));
+    put_file(files.back(), split_gguf(i, 2, 2));
+  }
+  std::vector<std::string> opened;
+  const auto open_file = [&](const std::string& path) {
+    opened.push_back(path);
+    return ByteSource::file(path);
+  };
+  const auto found = open_checkpoint(files[0], {.open_file = open_file});
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(opened == files);
+  CHECK(found->files == files);
+}
+
+TEST_CASE("a header as long as JSON's first bytes spell does not make a safetensors file an index") {
+  for (const std::uint64_t size : {0x7b20ULL, 0x7b0920ULL, 0x7bULL}) {
+    CAPTURE(size);
+    std::string header = R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    header.resize(static_cast<std::size_t>(size), ' ');
+    const TemporaryFolder folder;
+    put_file(folder / "x.safetensors", safetensors_file(header, "7"));
+    const auto found = open_checkpoint(folder / "x.safetensors");
+    REQUIRE_MESSAGE(found, found.error().message);
+    REQUIRE(found->tensors.size() == 1);
+    CHECK(text_of(found->tensors[0].data) == "7");
+  }
+}
+
+TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
+  struct Row {
+    std::string index;
+    std::string error;
+  };
+  const Shards shards;
+  const std::vector<Row> rows = {
+      {"{}", "expected the index of a checkpoint, an object with weight_map"},
+      {R"({"weight_map": 1})", "expected an object as weight_map, found an integer"},
+      {R"({"weight_map": {"x": 1}})", "expected the name of a file in weight_map, found an integer"},
+      {R"({"weight_map": {"x": {"y": "z"}}})", "expected the name of a file in weight_map, found an object"},
+      {R"({"weight_map": {}, "weight_map": {}})", "expected weight_map once, found a key"},
+      {R"({"weight_map": {"x": "/etc/passwd"}})", "a file beside it in weight_map, found '/etc/passwd'"},
+      {R"({"weight_map": {"x": "../a.safetensors"}})", "a file beside it in weight_map, found '../a"},
+      {R"({"weight_map": {"x": ".."}})", "a file beside it in weight_map, found '..'"},
+      {R"({"weight_map": {"x": ""}})", "a file beside it in weight_map, found ''"},
+      {R"({"weight_map": {"x": "a.safetensors\u0000"}})",
+       "a file beside it in weight_map, found 'a.safetensors"},
+      {R"({"weight_map": {"z": "a.safetensors"}})", "expected tensor 'z' in "},
+      {R"({"weight_map": {"x": "a.safetensors", "x": "a.safetensors"}})", "tensor 'x' comes twice"},
+      {R"({"weight_map": )", "not JSON"},
+      {"{" + std::string(100, '['), "not JSON"},
+      {R"({"a": )" + std::string(100, '['), "nested deeper"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.index);
+    const auto found = shards.open(row.index);
+    CHECK(code_of(found) == "kCorrupt");
+    CHECK(error_of(found) == containing(row.error));
+  }
+  CHECK(code_of(shards.open(R"({"weight_map": {"x": "gone.safetensors"}})")) == "kNotFound");
+  CHECK(error_of(shards.open(R"({"weight_map": {"x": "index.json"}})")) ==
+        containing("index.json: is the index of a checkpoint, expected safetensors"));
+}
+
+}  // namespace
+}  // namespace etstream::checkpoint_test

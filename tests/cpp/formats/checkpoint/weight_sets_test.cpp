@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/checkpoint/weight_sets.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "etstream/tensor_data.h"
+#include "etstream/verify.h"
+#include "etstream/write.h"
+#include "formats/checkpoint/shard_name.h"
+#include "test_errors.h"
+#include "test_files.h"
+#include "test_sources.h"
+#include "test_tensor_files.h"
+
+namespace etstream::weight_sets_test {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+std::string names_of(const Result<std::vector<Checkpoint>>& found) {
+  if (!found) return error_of(found).c_str();
+  std::string out;
+  for (const Checkpoint& each : *found) {
+    for (const CheckpointTensor& tensor : each.tensors) out += tensor.name;
+  }
+  return out;
+}
+
+std::string one_tensor(const std::string& name, char data = '1') {
+  return safetensors_file("{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+                          std::string(1, data));
+}
+
+/// A .ptd file of one byte under each key, a letter.
+std::string tensor_data(const std::string& keys) {
+  TensorData data;
+  for (const char key : keys) {
+    data.entries.push_back({std::string(1, key), static_cast<std::uint32_t>(data.buffers.size()),
+                            TensorLayout{ScalarType::kUInt8, {1}, {0}}});
+    data.buffers.push_back({source_of("1")});
+  }
+  const auto planned = plan(data);
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  const auto bytes = source_of(*planned);
+  REQUIRE_MESSAGE(bytes, bytes.error().message);
+  return text_of(*bytes);
+}
+
+/// A folder of files that are put into it.
+class Folder {
+ public:
+  std::string put(const std::string& name, const std::string& content) const {
+    put_file(folder_ / name, content);
+    return folder_ / name;
+  }
+  std::string operator/(std::string_view name) const { return folder_ / name; }
+  void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
+
+  /// The names of all tensors of `files`, or the error.
+  [[nodiscard]] std::string open(const Paths& files, bool partial = false) const {
+    Paths paths;
+    for (const std::string& file : files) paths.push_back(file.empty() ? folder_.path() : folder_ / file);
+    return names_of(open_checkpoints(paths, {.partial = partial}));
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_CASE("the name of a file says which of how many it is") {
+  struct Row {
+    std::string path;
+    std::uint32_t number;  // 0 for a name that says nothing
+    std::uint32_t count;
+    std::string third;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"w-00002-of-00003.ptd", 2, 3, "w-00003-of-00003.ptd"},
+           {"./a/model-00001-of-000163.safetensors", 1, 163, "a/model-00003-of-000163.safetensors"},
+           {"model-00001-of-00004.fp16.safetensors", 1, 4, "model-00003-of-00004.fp16.safetensors"},
+           {"m_1-of-3.gguf", 1, 3, "m_3-of-3.gguf"},
+           {"w-00001-of-00001.ptd", 0, 0, ""},
+           {"w-00004-of-00003.ptd", 0, 0, ""},
+           {"w-00001-of-0000x.ptd", 0, 0, ""},
+           {"w-1-of-3", 0, 0, ""},
+           {"w-one-of-3.ptd", 0, 0, ""},
+           {"w-1234567890-of-1234567890.ptd", 0, 0, ""},
+           {"00001-of-00002.ptd", 0, 0, ""},
+           {"a-00001-of-00002.d/w.ptd", 0, 0, ""},
+           {"-of-", 0, 0, ""},
+           {"", 0, 0, ""},
+       }) {
+    CAPTURE(row.path);
+    const auto name = shard_name(row.path);
+    REQUIRE(name.has_value() == (row.number != 0));
+    if (!name) continue;
+    CHECK(name->number == row.number);
+    CHECK(name->count == row.count);
+    CHECK(name->path_of(3) == row.third);
+  }
+}
+
+TEST_CASE("the first file of a GGUF set stands for all, and no other one does") {
+  const Folder folder;
+  for (const std::uint64_t i : {0U, 1U, 2U}) {
+    folder.put("m-0000" + std::to_string(i + 1) + "-of-00003.gguf", split_gguf(i, 3, 3));
+  }
+  CHECK(folder.open({"m-00001-of-00003.gguf"}) == "t0t1t2");
+  CHECK(folder.open({""}) == "t0t1t2");
+  CHECK(folder.open({"m-00003-of-00003.gguf", "m-00001-of-00003.gguf", "m-00002-of-00003.gguf"}) == "t2t0t1");
+  const std::string second = folder / "m-00002-of-00003.gguf";
+  CHECK(folder.open({"m-00002-of-00003.gguf"}) ==
+        "kInvalidArgument: " + second + ": is file 2 of 3 of a set, and " +
+            (folder / "m-00001-of-00003.gguf") + " is not given; give the first, " +
+            (folder / "m-00001-of-00003.gguf") +
+            ", which stands for all, or take what is given alone with partial");
+  CHECK(folder.open({"m-00002-of-00003.gguf"}, true) == "t1");
+  CHECK(folder.open({"m-00001-of-00003.gguf"}, true) == "t0");
+  // A copy of another one.
+  folder.put("m-00002-of-00003.gguf", split_gguf(2, 3, 3));
+  CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
+        containing("kCorrupt: " + second +
+                   ": expected file 2 of 3 of a set, found split.no 2 and split.count 3"));
+  // A file of another set.
+  folder.put("m-00002-of-00003.gguf", split_gguf(1, 3, 4));
+  CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
+        containing("expected the split.tensors.count of "));
+  folder.put("m-00002-of-00003.gguf", one_tensor("x"));
+  CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
+        containing(second + ": expected file 2 of 3 of a set of GGUF, found safetensors"));
+  folder.remove("m-00002-of-00003.gguf");
+  CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
+        containing("is file 1 of 3 of a set, and another can't be read: cannot open '" + second + "'"));
+}
+
+TEST_CASE("GGUF files whose names say nothing are found if nothing else can be meant") {
+  const Folder folder;
+  for (const std::uint64_t i : {0U, 1U, 2U}) {
+    folder.put("part" + std::to_string(i + 1) + ".gguf", split_gguf(i, 3, 3));
+  }
+  CHECK(folder.open({"part1.gguf"}) == "t0t1t2");
+  CHECK(folder.open({""}) == "t0t1t2");
+  CHECK(folder.open({"part3.gguf", "part1.gguf", "part2.gguf"}) == "t2t0t1");
+  CHECK(doctest::String(folder.open({"part2.gguf"}).c_str()) ==
+        containing("part2.gguf: is file 2 of 3 of a set, and file 1 is not given; give the first, whose "
+                   "split.no is 0"));
+  // The set of another model that is there as well, of which one file is missing here.
+  std::filesystem::rename(folder / "part2.gguf", folder / "other-of-them.gguf");
+  CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==
+        containing("part1.gguf: is file 1 of 3 of a set, and file 2 is not given"));
+  // Two that may be meant.
+  folder.put("part2.gguf", split_gguf(1, 3, 3));
+  folder.put("part4.gguf", split_gguf(1, 3, 3));
+  CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==
+        containing("part1.gguf: is file 1 of 3 of a set, and " + (folder / "part2.gguf") + " and " +
+                   (folder / "part4.gguf") + " may both be file 2"));
+}
+
+TEST_CASE("a set has as many tensors as it says") {
+  const Folder folder;
+  folder.put("m-00001-of-00002.gguf", split_gguf(0, 2, 3));
+  folder.put("m-00002-of-00002.gguf", split_gguf(1, 2, 3));
+  CHECK(doctest::String(folder.open({"m-00001-of-00002.gguf"}).c_str()) ==
+        containing("expected 3 tensors, as its split.tensors.count says, found 2 in the 2 files of the set"));
+}
+
+TEST_CASE("the first shard of tensor data stands for all, if all are there and have data of their own") {
+  const Folder folder;
+  folder.put("w-00001-of-00002.ptd", tensor_data("ab"));
+  folder.put("w-00002-of-00002.ptd", tensor_data("c"));
+  CHECK(folder.open({"w-00001-of-00002.ptd"}) == "abc");
+  CHECK(folder.open({"w-00002-of-00002.ptd", "w-00001-of-00002.ptd"}) == "cab");
+  CHECK(folder.open({""}) == "abc");
+  const std::string link = folder / "weights.ptd";
+  std::filesystem::create_symlink(folder / "w-00001-of-00002.ptd", link);
+  CHECK(folder.open({"weights.ptd"}) == "abc");
+  std::filesystem::remove(link);
+  CHECK(doctest::String(folder.open({"w-00002-of-00002.ptd"}).c_str()) ==
+        containing("is file 2 of 2 of a set, and "));
+  CHECK(folder.open({"w-00002-of-00002.ptd"}, true) == "c");
+  const auto with_second = [&](const std::string& content) {
+    folder.put("w-00002-of-00002.ptd", content);
+    const auto found = verify(folder / "w-00001-of-00002.ptd");
+    REQUIRE_MESSAGE(found, found.error().message);
+    CHECK_FALSE(found->ok());
+    CHECK(verify(folder / "w-00001-of-00002.ptd", {}, {.partial = true})->ok());
+    return doctest::String(folder.open({"w-00001-of-00002.ptd"}).c_str());
+  };
+  CHECK(with_second("") == containing("is file 1 of 2 of a set, and another can't be read: "));
+  CHECK(with_second("garbled") == containing("is file 1 of 2 of a set, and another can't be read: "));
+  CHECK(with_second(tensor_data("")) == containing("is file 2 of 2 of a set and has no data, expected some"));
+  CHECK(with_second(tensor_data("ab")) ==
+        containing("w-00002-of-00002.ptd: has tensor 'a', as " + (folder / "w-00001-of-00002.ptd") +
+                   " of the same set has: one may be a copy of the other"));
+}
+
+TEST_CASE("a safetensors shard is no checkpoint, all of them are one") {
+  const Folder folder;
+  folder.put("m-00001-of-00002.safetensors", one_tensor("a"));
+  folder.put("m-00002-of-00002.safetensors", one_tensor("b"));
+  const std::string first = folder / "m-00001-of-00002.safetensors";
+  CHECK(folder.open({"m-00001-of-00002.safetensors"}) ==
+        "kInvalidArgument: " + first + ": is file 1 of 2 of a set, and " +
+            (folder / "m-00002-of-00002.safetensors") +
+            " is not given; give all 2, or take what is given alone with partial");
+  CHECK(folder.open({"m-00001-of-00002.safetensors"}, true) == "a");
+  CHECK(folder.open({"m-00002-of-00002.safetensors", "m-00001-of-00002.safetensors"}) == "ba");
+  CHECK(folder.open({""}) == "ab");
+  folder.put("m.safetensors.index.json", R"({"weight_map": {"a": "m-00001-of-00002.safetensors",
+                                             "b": "m-00002-of-00002.safetensors"}})");
+  CHECK(doctest::String(folder.open({"m-00002-of-00002.safetensors"}).c_str()) ==
+        containing("give " + (folder / "m.safetensors.index.json") + ", or all 2, or take"));
+  CHECK(folder.open({""}) == "ab");
+  CHECK(folder.open({"m.safetensors.index.json", "m-00002-of-00002.safetensors"}) == "abb");
+  folder.put("m-00002-of-00002.safetensors", one_tensor("a"));
+  CHECK(doctest::String(
+            folder.open({"m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"}).c_str()) ==
+        containing("one may be a copy of the other"));
+}
+
+TEST_CASE("shards may be numbered from 0") {
+  const Folder folder;
+  folder.put("m-00000-of-00002.safetensors", one_tensor("a"));
+  folder.put("m-00001-of-00002.safetensors", one_tensor("b"));
+  CHECK(folder.open({"m-00000-of-00002.safetensors", "m-00001-of-00002.safetensors"}) == "ab");
+  CHECK(doctest::String(folder.open({"m-00001-of-00002.safetensors"}).c_str()) ==
+        containing("is file 2 of 2 of a set, and " + (folder / "m-00000-of-00002.safetensors")));
+}
+
+TEST_CASE("a file that an index beside it names among others is a part, whatever its name") {
+  const Folder folder;
+  folder.put("one.safetensors", one_tensor("a"));
+  folder.put("two.safetensors", one_tensor("b"));
+  folder.put("whole.safetensors", one_tensor("c"));
+  folder.put("x.safetensors.index.json",
+             R"({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})");
+  folder.put("y.safetensors.index.json", R"({"weight_map": {"c": "whole.safetensors"}})");
+  folder.put("z.index.json", "{not JSON");
+  CHECK(doctest::String(folder.open({"one.safetensors"}).c_str()) ==
+        containing("is file 1 of 2 of a set, and " + (folder / "two.safetensors") + " is not given; give " +
+                   (folder / "x.safetensors.index.json")));
+  CHECK(folder.open({"one.safetensors", "two.safetensors"}) == "ab");
+  CHECK(folder.open({"whole.safetensors"}) == "c");
+}
+
+TEST_CASE("an index is complete if each file is there with the tensors that it lists") {
+  const Folder folder;
+  folder.put("a.safetensors", one_tensor("a"));
+  folder.put("b.safetensors", one_tensor("b"));
+  const auto index = [&](const std::string& size) {
+    return folder.put("i.json", R"({"metadata": {"total_size": )" + size +
+                                    R"(}, "weight_map": {"a": "a.safetensors", "b": "b.safetensors"}})");
+  };
+  const auto verified = [](const std::string& path) {
+    const auto found = verify(path);
+    REQUIRE_MESSAGE(found, found.error().message);
+    return doctest::String(found->ok() ? "ok" : found->errors.front().message.c_str());
+  };
+  CHECK(verified(index("2")) == "ok");
+  CHECK(verified(index("2.0")) == "ok");
+  CHECK(verified(index("\"?\"")) == "ok");
+  CHECK(verify(folder / "i.json")->files.size() == 3);
+  CHECK(verified(index("3")) ==
+        containing("expected 3 bytes of tensors, as its total_size says, found 2 in 2 files"));
+  CHECK(folder.open({"i.json"}) == "ab");
+  index("2");
+  folder.put("b.safetensors", one_tensor("a"));
+  CHECK(verified(folder / "i.json") == containing("expected tensor 'b' in "));
+  folder.put("a.safetensors", one_tensor("b"));
+  CHECK(verified(folder / "i.json") ==
+        containing("expected tensor 'a' in " + (folder / "a.safetensors") +
+                   ", which has none of that name; b.safetensors has one, and may be a copy of it"));
+  folder.remove("b.safetensors");
+  folder.put("a.safetensors", one_tensor("a"));
+  CHECK(verified(folder / "i.json") == containing("names 2 files, of which one is missing: cannot open '"));
+  CHECK(folder.open({"i.json"}, true) == "a");
+  folder.put("b.safetensors", safetensors_file(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                               R"("c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                               "12"));
+  CHECK(verified(folder / "i.json") == "ok");
+  CHECK(verify(folder / "i.json")->warnings.size() == 1);
+}
+
+TEST_CASE("a folder stands for what transformers loads from it, or for its only weights") {
+  const Folder folder;
+  const auto refused = [&] { return doctest::String(folder.open({""}).c_str()); };
+  CHECK(refused() == containing("is a folder without weights: expected model.safetensors"));
+  folder.put("README.md", "text");
+  folder.put("model.gguf", split_gguf(0, 1, 1));
+  CHECK(folder.open({""}) == "t0");
+  folder.put("weights.ptd", tensor_data("a"));
+  CHECK(refused() == containing("is a folder with weights of several kinds or models: "));
+  CHECK(refused() == containing("model.gguf, weights.ptd; give one of them"));
+  folder.put("consolidated.safetensors", one_tensor("c"));
+  folder.put("model-00001-of-00001.safetensors", one_tensor("d"));
+  folder.put("model.safetensors.index.json", R"({"weight_map": {"d": "model-00001-of-00001.safetensors"}})");
+  CHECK(folder.open({""}) == "d");
+  folder.put("model.safetensors", one_tensor("e"));
+  CHECK(folder.open({""}) == "e");
+  folder.put("config.json", R"({"transformers_weights": "consolidated.safetensors"})");
+  CHECK(folder.open({""}) == "c");
+  folder.put("config.json", R"({"transformers_weights": "../consolidated.safetensors"})");
+  CHECK(folder.open({""}) == "e");
+}
+
+}  // namespace
+}  // namespace etstream::weight_sets_test

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Files that are none of ours are called what they are, whatever was expected.
+#include "formats/segments/foreign_file.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program_file.h"
+#include "etstream/fat_container_file.h"
+#include "etstream/file_kind.h"
+#include "etstream/native_package_file.h"
+#include "etstream/program.h"
+#include "etstream/tensor_data_file.h"
+#include "formats/gguf/gguf.h"
+#include "formats/safetensors/safetensors.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream::foreign_file_test {
+namespace {
+
+using namespace std::string_literals;
+
+struct Foreign {
+  std::string bytes;
+  std::string message;
+};
+
+std::string pointer() {
+  return "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '0') +
+         "\nsize 4943000480\n";
+}
+
+std::vector<Foreign> all_foreign() {
+  const std::string again = "; download it again, and look at the address and at who may read it";
+  return {
+      {"", "is empty, as a download is that failed; get it again"},
+      {pointer(), "is a Git LFS pointer, which stands for the file of 4943000480 bytes; get the file itself"},
+      {"<!DOCTYPE html><html><body>Access denied</body></html>", "is an HTML page"},
+      {"\xef\xbb\xbf\r\n  <HTML lang=en>" + std::string(5000, 'x'), "is an HTML page"},
+      {R"(<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>)",
+       "is an error of an object store, '<?xml"},
+      {"<Error><Code>NoSuchKey</Code></Error>", "is an error of an object store, '<Error>"},
+      {R"(<?xml version="1.0"?><plist/>)", "is an XML document"},
+      {R"({"error":"Repository not found"})",
+       R"(is an error as JSON, '{"error":"Repository not found"}')" + again},
+      {R"( {"success": false, "a\"b": [{"x": 1}], "error" : {"code": 404}})", "is an error as JSON"},
+      {R"({"message":"Bad credentials","documentation_url":"x"})", "is an error as JSON"},
+      {R"({"detail":"Not authenticated"})", "is an error as JSON"},
+      {"Entry not found", "is text, 'Entry not found'" + again},
+      {"Invalid username or password.\n", "is text, 'Invalid username or password.'" + again},
+      {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s, "is compressed with gzip; unpack it first"},
+      {"\x28\xb5\x2f\xfd\x04\0\0\0\0\0"s, "is compressed with zstd; unpack it first"},
+      {"\xfd\x37zXZ\0\0\0\0\0"s, "is compressed with xz; unpack it first"},
+      {"BZh91AY&SY\x01\x02"s, "is compressed with bzip2; unpack it first"},
+      {"7z\xbc\xaf\x27\x1c\0\x04"s, "is a 7z archive; take the file that is meant out of it"},
+      {"model.pte" + std::string(248, '\0') + "ustar\00000"s + std::string(248, '\0'), "is a tar archive"},
+      {"PK\3\4\x2d\0\0\0\0\0"s + std::string(16, '\0') + "\x05\0\0\0w.npy"s,
+       "is an archive of NumPy arrays (.npz)"},
+      {"\x93NUMPY\x01\0v\0{"s, "is a NumPy array (.npy)"},
+      {"\x89HDF\r\n\x1a\n\0\0"s, "is an HDF5 file"},
+      {"\x1c\0\0\0TFL3\x14\0"s, "is a model of TensorFlow Lite"},
+      {std::string(4096, '\0'), "begins with zeros, as a download does that was not finished"},
+  };
+}
+
+TEST_CASE("a wrong download is called what it is by whatever opens it") {
+  for (const Foreign& foreign : all_foreign()) {
+    CAPTURE(foreign.message);
+    const ByteSource file = source_of(foreign.bytes);
+    const std::string expected = "kUnsupported: memory: " + foreign.message;
+    CHECK(error_of(refuse_foreign(file)) == containing(expected));
+    CHECK(error_of(ProgramFile::open(file)) == containing(expected));
+    CHECK(error_of(TensorDataFile::open(file)) == containing(expected));
+    CHECK(error_of(BundledProgramFile::open(file)) == containing(expected));
+    CHECK(error_of(FatContainerFile::open(file)) == containing(expected));
+    CHECK(error_of(NativePackageFile::open(file)) == containing(expected));
+    CHECK(error_of(open_safetensors(file)) == containing(expected));
+    CHECK(error_of(open_gguf(file)) == containing(expected));
+    CHECK(error_of(begins_json_object(file)) == containing(expected));
+    const bool is_zip = foreign.bytes.starts_with("PK");
+    if (!is_zip) CHECK(error_of(file_kind(file)) == containing(expected));
+  }
+}
+
+TEST_CASE("what may be a model, or JSON of one, is not taken for a wrong download") {
+  const std::vector<std::string> files = {
+      "\x1f\x8b\x08\0ET12\0\0\0\0"s,                                 // the offset to a root
+      "\x1f\x8b\x08\0\0\0\0\0{\"a\":{"s,                             // the length of a header
+      "PK\3\4"s + std::string(22, '\0') + "\x0b\0\0\0program.ptg"s,  // a package
+      "PK\3\4",
+      R"({"metadata":{"total_size":1},"weight_map":{"error":"a.safetensors"}})",
+      R"({"version": 0, "execution_plan": []})",
+      R"({"a" : "error", "b": ["error", {"error": 1}], "c": {"error": 1}})",
+      R"([1, 2, 3, 4, 5])",
+      "short",
+      "\x01\x02\x03\x04 bytes of something else",
+      std::string(63, '\0'),
+  };
+  for (const std::string& bytes : files) {
+    CAPTURE(bytes);
+    CHECK(refuse_foreign(source_of(bytes)));
+  }
+}
+
+TEST_CASE("a file that can't be read is not called anything") {
+  CHECK(error_of(refuse_foreign(failing(1000, 0))) == containing("the disk is on fire"));
+}
+
+}  // namespace
+}  // namespace etstream::foreign_file_test

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/tensor/npy.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "test_errors.h"
+#include "test_sources.h"
+#include "test_tensor_files.h"
+
+namespace etstream::npy_test {
+namespace {
+
+using Sizes = std::vector<std::int32_t>;
+
+Result<Tensor> open(std::string_view file) { return open_npy(source_of(file)); }
+
+TEST_CASE("every type that NumPy can name and a tensor can have is read") {
+  struct Row {
+    std::string descr;
+    ScalarType type;
+    std::size_t item_size;
+  };
+  const std::vector<Row> rows = {
+      {"|b1", ScalarType::kBool, 1},    {"|u1", ScalarType::kUInt8, 1},   {"|i1", ScalarType::kInt8, 1},
+      {"<u2", ScalarType::kUInt16, 2},  {"<i2", ScalarType::kInt16, 2},   {"<u4", ScalarType::kUInt32, 4},
+      {"<i4", ScalarType::kInt32, 4},   {"<u8", ScalarType::kUInt64, 8},  {"<i8", ScalarType::kInt64, 8},
+      {"<f2", ScalarType::kFloat16, 2}, {"<f4", ScalarType::kFloat32, 4}, {"<f8", ScalarType::kFloat64, 8},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.descr);
+    const std::string data = patterned(6 * row.item_size);
+    const auto tensor = open(npy_file(npy_dict(row.descr, "(2, 3)"), data));
+    REQUIRE_MESSAGE(tensor, tensor.error().message);
+    CHECK(tensor->scalar_type == row.type);
+    CHECK(tensor->sizes == Sizes{2, 3});
+    CHECK(text_of(tensor->data) == data);
+  }
+}
+
+TEST_CASE("a type of one byte has no byte order, though some writers spell one") {
+  for (const std::string descr : {"<u1", "<i1", "<b1"}) {  // as cnpy does
+    CAPTURE(descr);
+    CHECK(code_of(open(npy_file(npy_dict(descr, "(2,)"), "xy"))) == "no error");
+  }
+}
+
+TEST_CASE("versions 1, 2 and 3 are read") {
+  for (const int version : {1, 2, 3}) {
+    CAPTURE(version);
+    const auto tensor = open(npy_file(npy_dict("<i2", "(2,)"), "abcd", version));
+    REQUIRE_MESSAGE(tensor, tensor.error().message);
+    CHECK(tensor->sizes == Sizes{2});
+    CHECK(text_of(tensor->data) == "abcd");
+  }
+}
+
+TEST_CASE("the header's dict is read in every form that Python writes") {
+  struct Row {
+    std::string header;
+    Sizes sizes;
+  };
+  const std::vector<Row> rows = {
+      {"{'descr': '|u1', 'fortran_order': False, 'shape': (), }", {}},
+      {"{'descr': '|u1', 'fortran_order': False, 'shape': ()}", {}},
+      {"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }           \n", {1}},
+      {"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1)}\n", {1, 1}},
+      {"{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1,)}\n", {1, 1}},
+      {"{\"shape\":(1,1,1),\"fortran_order\":False,\"descr\":\"|u1\"}", {1, 1, 1}},
+      {" { 'shape' : ( 1 , ) , 'descr' : '|u1' , 'fortran_order' : False , } ", {1}},
+      {"{'descr': '|u1', 'fortran_order': True, 'shape': (1,), }", {1}},
+      {"{'descr': '|u1', 'fortran_order': True, 'shape': (), }", {}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.header);
+    const auto tensor = open(npy_file(row.header, "x"));
+    REQUIRE_MESSAGE(tensor, tensor.error().message);
+    CHECK(tensor->sizes == row.sizes);
+    CHECK(text_of(tensor->data) == "x");
+  }
+}
+
+TEST_CASE(
+    "the header that is written for a tensor is read back, and data after it starts at a multiple of 64") {
+  const std::vector<Sizes> shapes = {
+      {}, {0}, {3}, {2, 3}, {2147483647, 0}, Sizes(16, 1), Sizes(16, 1000000000)};
+  for (const Sizes& sizes : shapes) {
+    CAPTURE(sizes.size());
+    const Tensor tensor{ScalarType::kUInt8, sizes, contiguous_dim_order(sizes.size()), {}};
+    const auto header = npy_header(tensor);
+    REQUIRE(header);
+    CHECK(header->size() % 64 == 0);
+    CHECK(header->ends_with('\n'));
+    const auto bytes = byte_size(tensor.scalar_type, sizes);
+    if (!bytes) continue;
+    const auto read =
+        open_npy(ByteSource::concatenation({source_of(*header), ByteSource::zeros(*bytes)}).value());
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK(read->sizes == sizes);
+    CHECK(read->scalar_type == tensor.scalar_type);
+  }
+}
+
+TEST_CASE("no header is written for what NumPy can't say") {
+  CHECK_FALSE(npy_header({ScalarType::kBFloat16, {2}, {0}, {}}).has_value());
+  CHECK_FALSE(npy_header({ScalarType::kFloat8E5M2, {2}, {0}, {}}).has_value());
+  CHECK_FALSE(npy_header({ScalarType::kFloat32, {2, 3}, {1, 0}, {}}).has_value());
+}
+
+TEST_CASE("an array of no elements has no data") {
+  const auto tensor = open(npy_file(npy_dict("<f8", "(3, 0, 2)"), ""));
+  REQUIRE_MESSAGE(tensor, tensor.error().message);
+  CHECK(tensor->sizes == Sizes{3, 0, 2});
+  CHECK(tensor->data.size() == 0);
+}
+
+TEST_CASE("the data stays in the file") {
+  const auto storage = std::make_shared<RecordingStorage>(std::uint64_t{1} << 40);
+  const std::string start = npy_file(npy_dict("|u1", "(1024, 1073741824)"), "");
+  const auto file = ByteSource::concatenation({source_of(start), ByteSource(storage)}).value();
+  const auto tensor = open_npy(file);
+  REQUIRE_MESSAGE(tensor, tensor.error().message);
+  CHECK(tensor->data.size() == std::uint64_t{1} << 40);
+  CHECK(storage->read().empty());
+}
+
+TEST_CASE("a bad file is an error that names it and says what is wrong") {
+  struct Row {
+    std::string what;
+    std::string file;
+    std::string error;
+  };
+  const std::string good = npy_file(npy_dict("<i2", "(2,)"), "abcd");
+  const std::vector<Row> rows = {
+      {"empty", "", "kCorrupt: memory: not a .npy file: expected at least 8 bytes at offset 0"},
+      {"short magic", good.substr(0, 7), "kCorrupt: memory: not a .npy file: expected at least 8 bytes"},
+      {"other magic", "PK\x03\x04" + good.substr(4), "expected the magic \\x93NUMPY at offset 0"},
+      {"version 0", npy_file("", "", 0), "expected a version from 1 to 3 at offset 6"},
+      {"version 4", npy_file("", "", 4), "expected a version from 1 to 3 at offset 6"},
+      {"version 255", npy_file("", "", 255), "expected a version from 1 to 3 at offset 6"},
+      {"no length", good.substr(0, 9), "expected the header's length at offset 8"},
+      {"no length, version 2", npy_file("", "", 2).substr(0, 11), "expected the header's length at offset 8"},
+      {"header past the end", good.substr(0, 40), "bytes that is inside the file, not 58 at offset 8"},
+      {"header over 64 KiB", npy_file(std::string(65537, ' '), "", 2), "a header of at most 65536 bytes"},
+      {"length lies", npy_file("", "", 3).substr(0, 8) + "\xff\xff\xff\xff{}", "not 4294967295 at offset 8"},
+      {"empty header", npy_file("", ""), "not a .npy file of one plain array: header ''"},
+      {"no dict", npy_file("descr", ""), "header 'descr'"},
+      {"open dict", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': ()", "x"),
+       "not a .npy file of"},
+      {"open string", npy_file("{'descr': '|u1", "x"), "not a .npy file of"},
+      {"open tuple", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (1, ", "x"),
+       "not a .npy file of"},
+      {"junk behind", npy_file(npy_dict("|u1", "()") + "junk", "x"), "not a .npy file of"},
+      {"no descr", npy_file("{'fortran_order': False, 'shape': (), }", "x"), "not a .npy file of"},
+      {"no order", npy_file("{'descr': '|u1', 'shape': (), }", "x"), "not a .npy file of"},
+      {"no shape", npy_file("{'descr': '|u1', 'fortran_order': False, }", "x"), "not a .npy file of"},
+      {"other key", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (), 'x': 'y'}", "x"),
+       "not a .npy"},
+      {"order 0", npy_file(npy_dict("|u1", "()", "0"), "x"), "not a .npy file of"},
+      {"order Truely", npy_file(npy_dict("|u1", "()", "Truely"), "x"), "not a .npy file of"},
+      {"shape of a comma", npy_file(npy_dict("|u1", "(,)"), "x"), "not a .npy file of"},
+      {"shape of two commas", npy_file(npy_dict("|u1", "(1,,)"), "x"), "not a .npy file of"},
+      {"shape without comma", npy_file(npy_dict("|u1", "(1 1)"), "x"), "not a .npy file of"},
+      {"shape as a list", npy_file(npy_dict("|u1", "[1]"), "x"), "not a .npy file of"},
+      {"negative size", npy_file(npy_dict("|u1", "(-1,)"), "x"), "not a .npy file of"},
+      {"fraction of a size", npy_file(npy_dict("|u1", "(1.5,)"), "x"), "not a .npy file of"},
+      {"big-endian", npy_file(npy_dict(">f4", "(1,)"), "abcd"),
+       "kUnsupported: memory: elements of type '>f4' are big-endian; save the array as little-endian"},
+      {"a long double", npy_file(npy_dict("<f16", "(1,)"), "abcdefghabcdefgh"),
+       "kUnsupported: memory: elements of type '<f16' are none"},
+      {"text", npy_file(npy_dict("<U1", "(1,)"), "abcd"),
+       "kUnsupported: memory: elements of type '<U1' are none"},
+      {"objects", npy_file(npy_dict("|O", "(1,)"), "abcd"),
+       "kUnsupported: memory: elements of type '|O' are none"},
+      {"bfloat16", npy_file(npy_dict("<V2", "(1,)"), "ab"),
+       "kUnsupported: memory: elements of type '<V2' are none"},
+      {"data short", npy_file(npy_dict("<i2", "(2,)"), "abc"),
+       "kCorrupt: memory: expected 4 bytes of data from its shape, found 3 at offset 68"},
+      {"data long", npy_file(npy_dict("<i2", "()"), "abc"),
+       "expected 2 bytes of data from its shape, found 3 at"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    CHECK(error_of(open(row.file)) == containing(row.error));
+    CHECK(error_of(open(row.file)) == containing(": memory: "));
+  }
+}
+
+TEST_CASE("a structured array is unsupported, not corrupt") {
+  const std::string header =
+      "{'descr': [('a', '<i4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }\n";
+  CHECK(code_of(open(npy_file(header, "abcdefgh"))) == "kUnsupported");
+}
+
+TEST_CASE("the elements of an array in Fortran order come in the order of their indices") {
+  const auto tensor = open(npy_file(npy_dict("<i2", "(2, 3)", "True"), "aabbccddeeff"));
+  REQUIRE_MESSAGE(tensor, tensor.error().message);
+  CHECK(tensor->sizes == Sizes{2, 3});
+  CHECK(tensor->dim_order == contiguous_dim_order(2));
+  CHECK(text_of(tensor->data) == "aacceebbddff");
+  CHECK(text_of(open(npy_file(npy_dict("|u1", "(3, 0)", "True"), ""))->data).empty());
+}
+
+TEST_CASE("an array whose shape overflows is an error that names the file") {
+  const auto tensor = open(npy_file(npy_dict("<i8", "(2147483647, 2147483647, 2147483647)"), "x"));
+  CHECK_FALSE(tensor);
+  CHECK(error_of(tensor) == containing(": memory: "));
+}
+
+TEST_CASE("an array with a dimension over 2^31 - 1 is too large, not malformed") {
+  const std::string start = npy_file(npy_dict("|u1", "(2147483648,)"), "");
+  const auto file = ByteSource::concatenation({source_of(start), ByteSource::zeros(2147483648U)}).value();
+  CHECK(error_of(open_npy(file)) != containing("not a .npy file"));
+}
+
+TEST_CASE("a read error passes through") {
+  const std::string good = npy_file(npy_dict("<i2", "(2,)"), "abcd");
+  for (const std::size_t intact : {0U, 8U, 10U, 40U}) {
+    CAPTURE(intact);
+    const ByteSource file =
+        ByteSource::concatenation({source_of(good.substr(0, intact)), failing(good.size() - intact, 0)})
+            .value();
+    CHECK(error_of(open_npy(file)) == "kIo: the disk is on fire");
+  }
+}
+
+}  // namespace
+}  // namespace etstream::npy_test

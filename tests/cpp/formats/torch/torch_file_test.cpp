@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/torch/torch_file.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/text.h"
+#include "etstream/torch_file.h"
+#include "etstream/write.h"
+#include "formats/torch/torch_archive.h"
+#include "formats/torch/torch_types.h"
+#include "test_errors.h"
+#include "test_sources.h"
+#include "test_torch_files.h"
+
+namespace etstream::torch_file_test {
+namespace {
+
+using pickled::call;
+using pickled::dict;
+using pickled::global;
+using pickled::integer;
+using pickled::small_tensor;
+using pickled::storage;
+using pickled::tensor;
+using pickled::whole;
+using std::string_literals::operator""s;
+
+const std::string kEight = "01234567";  // the bytes of small_tensor()
+
+Result<std::vector<CheckpointTensor>> open(const std::string& value,
+                                           const ZipMembers& members = {{"data/0", kEight}}) {
+  return open_torch_file(source_of(torch_file(whole(value), members)));
+}
+
+/// "a b.c", or the error.
+std::string names_in(const std::string& value) {
+  const auto tensors = open(value);
+  if (!tensors) return tensors.error().message;
+  std::string out;
+  for (const CheckpointTensor& each : *tensors) out += (out.empty() ? "" : " ") + each.name;
+  return out;
+}
+
+ByteSource golden(const std::string& name) {
+  auto file = ByteSource::file(ETSTREAM_GOLDEN_DIR "/torch_files/" + name);
+  REQUIRE_MESSAGE(file, file.error().message);
+  return std::move(file).value();
+}
+
+std::map<std::string, CheckpointTensor> tensors_of(const ByteSource& file) {
+  auto tensors = open_torch_file(file);
+  REQUIRE_MESSAGE(tensors, tensors.error().message);
+  std::map<std::string, CheckpointTensor> out;
+  for (CheckpointTensor& each : *tensors) out.emplace(each.name, std::move(each));
+  return out;
+}
+
+std::string floats(const std::vector<float>& numbers) { return text_of(std::as_bytes(std::span(numbers))); }
+
+TEST_CASE("each type that torch saves is read with its name and its bytes") {
+  const auto tensors = tensors_of(golden("every_type.pth"));
+  CHECK(tensors.size() == 22);
+  for (const auto& tensor : tensors) {
+    const auto& name = tensor.first;
+    const auto& found = tensor.second;
+    CAPTURE(name);
+    const bool is_f4 = name == "float4_e2m1fn_x2";
+    CHECK(found.type == (is_f4 ? "F4" : name == "float8_e8m0fnu" ? "F8_E8M0" : name));
+    const TorchType* const type = torch_type_of_dtype(name);
+    REQUIRE(type != nullptr);
+    std::string expected;
+    for (std::uint64_t i = 0; i < type->item_size; ++i) expected += "\0\1"s;
+    CHECK(text_of(found.data) == expected);
+    if (type->type) {
+      CHECK(found.layout == TensorLayout{*type->type, {2}, {0}});
+    } else {
+      CHECK(found.shape == std::vector<std::uint64_t>{is_f4 ? 4U : 2U});
+    }
+  }
+}
+
+TEST_CASE("what torch saves by each protocol is the same: shared, strided and nested tensors") {
+  for (const std::string name : {"protocol_2.pth", "protocol_3.pth", "protocol_4.pth", "protocol_5.pth"}) {
+    CAPTURE(name);
+    const ByteSource file = golden(name);
+    const auto tensors = tensors_of(file);
+    std::string names;
+    for (const auto& [each, found] : tensors) names += each + " ";
+    CHECK(names ==
+          "größe.1 größe.7 model.bias model.weight parameter shared.0 shared.1.0 shared.1.1 shared.1.2 ");
+    const auto& whole_matrix = tensors.at("model.weight");
+    CHECK(whole_matrix.layout == TensorLayout{ScalarType::kFloat32, {2, 3}, {0, 1}});
+    CHECK(text_of(whole_matrix.data) == floats({0, 1, 2, 3, 4, 5}));
+    for (const std::string same : {"parameter", "shared.0"}) {
+      CHECK(tensors.at(same).data.offset_in(file) == whole_matrix.data.offset_in(file));
+    }
+    CHECK(text_of(tensors.at("shared.1.0").data) == floats({3, 4, 5}));
+    CHECK(tensors.at("shared.1.0").data.offset_in(file) == whole_matrix.data.offset_in(file).value() + 12);
+    CHECK(text_of(tensors.at("shared.1.1").data) == floats({0, 3, 1, 4, 2, 5}));
+    CHECK(tensors.at("shared.1.1").layout->sizes == std::vector<std::int32_t>{3, 2});
+    CHECK(text_of(tensors.at("shared.1.2").data) == floats({0, 2, 3, 5}));
+    CHECK(text_of(tensors.at("größe.7").data) == little_endian(std::uint64_t{1} << 40, 8));
+    CHECK(tensors.at("größe.7").layout == TensorLayout{ScalarType::kInt64, {}, {}});
+    CHECK(tensors.at("größe.1").layout == TensorLayout{ScalarType::kInt8, {0, 3}, {0, 1}});
+  }
+}
+
+TEST_CASE("an exported program has its weights and its constants") {
+  const auto tensors = tensors_of(golden("exported.pt2"));
+  REQUIRE(tensors.size() == 2);
+  CHECK(text_of(tensors.at("scale").data) == floats({0, 1, 2}));
+  CHECK(text_of(tensors.at("shift").data) == floats({1, 1}));
+}
+
+TEST_CASE("names are joined by dots, and what is no tensor is left aside") {
+  const std::string t = small_tensor();
+  CHECK(names_in(t) == "tensor");
+  CHECK(names_in(dict("U\1a" + t)) == "a");
+  CHECK(names_in("](" + t + t + "e") == "0 1");
+  CHECK(names_in("(" + t + "NK\1" + t + "t") == "0 3");
+  CHECK(names_in(dict("U\1a" + dict("U\1b](" + t + "e" + "K\7" + t) + "\x88" + t)) == "a.b.0 a.7 1");
+  CHECK(names_in(dict("U\1aNU\1bK\1U\1cF1.5\n")).empty());
+  CHECK(names_in("N").empty());
+  CHECK(names_in(call(global("collections", "OrderedDict"), "](U\3x.y" + t + "\x86" + "e"s) + "}b") == "x.y");
+}
+
+struct BadFile {
+  std::string value;
+  std::string error;
+};
+
+void check_all_bad(const std::string& code, const std::vector<BadFile>& files) {
+  for (const BadFile& bad : files) {
+    CAPTURE(bad.value.substr(0, 1000));
+    CHECK(error_of(open(bad.value)) == containing(code + ": memory: " + bad.error));
+  }
+}
+
+TEST_CASE("names that are none, or that two tensors have, are refused") {
+  const std::string t = small_tensor();
+  const std::string key = " with a key that is no text and no integer; name its tensors by text";
+  check_all_bad("kUnsupported",
+                {
+                    {dict("N" + t), "has a dict in ''" + key},
+                    {dict("U\1a" + dict("F1.5\n" + t)), "has a dict in 'a'" + key},
+                    {dict(")" + dict("")), "has a dict in ''" + key},
+                    {dict("U\1a" + storage("FloatStorage", "0", 2)),
+                     "has a storage by itself as 'a', whose shape is not known; save a tensor"},
+                });
+  check_all_bad("kCorrupt",
+                {
+                    {dict("U\1a" + t + "U\1a" + t), "tensor 'a' comes twice"},
+                    {dict("U\3" + "a.b"s + t + "U\1a" + dict("U\1b" + t)), "tensor 'a.b' comes twice"},
+                    {dict("K\1" + t + "U\1" + "1"s + t), "tensor '1' comes twice"},
+                });
+}
+
+TEST_CASE("storages that are not there, or too small for what the pickle says, are corrupt") {
+  const auto with = [](const std::string& one, const ZipMembers& members) {
+    return error_of(open(dict("U\1a" + one), members));
+  };
+  const std::string expected = "kCorrupt: memory: expected ";
+  CHECK(with(small_tensor(), {}) ==
+        exactly(expected + "8 bytes for tensor 'a' as data/0, found no such member"));
+  CHECK(with(small_tensor(), {{"data/00", kEight}, {"0", kEight}}) ==
+        exactly(expected + "8 bytes for tensor 'a' as data/0, found no such member"));
+  CHECK(with(small_tensor(), {{"data/0", "0123456"}}) ==
+        exactly(expected + "8 bytes for tensor 'a' as data/0, found 7"));
+  CHECK(with(tensor(storage("DoubleStorage", "../x\n", INT64_MAX), 0, {1}, {1}), {{"data/0", kEight}}) ==
+        exactly(expected + "fewer than 2^64 bytes for tensor 'a' as data/../x\\x0a, found no such member"));
+  CHECK(
+      with(tensor(storage("DoubleStorage", "0", std::int64_t{1} << 61), 0, {1}, {1}), {{"data/0", kEight}}) ==
+      exactly(expected + "fewer than 2^64 bytes for tensor 'a' as data/0, found 8"));
+  // More than the pickle says is no part of the storage.
+  CHECK(with(tensor(storage("FloatStorage", "0", 1), 0, {2}, {1}), {{"data/0", kEight}}) ==
+        containing("kCorrupt: memory: tensor 'a' of float32 [2]: "));
+  CHECK(with(tensor(storage("FloatStorage", "0", 2), 1, {2}, {1}), {{"data/0", kEight}}) ==
+        containing("kCorrupt: memory: tensor 'a' of float32 [2]: "));
+}
+
+TEST_CASE("each member whose bytes have another checksum is an error, where there are checksums") {
+  const auto findings_of = [](const std::string& file) {
+    Findings out;
+    const auto verified = verify_checksums(source_of(file), out);
+    REQUIRE_MESSAGE(verified, verified.error().message);
+    return out;
+  };
+  std::string file = torch_file(whole(small_tensor()), {{"data/0", kEight}, {"data/1", "89"}});
+  CHECK(findings_of(file).ok());
+  CHECK(findings_of(text_of(golden("protocol_2.pth"))).ok());
+  CHECK(findings_of(text_of(golden("exported.pt2"))).ok());
+  const std::size_t eight = file.find(kEight);
+  file[eight + 7] = file[file.find("89")] = 'x';
+  const Findings damaged = findings_of(file);
+  REQUIRE(damaged.errors.size() == 2);
+  CHECK(damaged.errors[0].message == text("memory: offset {}: expected member 'archive/data/0' with the "
+                                          "checksum 2d803af5, found cbe366f4",
+                                          eight));
+  CHECK(exactly(damaged.errors[1].message) == containing("expected member 'archive/data/1' with"));
+  const Findings none = findings_of(text_of(golden("no_checksums.pth")));
+  CHECK(none.ok());
+  REQUIRE(none.warnings.size() == 1);
+  CHECK(none.warnings[0].message ==
+        "memory: its members have no checksums, which would tell damaged ones; "
+        "torch writes them by default");
+}
+
+TEST_CASE("a zip archive that torch did not write is refused") {
+  CHECK(error_of(open_torch_file(source_of(zip_of({{"a/x", ""}, {"a/y", ""}})))) ==
+        exactly("kUnsupported: memory: is a zip archive without data.pkl, as torch.save writes it, or "
+                "archive_format, as torch.export.save does; expected one of them among 2 members"));
+  CHECK(error_of(open_torch_file(source_of(zip_of({})))) ==
+        containing("kUnsupported: memory: is a zip archive"));
+  // Its pickle is where the error says.
+  const std::string file = torch_file("\x80\2]", {});
+  CHECK(error_of(open_torch_file(source_of(file))) ==
+        exactly(text("kCorrupt: memory: offset {}: pickle: expected 1 byte before its end at {}, found 0",
+                     file.find("\x80\2]") + 3, file.find("\x80\2]") + 3)));
+}
+
+std::string repeated_text(const std::string& what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += what;
+  return out;
+}
+
+TEST_CASE(
+    "containers in circles, deep ones and those that multiply are refused in time that the pickle bounds") {
+  constexpr int kMany = 100'000;
+  std::string doubled = "]q\1" + small_tensor() + "a";
+  for (char i = 1; i < 100; ++i) doubled += "]("s + "h" + i + "h" + i + "eq" + static_cast<char>(i + 1);
+  const std::string save = "; save a dict of tensors";
+  check_all_bad("kTooLarge", {
+                                 {"]q\1h\1a", "its pickle has the same containers over and over" + save},
+                                 {"}q\1U\1ah\1s", "its pickle has the same containers over and over" + save},
+                                 {"]q\1h\1a" + repeated_text("N0", 100),
+                                  "its pickle has containers more than 64 deep" + save},
+                                 {"]q\1](h\1h\1eq\2h\1h\2a0", "its pickle has "},
+                                 {repeated_text("](", kMany) + repeated_text("e", kMany),
+                                  "its pickle has containers more than 64 deep"},
+                                 {doubled, "its pickle has "},
+                                 {"](" + repeated_text("]q\1(", 1) + repeated_text("N", 1000) + "e" +
+                                      repeated_text("h\1", 5000) + "e",
+                                  "its pickle has the same containers over and over" + save},
+                                 {"}(T" + little_endian(100'000, 4) + std::string(100'000, 'n') + "q\1}" +
+                                      repeated_text("h\1}", kMany) + "u",
+                                  "its pickle has names that grow with the depth of its containers" + save},
+                             });
+}
+
+Checkpoint checkpoint_of(std::vector<CheckpointTensor> tensors) { return {{}, std::move(tensors)}; }
+
+CheckpointTensor tensor_of(const std::string& name, ScalarType type, std::vector<std::int32_t> sizes,
+                           const ByteSource& data) {
+  std::vector<std::uint8_t> order;
+  for (std::size_t i = 0; i < sizes.size(); ++i) order.push_back(static_cast<std::uint8_t>(i));
+  return {name, "", TensorLayout{type, std::move(sizes), std::move(order)}, data};
+}
+
+/// The bytes of the file that is planned.
+ByteSource written(const Checkpoint& checkpoint) {
+  const auto plan = plan_torch_file(checkpoint);
+  REQUIRE_MESSAGE(plan, plan.error().message);
+  return source_of(text_of(source_of(*plan).value()));
+}
+
+TEST_CASE("the pickle that is written is the one that torch writes, for each type") {
+  auto tensors = open_torch_file(golden("every_type.pth"));
+  REQUIRE_MESSAGE(tensors, tensors.error().message);
+  const auto ours = open_torch_archive(written(checkpoint_of(*tensors)));
+  const auto theirs = open_torch_archive(golden("every_type.pth"));
+  REQUIRE_MESSAGE(ours, ours.error().message);
+  for (const auto& member : ours->members) {
+    const auto& name = member.first;
+    const auto& data = member.second;
+    CAPTURE(name);
+    REQUIRE(theirs->find(name) != nullptr);
+    CHECK(text_of(data) == text_of(*theirs->find(name)));
+    if (name.starts_with("data/")) CHECK(data.offset_in(ours->file).value() % 64 == 0);
+  }
+}
+
+TEST_CASE("what is written is read as the same tensors, in other orders of dimensions too") {
+  const ByteSource data = source_of(patterned(2 * 3 * 4 * 5 * 2));
+  CheckpointTensor last = tensor_of("last", ScalarType::kBFloat16, {2, 3, 4, 5}, data);
+  last.layout->dim_order = {0, 2, 3, 1};
+  const auto tensors = tensors_of(written(checkpoint_of({
+      tensor_of("a", ScalarType::kFloat16, {2, 3, 4, 5}, data),
+      last,
+      tensor_of("", ScalarType::kInt8, {}, source_of("x")),
+      tensor_of("empty", ScalarType::kInt8, {0, 3}, source_of("")),
+  })));
+  REQUIRE(tensors.size() == 4);
+  CHECK(text_of(tensors.at("a").data) == text_of(data));
+  CHECK(text_of(tensors.at("").data) == "x");
+  CHECK(tensors.at("empty").layout->sizes == std::vector<std::int32_t>{0, 3});
+  // The element at [0, 1, 0, 0] is the second of those at hand.
+  const std::string rows = text_of(tensors.at("last").data);
+  CHECK(rows.substr(0, 2) == text_of(data).substr(0, 2));
+  CHECK(rows.substr(4 * 5 * 2, 2) == text_of(data).substr(2, 2));
+  CHECK(tensors.at("last").layout == TensorLayout{ScalarType::kBFloat16, {2, 3, 4, 5}, {0, 1, 2, 3}});
+}
+
+TEST_CASE("tensors that are the same bytes share a storage, unless their types differ") {
+  const ByteSource data = source_of(kEight);
+  const ByteSource file = written(checkpoint_of({
+      tensor_of("a", ScalarType::kFloat32, {2}, data),
+      tensor_of("b", ScalarType::kFloat32, {1, 2}, data),
+      tensor_of("c", ScalarType::kInt32, {2}, data),
+      tensor_of("d", ScalarType::kFloat32, {2}, source_of(kEight)),
+  }));
+  const auto tensors = tensors_of(file);
+  const auto place = [&](const char* name) { return tensors.at(name).data.offset_in(file).value(); };
+  CHECK(place("a") == place("b"));
+  CHECK(place("a") != place("c"));
+  CHECK(place("a") != place("d"));
+}
+
+TEST_CASE("a checkpoint that torch has no tensors for is refused before anything is written") {
+  const auto one = [](CheckpointTensor tensor) {
+    return plan_torch_file(checkpoint_of({std::move(tensor)}));
+  };
+  CHECK(error_of(one({"q", "Q4_0", std::nullopt, source_of("x"), std::vector<std::uint64_t>{32}})) ==
+        exactly(
+            "kUnsupported: memory: tensor 'q' is of type Q4_0, which torch has no plain tensors of; leave it "
+            "out"));
+  CHECK(
+      error_of(one({"q", "", std::nullopt, source_of("x")})) ==
+      exactly("kUnsupported: memory: tensor 'q' has no layout, which torch has no plain tensors of; leave it "
+              "out"));
+  CHECK(error_of(one(tensor_of("q", ScalarType::kQInt8, {1}, source_of("x")))) ==
+        containing("kUnsupported: memory: tensor 'q' is of type "));
+  CHECK(error_of(one(tensor_of("\xff", ScalarType::kInt8, {1}, source_of("x")))) ==
+        exactly("kUnsupported: memory: tensor '\\xff' has a name that is not UTF-8"));
+  CHECK(error_of(one({"s", "U8", std::nullopt, source_of("x"), std::vector<std::uint64_t>{2}})) ==
+        exactly("kUnsupported: memory: tensor 's' has 1 byte, expected those of uint8 [2]"));
+  const CheckpointTensor a = tensor_of("a", ScalarType::kInt8, {1}, source_of("x"));
+  CHECK(error_of(plan_torch_file(checkpoint_of({a, a}))) ==
+        exactly("kInvalidArgument: tensor 'a' comes twice"));
+  std::vector<CheckpointTensor> many;
+  for (int i = 0; i < 65534; ++i)
+    many.push_back(tensor_of(std::to_string(i), ScalarType::kInt8, {0}, ByteSource()));
+  CHECK(error_of(plan_torch_file(checkpoint_of(many))) ==
+        exactly("kTooLarge: expected at most 65533 tensors for a torch file, found 65534"));
+  many.pop_back();
+  CHECK(plan_torch_file(checkpoint_of(many)));
+}
+
+}  // namespace
+}  // namespace etstream::torch_file_test

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/layout/append.h"
+#include "formats/zip/zip.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream::zip_test {
+namespace {
+
+/// Of members of these sizes, all zeros, with a wrong checksum.
+FilePlan archive_plan(const std::vector<std::pair<std::string, std::uint64_t>>& members,
+                      std::uint32_t alignment = 1) {
+  FilePlan out;
+  ZipWriter writer(out, alignment);
+  for (const auto& [name, size] : members) {
+    REQUIRE(writer.begin({.name = name, .size = size, .crc32 = 7}, false));
+    REQUIRE(append(out, 1, name, ByteSource::zeros(size)));
+  }
+  REQUIRE(writer.finish());
+  return out;
+}
+
+ByteSource archive(const std::vector<std::pair<std::string, std::uint64_t>>& members,
+                   std::uint32_t alignment = 1) {
+  return source_of(archive_plan(members, alignment)).value();
+}
+
+TEST_CASE("what is written is read, of any number and size") {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  std::vector<std::pair<std::string, std::uint64_t>> many(65536, {"", 1});
+  for (std::size_t i = 0; i < many.size(); ++i) many[i].first = std::to_string(i);
+  const std::vector<std::vector<std::pair<std::string, std::uint64_t>>> all = {
+      {},
+      {{"a", 0}},
+      {{"a", 3}, {"b", 4 * kGiB - 1}, {"c", 4}},
+      {{"a", 2 * kGiB - 1}, {"b", 1}},
+      {{"a", 2 * kGiB}, {"b", 5 * kGiB}, {"c", 1}},
+      many};
+  for (const auto& members : all) {
+    const auto read = read_zip(archive(members));
+    REQUIRE_MESSAGE(read, read.error().message);
+    REQUIRE(read->members.size() == members.size());
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const ZipMember& member = read->members[i];
+      CHECK(member.name == members[i].first);
+      CHECK(member.size == members[i].second);
+      CHECK(member.crc32 == 7);
+      CHECK(member.header == end);
+      end = member.offset + member.size;
+    }
+    CHECK(read->directory == end);
+  }
+}
+
+TEST_CASE("members begin where they are aligned to") {
+  for (std::uint32_t alignment = 1; alignment <= 32768; alignment *= 2) {
+    const auto read = read_zip(archive({{"a", 1}, {"longer name", 7}, {"b", 31}, {"c", 1}}, alignment));
+    REQUIRE_MESSAGE(read, read.error().message);
+    for (const ZipMember& member : read->members) CHECK(member.offset % alignment == 0);
+  }
+}
+
+TEST_CASE("a member whose bytes have another checksum is told, with both") {
+  const std::string good = text_of(archive({{"a", 3}, {"b", 0}}));
+  const auto read = read_zip(source_of(good));
+  REQUIRE_MESSAGE(read, read.error().message);
+  const auto damage = find_damage(source_of(good), read->members[0]);
+  REQUIRE_MESSAGE(damage, damage.error().message);
+  REQUIRE(damage->has_value());
+  CHECK((*damage)->message ==
+        "memory: offset 31: expected member 'a' with the checksum 00000007, found ff41d912");
+  CHECK((*damage)->code == ErrorCode::kCorrupt);
+  ZipMember same = read->members[0];
+  same.crc32 = 0xff41d912;
+  CHECK_FALSE(find_damage(source_of(good), same).value());
+  CHECK(code_of(find_damage(failing(1000, 0), same)) == "kIo");
+}
+
+template <class Integer>
+void put(std::string& bytes, std::size_t at, Integer value) {
+  std::memcpy(bytes.data() + at, &value, sizeof(value));
+}
+
+TEST_CASE("damaged archives are errors that say where") {
+  // "a" has its header at 0 and its data from 31 to 34, "b" from 34 on; the directory begins at 67 with the
+  // header of "a", that of "b" is at 114, the end record at 161.
+  const std::string good = text_of(archive({{"a", 3}, {"b", 2}}));
+  REQUIRE(good.size() == 183);
+  REQUIRE(read_zip(source_of(good)));
+  struct Bad {
+    const char* what;
+    std::function<void(std::string&)> change;
+    const char* error;
+  };
+  const std::vector<Bad> all = {
+      {"nothing", [](auto& s) { s.clear(); }, "offset 0: expected the end record of a zip archive"},
+      {"cut off", [](auto& s) { s.pop_back(); },
+       "offset 161: expected the end record of a zip archive, with a comment up to the file's end, "
+       "found one that ends elsewhere"},
+      {"a comment that is longer than said", [](auto& s) { s += "x"; }, "expected the end record"},
+      {"a second disk", [](auto& s) { put(s, 165, std::uint16_t{1}); },
+       "kUnsupported: memory: offset 165: expected an archive of one file"},
+      {"a directory that is too short", [](auto& s) { put(s, 173, std::uint32_t{93}); },
+       "offset 161: expected a directory of 2 members that ends at 161, found 93 bytes from 67 on"},
+      {"a directory elsewhere", [](auto& s) { put(s, 177, std::uint32_t{68}); }, "94 bytes from 68 on"},
+      {"a directory behind the file", [](auto& s) { put(s, 177, std::uint32_t{0xfffffff0}); },
+       "expected a directory of 2 members"},
+      {"more members than fit",
+       [](auto& s) {
+         for (const std::size_t at : {169U, 171U}) put(s, at, std::uint16_t{3});
+       },
+       "directory of 3 members"},
+      {"fewer members than there are",
+       [](auto& s) {
+         for (const std::size_t at : {169U, 171U}) put(s, at, std::uint16_t{1});
+       },
+       "offset 114: expected the end of the directory, found 47 bytes"},
+      {"members on another disk", [](auto& s) { put(s, 169, std::uint16_t{1}); },
+       "kUnsupported: memory: offset 165: expected an archive of one file"},
+      {"no 64-bit record", [](auto& s) { put(s, 177, ~std::uint32_t{0}); },
+       "locator of the 64-bit end record"},
+      {"no header in the directory", [](auto& s) { s[67] = 'x'; },
+       "offset 67: expected a member's header in the directory"},
+      {"a name that goes on", [](auto& s) { put(s, 67 + 28, std::uint16_t{100}); },
+       "offset 67: expected a header inside the directory's 94 bytes that are left, found one of 146"},
+      {"a compressed member", [](auto& s) { put(s, 67 + 10, std::uint16_t{8}); },
+       "kUnsupported: memory: offset 77: expected a member that is stored as it is, found 'a' compressed by "
+       "method 8"},
+      {"an encrypted member", [](auto& s) { put(s, 67 + 8, std::uint16_t{1}); },
+       "kUnsupported: memory: offset 75: expected a member that is not encrypted, found 'a'"},
+      {"one that only its own header says is encrypted", [](auto& s) { put(s, 6, std::uint16_t{64}); },
+       "kUnsupported: memory: offset 6: expected a member that is not encrypted"},
+      {"one that only its own header says is compressed", [](auto& s) { put(s, 8, std::uint16_t{8}); },
+       "kUnsupported: memory: offset 8: expected a member that is stored"},
+      {"two sizes", [](auto& s) { put(s, 67 + 20, std::uint32_t{2}); },
+       "offset 87: expected 3 bytes stored in as many bytes, found 2"},
+      {"another disk", [](auto& s) { put(s, 67 + 34, std::uint16_t{1}); }, "expected disk 0, found 1"},
+      {"a size of 64 bits without any", [](auto& s) { put(s, 67 + 24, ~std::uint32_t{0}); },
+       "expected a number of 64 bits in an extra field"},
+      {"a member on the directory", [](auto& s) { put(s, 67 + 42, std::uint32_t{60}); },
+       "offset 0: expected a member's header or the directory right behind what is before it, found 34 "
+       "bytes of neither"},
+      {"a member that goes on",
+       [](auto& s) {
+         for (const std::size_t at : {87U, 91U, 18U, 22U}) put(s, at, std::uint32_t{37});
+       },
+       "offset 0: expected member 'a' of 37 bytes before the directory"},
+      {"no header of its own", [](auto& s) { s[2] = 0; }, "offset 0: expected the header of member 'a'"},
+      {"another name", [](auto& s) { s[30] = 'x'; }, "offset 30: expected the name 'a' as in the directory"},
+      {"another checksum", [](auto& s) { s[14] = 8; },
+       "offset 14: expected checksum 7 and 3 bytes as in the directory, found checksum 8 and 3 bytes"},
+      {"another size",
+       [](auto& s) {
+         s[22] = 1;
+         s[18] = 1;
+       },
+       "found checksum 7 and 1 byte"},
+      {"two of one name", [](auto& s) { s[64] = s[160] = 'a'; },
+       "expected each member once, found 'a' twice"},
+      {"one on the other",
+       [](auto& s) {
+         put(s, 114 + 42, std::uint32_t{0});
+         s[160] = 'a';
+         s[114 + 20] = s[114 + 24] = 3;
+       },
+       "offset 0: expected member 'a' behind the one before it, which ends at 34, found it in that"},
+      {"one in the other",
+       [](auto& s) {
+         for (const std::size_t at : {87U, 91U, 18U, 22U}) put(s, at, std::uint32_t{5});
+       },
+       "offset 34: expected member 'b' behind the one before it, which ends at 36, found it in that"},
+      {"a gap before the directory",
+       [](auto& s) {
+         s.insert(67, "x");
+         put(s, 178, std::uint32_t{68});
+       },
+       "offset 67: expected a member's header or the directory right behind what is before it, found 1 byte"},
+      {"bytes before the first member",
+       [](auto& s) {
+         s.insert(0, "x");
+         put(s, 68 + 42, std::uint32_t{1});
+         put(s, 115 + 42, std::uint32_t{35});
+         put(s, 178, std::uint32_t{68});
+       },
+       "offset 0: expected a member's header or the directory right behind what is before it, found 1 byte"},
+      {"two end records",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{22});
+         s += s.substr(161, 20) + std::string(2, '\0');
+       },
+       "offset 183: expected a directory of 2 members that ends at 183, found 94 bytes from 67 on"},
+      {"an end record in the comment that ends elsewhere",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{23});
+         s += s.substr(161, 20) + std::string(2, '\0') + "x";
+       },
+       "offset 183: expected the end record of a zip archive, with a comment up to the file's end"},
+      {"the beginning of an end record at the end",
+       [](auto& s) {
+         put(s, 181, std::uint16_t{4});
+         s += "PK\5\6";
+       },
+       "offset 183: expected the end record"},
+      {"a zero byte in a name",
+       [](auto& s) {
+         s[30] = 0;
+         s[113] = 0;
+       },
+       "offset 113: expected a name without a zero byte"},
+      {"other flags", [](auto& s) { put(s, 6, std::uint16_t{0x800}); },
+       "offset 6: expected the flags 0x0000 as in the directory, found 0x0800"},
+  };
+  for (const Bad& bad : all) {
+    CAPTURE(bad.what);
+    std::string bytes = good;
+    bad.change(bytes);
+    CHECK(error_of(read_zip(source_of(bytes))) == containing(bad.error));
+  }
+}
+
+TEST_CASE("archives of too many members are too large") {
+  std::vector<std::pair<std::string, std::uint64_t>> many(65537, {"", 0});
+  CHECK(error_of(read_zip(archive(many))) == containing("kTooLarge: "));
+}
+
+TEST_CASE("a comment at the end is taken") {
+  std::string bytes = text_of(archive({{"a", 3}}));
+  bytes[bytes.size() - 2] = 4;
+  bytes += "PK\5\7";
+  CHECK(read_zip(source_of(bytes)));
+}
+
+/// Returns an archive of "a", 3 zero bytes; `descriptor` has the checksum and size that follow.
+std::string with_descriptor(const std::string& descriptor) {
+  std::string bytes = text_of(archive({{"a", 3}}));
+  REQUIRE(bytes.substr(34, 4) == "PK\1\2");
+  bytes[6] = bytes[34 + 8] = 8;
+  std::memset(bytes.data() + 14, 0, 12);
+  put(bytes, bytes.size() - 6, static_cast<std::uint32_t>(34 + descriptor.size()));
+  return bytes.insert(34, descriptor);
+}
+
+TEST_CASE("checksums behind the data, which their flags tell of, are taken in each of their forms") {
+  const std::string crc("\7\0\0\0", 4);
+  const std::string size("\3\0\0\0", 4);
+  const std::string size64("\3\0\0\0\0\0\0\0", 8);
+  const std::string signature = "PK\7\10";
+  for (const std::string& descriptor : {std::string(), crc + size + size, signature + crc + size + size,
+                                        crc + size64 + size64, signature + crc + size64 + size64}) {
+    const auto read = read_zip(source_of(with_descriptor(descriptor)));
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK(read->members[0].size == 3);
+    CHECK(read->directory == 34 + descriptor.size());
+  }
+  for (const std::string& descriptor :
+       {crc + size, crc + size + crc, size + size + size, signature + crc + size + size + size64,
+        std::string("PK\7\7") + crc + size + size, std::string(400, '\0')}) {
+    CHECK(error_of(read_zip(source_of(with_descriptor(descriptor)))) ==
+          containing("offset 34: expected checksum and sizes behind the data of member 'a'"));
+  }
+}
+
+TEST_CASE("a second name or second numbers in extra fields are refused, as some readers go by them") {
+  std::string bytes = text_of(archive({{"a", 1}}, 64));
+  put(bytes, 31, std::uint16_t{0x7075});
+  CHECK(error_of(read_zip(source_of(bytes))) ==
+        containing("kUnsupported: memory: offset 31: expected a member of one name"));
+  std::string numbers = text_of(archive({{"a", 5}}, 64));
+  const std::string field("\1\0\x04\0zzzz", 8);
+  numbers.replace(31, 16, field + field);
+  put(numbers, 47, std::uint16_t{0xd935});
+  put(numbers, 49, static_cast<std::uint16_t>(64 - 51));
+  CHECK(error_of(read_zip(source_of(numbers))) ==
+        containing("offset 39: expected one extra field of 64-bit numbers, found another"));
+}
+
+}  // namespace
+}  // namespace etstream::zip_test

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The out-of-core heap, and the table of its blocks against a shadow of them.
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "memory/heap/block_table.h"
+#include "memory/heap/heap_posix.h"
+
+namespace etstream::heap::heap_test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST_CASE(
+    "blocks of a table never overlap, are joined again when they are free, and ready where all of them was") {
+  constexpr std::uint32_t kGranules = 4096;
+  std::vector<BlockTable::Entry> entries(kGranules);
+  BlockTable table(entries.data(), kGranules);
+  std::map<std::uint32_t, std::uint32_t> shadow;  // the granules of the block that begins there
+  std::vector<bool> ready(kGranules);             // of each granule, whether it is free and ready
+  std::mt19937 engine(1);
+  const auto chance = [&](std::size_t end) { return static_cast<std::uint32_t>(engine() % end); };
+  const auto any = [&] { return std::next(shadow.begin(), chance(shadow.size())); };
+  const auto is_free = [&](std::uint32_t first, std::uint32_t granules) {
+    const auto after = shadow.lower_bound(first);
+    if (after != shadow.end() && after->first < first + granules) return false;
+    return after == shadow.begin() || std::prev(after)->first + std::prev(after)->second <= first;
+  };
+  const auto take = [&](Range taken) {
+    REQUIRE(taken.first + taken.granules <= kGranules);
+    REQUIRE(is_free(taken.first, taken.granules));
+    const auto begin = ready.begin() + taken.first;
+    REQUIRE(std::count(begin, begin + taken.granules, true) == (taken.is_ready ? taken.granules : 0));
+    std::fill_n(begin, taken.granules, false);
+  };
+  const auto give_back = [&](std::uint32_t first, std::uint32_t granules) {
+    const bool is_ready = chance(2) == 0;
+    table.give_back(first, is_ready ? 0 : 1, is_ready);
+    std::fill_n(ready.begin() + first, granules, is_ready);
+  };
+  for (int step = 0; step < 200'000; ++step) {
+    const std::uint32_t granules = 1 + chance(chance(8) == 0 ? 500 : 20);
+    const std::uint32_t what = chance(9);
+    if (what < 3) {
+      const std::uint32_t alignment = 1U << chance(5);
+      const Range taken = table.take(granules, alignment);
+      if (!taken) continue;
+      REQUIRE(taken.granules == granules);
+      REQUIRE(taken.first % alignment == 0);
+      take(taken);
+      shadow[taken.first] = granules;
+    } else if (what == 3) {
+      const Range oldest = table.take_oldest_ready(granules);
+      REQUIRE(static_cast<bool>(oldest) == (std::count(ready.begin(), ready.end(), true) > 0));
+      if (!oldest) continue;
+      REQUIRE(oldest.granules <= granules);
+      take(oldest);
+      table.give_back(oldest.first, 1, false);
+    } else if (!shadow.empty() && what < 7) {
+      const auto block = any();
+      REQUIRE(table.block(block->first).granules == block->second);
+      if (block->second > 1) REQUIRE_FALSE(table.block(block->first + 1));
+      give_back(block->first, block->second);
+      REQUIRE_FALSE(table.block(block->first));
+      shadow.erase(block);
+    } else if (!shadow.empty() && what == 7) {
+      const auto block = any();
+      if (const Range added = table.extend(block->first, granules)) {
+        REQUIRE(added.first == block->first + block->second);
+        REQUIRE(added.granules <= granules);
+        take(added);
+        block->second += added.granules;
+      }
+    } else if (!shadow.empty()) {
+      const auto block = any();
+      if (block->second == 1) continue;
+      const std::uint32_t left = block->second / 2;
+      const Range rest = table.split(block->first, left);
+      REQUIRE(rest.first == block->first + left);
+      REQUIRE(rest.granules == block->second - left);
+      give_back(rest.first, rest.granules);
+      block->second = left;
+    }
+  }
+  std::map<std::uint32_t, std::uint32_t> found;
+  table.for_each_block([&](Range block) { found[block.first] = block.granules; });
+  CHECK(found == shadow);
+  CHECK(table.ready() == static_cast<std::uint32_t>(std::count(ready.begin(), ready.end(), true)));
+  for (const auto& [first, granules] : shadow) table.give_back(first, 1, false);
+  while (const Range oldest = table.take_oldest_ready(7)) table.give_back(oldest.first, 1, false);
+  CHECK(table.take(kGranules - 1, 1).first == 1);
+}
+
+TEST_CASE("what has been ready for longest is told first") {
+  std::vector<BlockTable::Entry> entries(64);
+  BlockTable table(entries.data(), 64);
+  std::array<Range, 6> blocks;
+  for (Range& block : blocks) block = table.take(4, 1);
+  for (const std::size_t at : {2U, 0U, 4U}) table.give_back(blocks.at(at).first, 0, true);
+  CHECK(table.take(4, 1).first == blocks[4].first);
+  CHECK(table.take_oldest_ready(3).first == blocks[2].first);
+  CHECK(table.take_oldest_ready(3).granules == 1);
+  CHECK(table.take_oldest_ready(4).first == blocks[0].first);
+  CHECK_FALSE(table.take_oldest_ready(4));
+}
+
+TEST_CASE("what is mapped in a range is known until ranges with other mappings are joined") {
+  std::vector<BlockTable::Entry> entries(64);
+  BlockTable table(entries.data(), 64);
+  const Range first = table.take(4, 1);
+  const Range second = table.take(4, 1);
+  const Range last = table.take(4, 1);
+  CHECK(first.mapping == 0);
+  table.give_back(first.first, 7, false);
+  CHECK(table.take(4, 1).mapping == 7);
+  table.give_back(first.first, 7, false);
+  table.give_back(second.first, 8, false);
+  CHECK(table.take(8, 1).mapping == 0);
+  CHECK(table.block(last.first).granules == 4);
+}
+
+/// A heap of its own, in /var/tmp, which is seldom in memory.
+std::unique_ptr<Heap> open_heap(std::uint64_t limit = 0) {
+  auto heap = std::make_unique<Heap>();
+  const SpillError failed = heap->open({"/var/tmp", limit});
+  REQUIRE_MESSAGE(!failed, failed.code);
+  return heap;
+}
+
+unsigned char* allocate(Heap& heap, std::size_t size, bool zeroed = false, std::size_t alignment = 16) {
+  return static_cast<unsigned char*>(heap.allocate(size, alignment, zeroed));
+}
+
+TEST_CASE("a block is aligned, as large as it was asked for, and zeros where these were asked for") {
+  const auto heap = open_heap();
+  for (const std::size_t alignment : {std::size_t{16}, std::size_t{4096}, 2 * kMiB, 64 * kMiB}) {
+    unsigned char* const block = allocate(*heap, 3 * kMiB + 5, false, alignment);
+    REQUIRE(block != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
+    CHECK(heap->usable_size(block) >= 3 * kMiB + 5);
+    std::memset(block, 0xff, heap->usable_size(block));
+    heap->release(block);
+    // Perhaps the same one.
+    unsigned char* const zeros = allocate(*heap, 3 * kMiB + 5, true, alignment);
+    CHECK(std::all_of(zeros, zeros + 3 * kMiB + 5, [](unsigned char byte) { return byte == 0; }));
+    heap->release(zeros);
+  }
+  CHECK(heap->use().live.load() == 0);
+  CHECK(heap->use().blocks.load() == 8);
+}
+
+/// Whether most pages behind it are in memory. A few may be in any case: the kernel has them in groups.
+bool is_in_memory(unsigned char* block, std::size_t size) {
+#if defined(__APPLE__)
+  using Page = char;
+#else
+  using Page = unsigned char;
+#endif
+  std::vector<Page> pages(size / page_size());
+  REQUIRE(::mincore(block, size, pages.data()) == 0);
+  const auto count = std::count_if(pages.begin(), pages.end(), [](Page page) { return (page & 1) != 0; });
+  return static_cast<std::size_t>(count) > pages.size() / 2;
+}
+
+TEST_CASE("freed blocks keep their room for the next ones, unless that is not wanted") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  heap->release(block);
+  unsigned char* const part = allocate(*heap, 3 * kMiB);
+  CHECK(part == block);
+  CHECK(part[0] == 1);
+  unsigned char* const zeros = allocate(*heap, 5 * kMiB, true);
+  CHECK(zeros == block + 3 * kMiB);
+  CHECK(std::all_of(zeros, zeros + 5 * kMiB, [](unsigned char byte) { return byte == 0; }));
+  heap->release(part);
+  heap->release(zeros);
+  heap->keep_freed(false);
+  CHECK_FALSE(is_in_memory(block, 8 * kMiB));
+}
+
+TEST_CASE("freed blocks keep an eighth of the limit and no more") {
+  const auto heap = open_heap(64 * kMiB);
+  std::vector<unsigned char*> blocks(8);
+  for (unsigned char*& block : blocks) std::memset(block = allocate(*heap, 4 * kMiB), 1, 4 * kMiB);
+  for (unsigned char* const block : blocks) heap->release(block);
+  const auto kept = std::count_if(blocks.begin(), blocks.end(),
+                                  [](unsigned char* block) { return is_in_memory(block, 4 * kMiB); });
+  CHECK(kept == 2);
+  // Others were freed after it.
+  CHECK_FALSE(is_in_memory(blocks.front(), 4 * kMiB));
+}
+
+TEST_CASE("a block that is resized keeps what it holds") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 4 * kMiB);
+  std::memset(block, 1, 4 * kMiB);
+  REQUIRE(heap->resize(block, 40 * kMiB));
+  CHECK(heap->usable_size(block) == 40 * kMiB);
+  CHECK(block[4 * kMiB - 1] == 1);
+  block[40 * kMiB - 1] = 2;
+  unsigned char* const behind = allocate(*heap, kMiB);
+  CHECK_FALSE(heap->resize(block, 80 * kMiB));
+  CHECK(heap->usable_size(block) == 40 * kMiB);
+  REQUIRE(heap->resize(block, 2 * kMiB));
+  CHECK(block[2 * kMiB - 1] == 1);
+  CHECK(heap->use().live.load() == 3 * kMiB);
+  // Over what was freed ready behind it, and over what was never in use behind that.
+  heap->release(behind);
+  REQUIRE(heap->resize(block, 60 * kMiB));
+  std::memset(block, 3, 60 * kMiB);
+  CHECK(heap->use().live.load() == 60 * kMiB);
+  heap->release(block);
+}
+
+TEST_CASE("pages that are let go of are read again") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 64 * kMiB);
+  for (std::size_t at = 0; at < 64 * kMiB; ++at) block[at] = static_cast<unsigned char>(at >> 12);
+  CHECK(heap->resident_bytes() > 60 * kMiB);
+  CHECK(heap->page_out(64 * kMiB) > 32 * kMiB);
+  CHECK(heap->resident_bytes() < 16 * kMiB);
+  bool is_same = true;
+  for (std::size_t at = 0; at < 64 * kMiB; at += 4096)
+    is_same &= block[at] == static_cast<unsigned char>(at >> 12);
+  CHECK(is_same);
+  heap->release(block);
+}
+
+TEST_CASE("pages of small blocks are the last to be let go of") {
+  const auto heap = open_heap();
+  std::vector<unsigned char*> blocks{allocate(*heap, kMiB), allocate(*heap, 32 * kMiB)};
+  while (blocks.size() < 33) blocks.push_back(allocate(*heap, kMiB));
+  for (unsigned char* const block : blocks) std::memset(block, 1, heap->usable_size(block));
+  CHECK(heap->page_out(24 * kMiB) >= 24 * kMiB);
+  const std::uint64_t left = heap->resident_bytes();
+  CHECK(left >= 32 * kMiB);
+  CHECK(heap->page_out(left) > 24 * kMiB);
+  CHECK(heap->resident_bytes() < 16 * kMiB);
+  for (unsigned char* const block : blocks) heap->release(block);
+}
+
+/// What the child's exit code is.
+template <class Child>
+int in_child(Heap& heap, Child child) {
+  heap.before_fork();
+  const ::pid_t process = ::fork();
+  if (process == 0) {
+    heap.after_fork_in_child();
+    ::_exit(child());
+  }
+  heap.after_fork_in_parent();
+  int status = 0;
+  REQUIRE(::waitpid(process, &status, 0) == process);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("after a fork parent and child each have their own") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  unsigned char* const freed = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  std::memset(freed, 2, 8 * kMiB);
+  const int exit_code = in_child(*heap, [&] {
+    const bool is_seen = block[0] == 1 && freed[8 * kMiB - 1] == 2;
+    std::memset(block, 3, 8 * kMiB);
+    heap->release(freed);
+    unsigned char* const more = allocate(*heap, 8 * kMiB, true);
+    const bool is_zero = more[0] == 0 && more[8 * kMiB - 1] == 0;
+    std::memset(more, 4, 8 * kMiB);
+    heap->release(more);
+    return is_seen && is_zero ? 0 : 1;
+  });
+  CHECK(exit_code == 0);
+  CHECK(block[0] == 1);
+  CHECK(block[8 * kMiB - 1] == 1);
+  CHECK(freed[8 * kMiB - 1] == 2);
+  heap->release(freed);
+  unsigned char* const more = allocate(*heap, 8 * kMiB);
+  std::memset(more, 5, 8 * kMiB);
+  CHECK(in_child(*heap, [&] { return block[0] == 1 && more[0] == 5 ? 0 : 1; }) == 0);
+  heap->release(more);
+  heap->release(block);
+}
+
+#if defined(__linux__)  // others have no such child
+TEST_CASE("a child that came to be without the handlers of a fork has a file of its own for new blocks") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  const ::pid_t process = ::fork();
+  if (process == 0) {
+    unsigned char* const more = allocate(*heap, 40 * kMiB);
+    std::memset(more, 9, 40 * kMiB);
+    heap->release(block);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(process, &status, 0) == process);
+  CHECK(status == 0);
+  CHECK(block[8 * kMiB - 1] == 1);
+  unsigned char* const more = allocate(*heap, 40 * kMiB, true);
+  CHECK(more[40 * kMiB - 1] == 0);
+  heap->release(more);
+  heap->release(block);
+}
+
+#endif
+
+TEST_CASE("the size of any address is that of the block that begins there, or nothing") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, kMiB);
+  CHECK(heap->size_of_any(block) == kMiB);
+  for (const std::size_t inside : {std::size_t{1}, std::size_t{kGranule}, kMiB - 1}) {
+    CHECK(heap->size_of_any(block + inside) == 0);
+  }
+  heap->release(block);
+  CHECK(heap->size_of_any(block) == 0);
+}
+
+TEST_CASE("zeros are zeros where a freed block was locked in memory") {
+  const auto heap = open_heap();
+  heap->keep_freed(false);
+  unsigned char* const block = allocate(*heap, kMiB);
+  std::memset(block, 1, kMiB);
+  REQUIRE(::mlock(block, 16 << 10) == 0);
+  heap->release(block);
+  unsigned char* const zeros = allocate(*heap, 2 * kMiB, true);
+  CHECK(zeros == block);
+  CHECK(std::all_of(zeros, zeros + 2 * kMiB, [](unsigned char byte) { return byte == 0; }));
+  heap->release(zeros);
+}
+
+TEST_CASE("a file whose descriptor was closed is not gone on with, and forks do not share its blocks") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  heap->release(allocate(*heap, 4 * kMiB));  // and kept
+  for (int descriptor = 200; descriptor < 600; ++descriptor) ::close(descriptor);
+  unsigned char* const more = allocate(*heap, 4 * kMiB);
+  std::memset(more, 7, 4 * kMiB);
+  block[0] = 1;
+  CHECK(in_child(*heap, [&] { return more[0] == 7 ? 0 : 1; }) == 0);
+  CHECK(more[4 * kMiB - 1] == 7);
+  const int exit_code = in_child(*heap, [&] {
+    std::signal(SIGSEGV, SIG_DFL);
+    block[0] = 2;  // which it has not
+    return 0;
+  });
+  CHECK(exit_code != 0);
+  CHECK(block[0] == 1);
+  heap->release(more);
+  heap->release(block);
+}
+
+TEST_CASE("a folder in memory is refused, and one that is not there") {
+  Heap heap;
+  const SpillError in_memory = heap.open({"/dev/shm", 0});
+  CHECK(in_memory.code != 0);
+  CHECK(in_memory.reason != nullptr);
+  CHECK(heap.open({"/no/such/folder", 0}).code == ENOENT);
+  CHECK_FALSE(heap.serves(kMiB, 16));
+}
+
+}  // namespace
+}  // namespace etstream::heap::heap_test

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/profile.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "memory/profile/memory_series.h"
+#include "memory/profile/phase_log.h"
+#include "memory/profile/phase_profiles.h"
+#include "test_errors.h"
+#include "test_sources.h"
+
+namespace etstream::profile_test {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+MemorySample sample(std::uint64_t time, std::uint64_t anonymous) {
+  MemorySample out;
+  out.time = time;
+  out.resident = out.high_water = anonymous + 10;
+  out.anonymous = anonymous;
+  out.file = 10;
+  return out;
+}
+
+/// At a time in seconds, with 10 bytes of files; the mark is that of the time before.
+PhaseEvent event(bool begins, std::uint64_t time, std::uint64_t anonymous, std::uint64_t high_water,
+                 std::string name = {}, std::int64_t thread = 7) {
+  PhaseEvent out;
+  out.begins = begins;
+  out.process = 7;
+  out.thread = thread;
+  out.time = time * kSecond;
+  out.memory.high_water = high_water;
+  out.memory.anonymous = anonymous;
+  out.memory.resident = anonymous + 10;
+  out.memory.file = 10;
+  out.cpu = time * kSecond / 2;
+  out.read = 100 * time;
+  out.written = 1000 * time;
+  out.was_reset = true;
+  out.name = std::move(name);
+  return out;
+}
+
+/// A process that runs from second 1 to 10 with 100 bytes, as it is seen every second.
+WatchedProcess seen_process() {
+  WatchedProcess out;
+  out.process = 7;
+  out.begin = 1 * kSecond;
+  out.end = 10 * kSecond;
+  for (std::uint64_t time = 1; time <= 10; ++time) out.memory.add(sample(time * kSecond, 100));
+  return out;
+}
+
+Profile profile_of(std::vector<PhaseEvent> events) {
+  Profile profile;
+  add_profiles({seen_process()}, std::move(events), 1 * kSecond, profile);
+  return profile;
+}
+
+TEST_CASE("what was in memory at most in a time is kept, in room that does not grow") {
+  MemorySeries series;
+  constexpr std::uint64_t kSamples = 100'000;
+  for (std::uint64_t i = 0; i < kSamples; ++i) series.add(sample(i, i == 70'001 ? 5000 : i % 100));
+  CHECK(series.samples().size() <= MemorySeries::kMost);
+  CHECK(series.most(0, kSamples).anonymous == 5000);
+  CHECK(series.most(70'001, 70'001).anonymous == 5000);
+  CHECK(series.most(0, 60'000).anonymous == 99);
+  CHECK(series.most(80'000, kSamples).anonymous == 99);
+  CHECK(series.most(kSamples + 1000, kSamples + 2000).anonymous <= 99);
+  CHECK(MemorySeries().most(0, 10).anonymous == 0);
+}
+
+TEST_CASE("a phase's beginning is read as it was told, and lines that are none are passed over") {
+  const PhaseEvent told = event(true, 3, 100, 200, "lower\nall of it");
+  const auto found =
+      read_phase_log("rubbish\nB 1 2\n" + line_of(told) + "E x\n" + "B 7 7 1 2 3 4 5 6 7 8 1 cut");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].name == "lower all of it");
+  CHECK(found[0].begins);
+  CHECK(found[0].was_reset);
+  CHECK(found[0].time == told.time);
+  CHECK(found[0].memory.high_water == 200);
+  CHECK(found[0].written == told.written);
+  CHECK(line_of(found[0]) == line_of(told));
+}
+
+TEST_CASE("a phase has the time, the work and the peak between its beginning and its end") {
+  const Profile profile = profile_of({event(true, 3, 100, 110, "export"), event(false, 5, 150, 160)});
+  REQUIRE(profile.phases.size() == 1);
+  const PhaseProfile& phase = profile.phases[0];
+  CHECK(phase.name == "export");
+  CHECK(phase.start == 2.0);
+  CHECK(phase.seconds == 2.0);
+  CHECK(phase.cpu_seconds == 1.0);
+  CHECK(phase.read == 200);
+  CHECK(phase.written == 2000);
+  CHECK(phase.anonymous_before == 100);
+  CHECK(phase.peak.anonymous == 150);
+  CHECK(phase.peak.resident == 160);
+  CHECK(phase.ended);
+}
+
+TEST_CASE("a spike that was not seen is in the mark of the phase that it was in, and in no other") {
+  const Profile profile = profile_of({event(true, 2, 100, 110, "quiet"), event(false, 3, 100, 110),
+                                      event(true, 4, 100, 110, "spike"), event(false, 5, 100, 2110),
+                                      event(true, 6, 100, 110, "after"), event(false, 7, 100, 110)});
+  REQUIRE(profile.phases.size() == 3);
+  CHECK(profile.phases[0].peak.anonymous == 100);
+  CHECK(profile.phases[1].peak.anonymous == 2100);
+  CHECK(profile.phases[1].peak.resident == 2110);
+  CHECK(profile.phases[2].peak.anonymous == 100);
+  CHECK(profile.peak.anonymous == 2100);
+  CHECK(profile.processes.at(0).peak.anonymous == 2100);
+}
+
+TEST_CASE("the peak of a phase counts for those that it lies in, not for its neighbours") {
+  const Profile profile = profile_of({event(true, 2, 100, 110, "outer"), event(true, 3, 100, 110, "first"),
+                                      event(false, 4, 100, 510), event(true, 5, 100, 110, "second"),
+                                      event(false, 6, 100, 310), event(false, 7, 100, 110)});
+  REQUIRE(profile.phases.size() == 3);
+  CHECK(profile.phases[0].depth == 0);
+  CHECK(profile.phases[0].peak.anonymous == 500);
+  CHECK(profile.phases[1].depth == 1);
+  CHECK(profile.phases[1].peak.anonymous == 500);
+  CHECK(profile.phases[2].peak.anonymous == 300);
+}
+
+TEST_CASE("phases of two threads overlap and lie side by side") {
+  const Profile profile = profile_of({event(true, 2, 100, 110, "a", 7), event(true, 3, 100, 110, "b", 8),
+                                      event(false, 4, 100, 410, {}, 7), event(false, 5, 100, 610, {}, 8)});
+  REQUIRE(profile.phases.size() == 2);
+  CHECK(profile.phases[0].depth == 0);
+  CHECK(profile.phases[1].depth == 0);
+  CHECK(profile.phases[0].peak.anonymous == 400);
+  CHECK(profile.phases[1].peak.anonymous == 600);
+  CHECK(profile.phases[0].seconds == 2.0);
+  CHECK(profile.phases[1].seconds == 2.0);
+}
+
+TEST_CASE("a phase in which the process ends lasts as long as that was seen") {
+  const Profile profile = profile_of({event(true, 4, 100, 110, "endless")});
+  REQUIRE(profile.phases.size() == 1);
+  CHECK(!profile.phases[0].ended);
+  CHECK(profile.phases[0].seconds == 6.0);
+  CHECK(profile.phases[0].peak.anonymous == 100);
+}
+
+TEST_CASE("an end without a beginning is passed over") {
+  CHECK(profile_of({event(false, 4, 100, 110)}).phases.empty());
+}
+
+TEST_CASE("a mark that could not be reset is not taken for a phase's own, and a note says so") {
+  PhaseEvent begin = event(true, 4, 100, 9010, "export");
+  begin.was_reset = false;
+  PhaseEvent end = event(false, 5, 100, 9010);
+  end.was_reset = false;
+  const Profile profile = profile_of({begin, end});
+  CHECK(profile.phases.at(0).peak.anonymous == 100);
+  CHECK(profile.peak.anonymous == 9000);
+  REQUIRE(profile.notes.size() == 1);
+  CHECK(profile.notes[0].find("does not let high-water marks be reset") != std::string::npos);
+}
+
+TEST_CASE("phases of a process that was never seen are left out, and a note says so") {
+  PhaseEvent other = event(true, 4, 100, 110, "lost");
+  other.process = 9;
+  const Profile profile = profile_of({other});
+  CHECK(profile.phases.empty());
+  CHECK(profile.notes.size() == 1);
+}
+
+TEST_CASE("what is over the limit is the innermost phase that took most, or the one that was asked for") {
+  Profile profile = profile_of({event(true, 2, 100, 110, "outer"), event(true, 3, 100, 110, "inner"),
+                                event(false, 4, 100, 510), event(false, 7, 100, 110)});
+  const auto excess = find_excess(profile, 499);
+  REQUIRE(excess);
+  REQUIRE(excess->has_value());
+  CHECK(excess->value().phase->name == "inner");
+  CHECK(excess->value().anonymous == 500);
+  CHECK(!find_excess(profile, 500)->has_value());
+  CHECK(find_excess(profile, 499, "outer")->value().phase->name == "outer");
+  CHECK(find_excess(profile, 1, "no such").error().code == ErrorCode::kNotFound);
+  // Several processes together may take more than any phase.
+  profile.peak.anonymous = 700;
+  CHECK(find_excess(profile, 600)->value().phase == nullptr);
+}
+
+TEST_CASE("a profile is read back from its JSON, and other JSON is refused with its place") {
+  const auto found =
+      read_profile(source_of(R"({"seconds": 2, "peak": {"anonymous": 7, "more": [1]}, "later": {"x": null},
+    "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 0}]})"));
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(found->seconds == 2.0);
+  CHECK(found->peak.anonymous == 7);
+  REQUIRE(found->phases.size() == 1);
+  CHECK(found->phases[0].name == "export");
+  CHECK(found->phases[0].seconds == 1.5);
+  CHECK(found->phases[0].peak.resident == 6);
+  for (const auto* const wrong :
+       {R"({"phases": []})", R"({"peak": {"anonymous": -1}})", R"({"peak": {"anonymous": 1e300}})",
+        R"({"peak": 3})", R"([])", R"({"peak": {}, "phases": [{"name": 3}]})", "{"}) {
+    CAPTURE(wrong);
+    CHECK(!read_profile(source_of(wrong)));
+  }
+  CHECK(read_profile(source_of("{\n\"peak\": 3}")).error().message.find("line 2") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace etstream::profile_test

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A program of one call, with one thing wrong in it: ProgramFile::verify finds it.
+#include <doctest/doctest.h>
+
+#include "runtime_checks/kernel_rules.h"
+#include "runtime_checks/method_calls.h"
+#include "runtime_checks/one_call_program.h"
+
+namespace etstream::call_verify_test {
+namespace {
+
+using namespace one_call;  // NOLINT: the program that is spoilt
+
+TEST_CASE("the unspoilt call has nothing to find") {
+  check_sound([](ExecutionPlanT&) {});
+}
+
+TEST_CASE("an argument of another kind than the operator's schema has is found") {
+  const auto argument = [](std::size_t number, std::int32_t value) {
+    return [=](ExecutionPlanT& plan) { kernel(plan).args[number] = value; };
+  };
+  check_found("expected a tensor as argument 0 of aten::add.out, found an integer", argument(0, kAlpha));
+  check_found("expected a number as argument 2 of aten::add.out, found a string", argument(2, kText));
+  check_found("expected a tensor as argument 3 of aten::add.out, found null", argument(3, kNone));
+  check_found("expected a tensor as argument 1 of aten::add.out, found a list of integers",
+              argument(1, kList));
+}
+
+TEST_CASE("null is taken where an argument is optional") {
+  check_sound([](ExecutionPlanT& plan) {
+    call(plan, "aten::clamp", "out", {kInput, kNone, kAlpha, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("a call of more or fewer arguments than the operator has is found") {
+  check_found("expected 5 arguments of aten::add.out, with what it gives, found 4",
+              [](ExecutionPlanT& plan) { kernel(plan).args.pop_back(); });
+  check_found("expected 5 arguments of aten::add.out, with what it gives, found 6",
+              [](ExecutionPlanT& plan) { kernel(plan).args.push_back(kOutput); });
+}
+
+TEST_CASE("an operator without a name, with a long one or one that is not text is found where it is called") {
+  const auto named = [](std::string name) {
+    return [=](ExecutionPlanT& plan) { plan.operators[0]->name = name; };
+  };
+  check_found("expected the name of an operator that is called, found none", named(""));
+  check_found("expected the name of an operator of at most 99 bytes, found 104",
+              named(std::string(100, 'x')));
+  check_found("expected the name of an operator in UTF-8", named("aten::\xff"));
+  check_sound([](ExecutionPlanT& plan) { plan.operators.push_back(std::make_unique<OperatorT>()); });
+}
+
+TEST_CASE("an operator that is not known is its author's, and counted and named once") {
+  const Findings findings = findings_after([](ExecutionPlanT& plan) {
+    call(plan, "mine::op", "out", {kText, kNone});
+    add_call(plan, KernelCallT(*plan.chains[0]->instructions.back()->instr_args.AsKernelCall()));
+  });
+  CHECK(lines_of(findings.errors).empty());
+  CHECK(findings.unknown_operators == 1);
+  CHECK(findings.unknown_operator_names == std::vector<std::string>{"mine::op.out"});
+  CHECK(findings_after([](ExecutionPlanT&) {}).unknown_operators == 0);
+}
+
+TEST_CASE("an item of a list of integers that is none is found where an operator takes the list") {
+  const auto spoil = [](ExecutionPlanT& plan) { plan.values[kList]->val.AsIntList()->items = {kText}; };
+  check_sound(spoil);
+  check_found("expected IntList.items of integers, found a string", [&](ExecutionPlanT& plan) {
+    spoil(plan);
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("a number that a call of the runtime's own writes may take the place of another") {
+  const auto add = [](std::int32_t to) {
+    return [=](ExecutionPlanT& plan) {
+      plan.values[kAlpha]->val.Set(BoolT());
+      call(plan, "executorch_prim::add", "Scalar", {kAlpha, kAlpha, to});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  check_sound(add(kAlpha));
+  check_found("expected a number as argument 2 of executorch_prim::add.Scalar, found a string",
+              [&](ExecutionPlanT& plan) {
+                add(kAlpha)(plan);
+                call(plan, "executorch_prim::add", "Scalar", {kAlpha, kAlpha, kText});
+              });
+}
+
+TEST_CASE("an item of a list of tensors that is none, or comes behind the list, is found") {
+  const auto list = [](std::int32_t item) {
+    return [=](ExecutionPlanT& plan) { add_value(plan, TensorListT()).items = {item}; };
+  };
+  check_found("expected TensorList.items of tensors, found an integer", list(kAlpha));
+  check_found("expected TensorList.items of values before 7, the list's own, found 7", list(7));
+  check_sound(list(kInput));
+  check_sound([](ExecutionPlanT& plan) {
+    add_value(plan, OptionalTensorListT()).items = {-1, kNone, kInput};
+  });
+}
+
+TEST_CASE("a tensor that an operator takes and nothing gives memory is found") {
+  check_found("expected a tensor with memory as argument 1 of aten::add.out, found value 1, which nothing",
+              [](ExecutionPlanT& plan) { plan.inputs.pop_back(); });
+  check_sound([](ExecutionPlanT& plan) {
+    plan.inputs.pop_back();
+    plan.values[kOther]->val.AsTensor()->sizes = {0};
+  });
+}
+
+TEST_CASE("a tensor in a list that nothing gives memory is found where an operator takes the list") {
+  const auto joined = [](std::int32_t item) {
+    return [=](ExecutionPlanT& plan) {
+      add_tensor(plan);
+      add_value(plan, TensorListT()).items = {kInput, item};
+      call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
+    };
+  };
+  check_found("expected tensors with memory in a list for aten::cat.out, found value 7, which nothing",
+              joined(7));
+  check_sound(joined(kOther));
+}
+
+TEST_CASE("a constant that a call writes is found") {
+  ProgramT object = sound_object();
+  ExecutionPlanT& plan = *object.execution_plan[0];
+  object.constant_segment.reset();
+  for (const std::size_t size : {0U, 8U}) {
+    object.constant_buffer.push_back(std::make_unique<BufferT>());
+    object.constant_buffer.back()->storage.resize(size);
+  }
+  add_tensor(plan);
+  plan.values.back()->val.AsTensor()->data_buffer_idx = 1;
+  kernel(plan).args[1] = 7;
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
+  kernel(plan).args[4] = kernel(plan).args[3] = 7;
+  plan.outputs = {kInput};
+  const std::string errors = lines_of(findings_of(packed(object)).errors);
+  CAPTURE(errors);
+  CHECK(errors.find("expected a tensor that can be written as argument 3 of aten::add.out, found value 7, a "
+                    "constant") != std::string::npos);
+}
+
+TEST_CASE("memory that is freed though it is planned is found") {
+  FreeCallT freed;
+  freed.value_index = kOther;
+  const auto plan_memory = [](ExecutionPlanT& plan) {
+    plan.non_const_buffer_sizes = {0, 64};
+    auto place = std::make_unique<AllocationDetailsT>();
+    place->memory_id = 1;
+    plan.values[kOther]->val.AsTensor()->allocation_info = std::move(place);
+  };
+  check_sound(plan_memory);
+  check_sound([&](ExecutionPlanT& plan) { add_call(plan, freed); });
+  check_found("expected memory that was given by a call before, found value 1, whose memory is planned",
+              [&](ExecutionPlanT& plan) {
+                plan_memory(plan);
+                add_call(plan, freed);
+              });
+}
+
+TEST_CASE("a delegate's compile spec without a key or a value is found") {
+  const auto errors_with = [](const std::string& key, const std::string& value) {
+    ProgramT object = sound_object();
+    object.backend_delegate_data.push_back(std::make_unique<BackendDelegateInlineDataT>());
+    auto delegate = std::make_unique<BackendDelegateT>();
+    delegate->id = "Backend";
+    delegate->processed = std::make_unique<BackendDelegateDataReferenceT>();
+    delegate->compile_specs.push_back(std::make_unique<CompileSpecT>());
+    delegate->compile_specs[0]->key = key;
+    delegate->compile_specs[0]->value.assign(value.begin(), value.end());
+    object.execution_plan[0]->delegates.push_back(std::move(delegate));
+    return exactly(lines_of(findings_of(packed(object)).errors));
+  };
+  CHECK(errors_with("key", "value") == "");
+  CHECK(errors_with("", "value") == containing(": expected CompileSpec.key, found none\n"));
+  CHECK(errors_with("key", "") == containing(": expected CompileSpec.value, found none\n"));
+}
+
+TEST_CASE("a jump on what is no condition, and memory that is freed of what is no tensor, are found") {
+  JumpFalseCallT jump;
+  jump.cond_value_index = kText;
+  check_found("found a string", [&](ExecutionPlanT& plan) { add_call(plan, jump); });
+  FreeCallT freed;
+  freed.value_index = kAlpha;
+  check_found("found an integer", [&](ExecutionPlanT& plan) { add_call(plan, freed); });
+}
+
+TEST_CASE("signatures are found by their whole names") {
+  using enum Parameter;
+  const auto add = find_signature("aten::add.out");
+  REQUIRE(add);
+  CHECK(std::ranges::equal(*add, std::vector{kTensor, kTensor, kScalar, kOut, kReturn}));
+  for (const char* const unknown :
+       {"aten::add.ou", "aten::add.out2", "", "zzz", "executorch_prim::sym_size"}) {
+    CAPTURE(unknown);
+    CHECK_FALSE(find_signature(unknown));
+  }
+}
+
+KernelArgument tensor_of(std::size_t rank, ScalarType dtype = ScalarType::kFloat32) { return {rank, dtype}; }
+KernelArgument integer(std::int64_t value) { return {.rank = {}, .integer = value}; }
+
+std::string expected(std::string_view name, const std::vector<KernelArgument>& arguments) {
+  const auto broken = find_broken_rule(name, arguments);
+  return broken ? broken->expected : "nothing";
+}
+
+TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecked are found") {
+  CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(2), tensor_of(2), {}}) == "nothing");
+  CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(3), tensor_of(2), {}}) ==
+        "a tensor of 2 dimensions as argument 1");
+  CHECK(expected("aten::bmm.out", {tensor_of(3), tensor_of(3), tensor_of(2), {}}) ==
+        "a tensor of 3 dimensions as argument 2");
+  CHECK(expected("llama::update_cache.out", {tensor_of(4), tensor_of(4), integer(0), {}, {}}) == "nothing");
+  CHECK(expected("llama::update_cache.out", {tensor_of(4), tensor_of(4), integer(-1), {}, {}}) ==
+        "at least 0 as argument 2");
+  CHECK(expected("aten::convolution.out", {{}, {}, tensor_of(1)}) == "nothing");
+  for (const ScalarType dtype : {ScalarType::kUInt16, ScalarType::kBool, ScalarType::kComplex64}) {
+    CHECK(expected("aten::convolution.out", {{}, {}, tensor_of(1, dtype)}) ==
+          "a tensor of a dtype that the kernel takes as argument 2");
+  }
+  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = true}}) == "nothing");
+  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = false}}) ==
+        "a contiguous tensor as argument 0");
+  std::vector<KernelArgument> results(8, tensor_of(1));
+  CHECK(expected("aten::var_mean.correction_out", results) == "nothing");
+  results[6] = tensor_of(1, ScalarType::kFloat16);
+  CHECK(expected("aten::var_mean.correction_out", results) ==
+        "a tensor of the dtype of argument 5 as argument 6");
+  // What is not known before the call is left alone.
+  CHECK(expected("llama::update_cache.out", std::vector<KernelArgument>(5)) == "nothing");
+  CHECK(taken_unchecked("quantized_decomposed::embedding_4bit.out") == "indices");
+  CHECK_FALSE(taken_unchecked("aten::embedding.out"));
+  CHECK(has_kernel_rules("aten::mm.out"));
+  CHECK_FALSE(has_kernel_rules("aten::mm"));
+}
+
+}  // namespace
+}  // namespace etstream::call_verify_test

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What ProgramFile::verify finds only by following a method's values through its instructions.
+#include <doctest/doctest.h>
+
+#include "runtime_checks/one_call_program.h"
+
+namespace etstream::method_flow_test {
+namespace {
+
+using namespace one_call;  // NOLINT: the program that is spoilt
+
+void move(ExecutionPlanT& plan, std::int32_t from, std::int32_t to) {
+  MoveCallT moved;
+  moved.move_from = from;
+  moved.move_to = to;
+  add_call(plan, moved);
+}
+
+void jump(ExecutionPlanT& plan, std::int32_t condition, std::int32_t to) {
+  JumpFalseCallT jumped;
+  jumped.cond_value_index = condition;
+  jumped.destination_instruction = to;
+  add_call(plan, jumped);
+}
+
+std::int32_t add_boolean(ExecutionPlanT& plan, bool is_true) {
+  add_value(plan, BoolT()).bool_val = is_true;
+  return static_cast<std::int32_t>(plan.values.size()) - 1;
+}
+
+TEST_CASE("what is moved to a value must be what the calls behind it take") {
+  check_found("expected a tensor as argument 0 of aten::abs.out, found a string", [](ExecutionPlanT& plan) {
+    move(plan, kText, kOther);
+    call(plan, "aten::abs", "out", {kOther, kOutput, kOutput});
+    move(plan, kInput, kOther);
+  });
+  check_sound([](ExecutionPlanT& plan) {
+    move(plan, kInput, kText);
+    call(plan, "aten::abs", "out", {kText, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("a list that is moved to an output is found") {
+  const auto moved = [](std::int32_t value) {
+    return [=](ExecutionPlanT& plan) {
+      plan.outputs.push_back(kText);
+      move(plan, value, kText);
+    };
+  };
+  check_found("expected an output 1 that is no list, found a list of integers", moved(kList));
+  check_sound(moved(kAlpha));
+}
+
+TEST_CASE("a number that a run leaves as another kind is found where the next run reads it") {
+  const auto make = [](const std::string& name) {
+    return [=](ExecutionPlanT& plan) {
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "executorch_prim::" + name, "Scalar", {kAlpha, kAlpha, kAlpha});
+    };
+  };
+  check_sound(make("add"));
+  check_found("expected IntList.items of integers, found a boolean", make("eq"));
+}
+
+TEST_CASE("a list of integers is checked again where its items have changed since") {
+  const auto make = [](const std::string& between) {
+    return [=](ExecutionPlanT& plan) {
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "executorch_prim::" + between, "Scalar", {kAlpha, kAlpha, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "aten::sym_numel", "", {kInput, kAlpha});
+    };
+  };
+  check_sound(make("add"));
+  check_found("expected IntList.items of integers, found a boolean", make("eq"));
+}
+
+TEST_CASE("a number of each kind is told from the others") {
+  const auto make = [](const std::string& name, std::vector<std::int32_t> args) {
+    return [=](ExecutionPlanT& plan) {
+      call(plan, name, name == "aten::sym_size" ? "int" : "Scalar", args);
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  check_sound(make("executorch_prim::mul", {kAlpha, kAlpha, kAlpha}));
+  check_sound(make("executorch_prim::sym_max", {kAlpha, kAlpha, kAlpha}));
+  check_sound(make("executorch_prim::neg", {kAlpha, kAlpha}));
+  check_found("expected IntList.items of integers, found a double",
+              make("executorch_prim::truediv", {kAlpha, kAlpha, kAlpha}));
+  check_found("expected IntList.items of integers, found a double",
+              make("executorch_prim::sym_float", {kAlpha, kAlpha}));
+  check_sound([](ExecutionPlanT& plan) {
+    plan.values[kOther]->val.AsTensor()->scalar_type = scalar_type::ScalarType_LONG;
+    call(plan, "aten::_local_scalar_dense", "", {kOther, kAlpha});
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+  });
+  check_found("expected IntList.items of integers, found a double", [](ExecutionPlanT& plan) {
+    call(plan, "aten::_local_scalar_dense", "", {kOther, kAlpha});
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+  });
+}
+
+TEST_CASE("what an operator in place returns takes the place of its last argument") {
+  check_found("expected a boolean as argument 2 of aten::copy_, found a tensor", [](ExecutionPlanT& plan) {
+    const std::int32_t flag = add_boolean(plan, false);
+    call(plan, "aten::copy_", "", {kOther, kInput, flag, flag});
+  });
+  check_sound([](ExecutionPlanT& plan) {
+    const std::int32_t flag = add_boolean(plan, false);
+    call(plan, "aten::copy_", "", {kOther, kInput, flag, kOther});
+  });
+}
+
+TEST_CASE("a call that a jump always passes by is left alone") {
+  const auto make = [](bool is_true) {
+    return [=](ExecutionPlanT& plan) {
+      jump(plan, add_boolean(plan, is_true), 3);
+      call(plan, "aten::abs", "out", {kText, kOutput, kOutput});
+    };
+  };
+  check_sound(make(false));
+  check_found("expected a tensor as argument 0 of aten::abs.out, found a string", make(true));
+}
+
+/// `kOutput` and a table for it in planned memory: kOther has the indices from byte 64 on.
+void look_up(ExecutionPlanT& plan, std::uint32_t at) {
+  plan.non_const_buffer_sizes = {0, 1024};
+  const auto place = [&](std::int32_t value, scalar_type::ScalarType dtype, std::vector<std::int32_t> sizes,
+                         std::uint32_t offset) {
+    TensorT& tensor = *plan.values[static_cast<std::size_t>(value)]->val.AsTensor();
+    tensor.scalar_type = dtype;
+    tensor.dim_order.resize(sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) tensor.dim_order[i] = static_cast<std::uint8_t>(i);
+    tensor.sizes = std::move(sizes);
+    tensor.allocation_info = std::make_unique<AllocationDetailsT>();
+    tensor.allocation_info->memory_id = 1;
+    tensor.allocation_info->memory_offset_low = offset;
+  };
+  plan.chains[0]->instructions.clear();
+  add_tensor(plan);
+  const auto scales = static_cast<std::int32_t>(plan.values.size()) - 1;
+  place(scales, scalar_type::ScalarType_FLOAT, {4}, 32);
+  place(kInput, scalar_type::ScalarType_CHAR, {4, 2}, 0);
+  place(kOther, scalar_type::ScalarType_LONG, {3}, 64);
+  place(kOutput, scalar_type::ScalarType_FLOAT, {3, 2}, at);
+  plan.inputs = {kInput, kOther, scales};
+  call(plan, "quantized_decomposed::embedding_byte", "out",
+       {kInput, scales, kNone, kAlpha, kAlpha, kOther, kOutput, kOutput});
+}
+
+TEST_CASE("a tensor that is read before a call gives it its memory is found") {
+  const auto view = [](bool is_before) {
+    return [=](ExecutionPlanT& plan) {
+      plan.inputs.pop_back();
+      call(plan, "executorch_prim::et_view", "default", {kInput, kList, kOther});
+      if (is_before) std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
+    };
+  };
+  check_sound(view(true));
+  check_found("expected a tensor that a call before gives, as argument 1 of aten::add.out, found value 1",
+              view(false));
+}
+
+TEST_CASE("a tensor of a changing shape that is read before a call gives it one is found") {
+  const auto make = [](bool is_dynamic, bool is_before) {
+    return [=](ExecutionPlanT& plan) {
+      plan.non_const_buffer_sizes = {0, 64};
+      plan.inputs.pop_back();
+      TensorT& tensor = *plan.values[kOther]->val.AsTensor();
+      tensor.allocation_info = std::make_unique<AllocationDetailsT>();
+      tensor.allocation_info->memory_id = 1;
+      tensor.shape_dynamism = is_dynamic ? TensorShapeDynamism_DYNAMIC_BOUND : TensorShapeDynamism_STATIC;
+      call(plan, "aten::abs", "out", {kInput, kOther, kOther});
+      if (is_before) std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
+    };
+  };
+  check_sound(make(true, true));
+  check_sound(make(false, false));  // it may be a buffer that keeps what is in it
+  check_found("expected a tensor that a call before gives, as argument 1 of aten::add.out, found value 1",
+              make(true, false));
+  // By an operator that gives a list.
+  check_sound([&](ExecutionPlanT& plan) {
+    make(true, true)(plan);
+    plan.chains[0]->instructions.erase(plan.chains[0]->instructions.begin());
+    add_value(plan, TensorListT()).items = {kOther};
+    const auto list = static_cast<std::int32_t>(plan.values.size()) - 1;
+    call(plan, "aten::unbind_copy", "int_out", {kInput, kAlpha, list, list});
+    std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
+  });
+  // By what is not known.
+  check_sound([&](ExecutionPlanT& plan) {
+    make(true, true)(plan);
+    plan.operators.back()->name = "mine::op";
+  });
+}
+
+TEST_CASE("indices where a call writes are found") {
+  check_found("expected indices of quantized_decomposed::embedding_byte.out apart from what it writes to",
+              [](ExecutionPlanT& plan) { look_up(plan, 80); });
+  check_found("expected indices of aten::index.Tensor_out apart from what it writes to",
+              [](ExecutionPlanT& plan) {
+                look_up(plan, 80);
+                plan.chains[0]->instructions.clear();
+                add_value(plan, OptionalTensorListT()).items = {-1, kOther};
+                const auto list = static_cast<std::int32_t>(plan.values.size()) - 1;
+                call(plan, "aten::index", "Tensor_out", {kInput, list, kOutput, kOutput});
+              });
+}
+
+}  // namespace
+}  // namespace etstream::method_flow_test

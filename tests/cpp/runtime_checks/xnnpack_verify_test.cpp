@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A payload for XNNPACK of one linear layer, with one thing wrong in it: verify_xnnpack() finds it.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "core/base/text.h"
+#include "file_bytes.h"
+#include "formats/pte/backends/xnnpack_payload.h"
+#include "test_errors.h"
+#include "test_sources.h"
+#include "xnnpack_graph_generated.h"
+
+namespace etstream::xnnpack_verify_test {
+namespace {
+
+using namespace xnnpack_graph;  // NOLINT: the generated types are what this file is about
+
+constexpr std::uint32_t kNoId = 0xffffffff;
+constexpr std::uint64_t kConstants = 64;  // bytes behind the graph
+
+void add_tensor(XNNGraphT& graph, XNNTensorValueT tensor) {
+  graph.xvalues.push_back(std::make_unique<XValueT>());
+  graph.xvalues.back()->xvalue_union.Set(std::move(tensor));
+}
+
+XNNTensorValueT tensor_of(std::uint32_t id, std::vector<std::uint32_t> dims) {
+  XNNTensorValueT out;
+  out.datatype = XNNDatatype_xnn_datatype_fp32;
+  out.dims = std::move(dims);
+  out.external_id = kNoId;
+  out.id_out = id;
+  return out;
+}
+
+void add_constant(XNNGraphT& graph, std::uint64_t offset, std::uint64_t size) {
+  graph.constant_data.push_back(std::make_unique<ConstantDataOffsetT>());
+  graph.constant_data.back()->offset = offset;
+  graph.constant_data.back()->size = size;
+}
+
+template <class Held>
+void set_node(XNNGraphT& graph, XNodeUnion type, Held held) {
+  XNodeUnionUnion& node = graph.xnodes[0]->xnode_union;
+  node.Reset();
+  node.type = type;
+  node.value = new Held(std::move(held));
+}
+
+/// Tensors: 0 and 3 from outside, 1 the filter, 2 the bias.
+XNNGraphT sound_graph() {
+  XNNGraphT graph;
+  graph.num_externs = 2;
+  add_constant(graph, 0, 0);
+  add_constant(graph, 0, 48);
+  add_constant(graph, 48, 12);
+  XNNTensorValueT input = tensor_of(0, {2, 4});
+  input.external_id = 0;
+  input.flags = 1;
+  add_tensor(graph, input);
+  XNNTensorValueT filter = tensor_of(1, {3, 4});
+  filter.constant_buffer_idx = 1;
+  add_tensor(graph, filter);
+  XNNTensorValueT bias = tensor_of(2, {3});
+  bias.constant_buffer_idx = 2;
+  add_tensor(graph, bias);
+  XNNTensorValueT output = tensor_of(3, {2, 3});
+  output.external_id = 1;
+  output.flags = 2;
+  add_tensor(graph, output);
+  XNNFullyConnectedT linear;
+  linear.filter_id = 1;
+  linear.bias_id = 2;
+  linear.output_id = 3;
+  graph.xnodes.push_back(std::make_unique<XNodeT>());
+  set_node(graph, XNodeUnion_XNNFullyConnected, linear);
+  return graph;
+}
+
+std::string payload_of(const XNNGraphT& graph) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");
+  const auto graph_size = static_cast<std::uint32_t>(builder.GetSize());
+  const std::uint32_t start = 32;
+  const std::uint32_t constants = start + graph_size;
+  std::string out(start, '\0');
+  std::memcpy(out.data() + 4, "XH00", 4);
+  std::memcpy(out.data() + 10, &start, 4);
+  std::memcpy(out.data() + 14, &graph_size, 4);
+  std::memcpy(out.data() + 18, &constants, 4);
+  std::memcpy(out.data() + 22, &kConstants, 8);
+  out.append(reinterpret_cast<const char*>(builder.GetBufferPointer()), graph_size);
+  return out.append(kConstants, '\1');
+}
+
+using Spoil = std::function<void(XNNGraphT&)>;
+
+Findings findings_after(const Spoil& spoil, const NamedDataSizes& named_data = {}) {
+  XNNGraphT graph = sound_graph();
+  spoil(graph);
+  Findings findings;
+  REQUIRE(verify_xnnpack(source_of(payload_of(graph)), "p", named_data, findings));
+  return findings;
+}
+
+void check_found(const std::string& expected, const Spoil& spoil) {
+  CAPTURE(expected);
+  const Findings findings = findings_after(spoil);
+  CAPTURE(lines_of(findings.errors));
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(findings.errors[0].message.starts_with("p: offset "));
+  CHECK(findings.errors[0].message.find(expected) != std::string::npos);
+}
+
+XNNTensorValueT& tensor(XNNGraphT& graph, std::size_t number) {
+  return *graph.xvalues[number]->xvalue_union.AsXNNTensorValue();
+}
+
+XNNFullyConnectedT& linear(XNNGraphT& graph) { return *graph.xnodes[0]->xnode_union.AsXNNFullyConnected(); }
+
+TEST_CASE("a sound payload has nothing to find, and says what calls bring") {
+  Findings findings;
+  const auto arguments = verify_xnnpack(source_of(payload_of(sound_graph())), "p", {}, findings);
+  REQUIRE(arguments);
+  CHECK(lines_of(findings.errors).empty());
+  REQUIRE(arguments->size() == 2);
+  CHECK((*arguments)[1].number == 1);
+  CHECK((*arguments)[1].width == 4);
+}
+
+TEST_CASE("named data of the program that is shorter than the constant that asks for it is found") {
+  const Spoil by_key = [](XNNGraphT& graph) { graph.constant_data[1]->named_key = "w"; };
+  const Findings findings = findings_after(by_key, {{"w", 47}});
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(findings.errors[0].message.ends_with("expected named data 'w' of 48 bytes, found 47"));
+  CHECK(findings_after(by_key, {{"w", 48}}).ok());
+  CHECK(findings_after(by_key, {{"v", 1}}).ok());  // of a file, which is checked with it
+}
+
+TEST_CASE("a tensor whose constant is not all there is found") {
+  check_found("expected a tensor of at most the 48 bytes of constant 1, found 60", [](XNNGraphT& graph) {
+    tensor(graph, 1).dims = {3, 5};
+  });
+  check_found("expected a constant from 1 to below 3, found 3",
+              [](XNNGraphT& graph) { tensor(graph, 2).constant_buffer_idx = 3; });
+  check_found("expected a constant inside the 64 bytes behind the graph, found 12 bytes at 53",
+              [](XNNGraphT& graph) { graph.constant_data[2]->offset = 53; });
+  check_found("a datatype from 1 to below 15, found 0",
+              [](XNNGraphT& graph) { tensor(graph, 3).datatype = XNNDatatype_xnn_datatype_invalid; });
+}
+
+TEST_CASE("a tensor from outside that no argument can be is found") {
+  check_found("expected an external_id below 2, found 4294967295",
+              [](XNNGraphT& graph) { tensor(graph, 1).flags = 1; });
+  check_found("expected one tensor that is argument 0, or both read or written alike, found another",
+              [](XNNGraphT& graph) { tensor(graph, 3).external_id = 0; });
+  check_found("expected flags of a tensor with an external_id, found 0",
+              [](XNNGraphT& graph) { tensor(graph, 3).flags = 0; });
+  check_found("expected flags of 3 at most, found 8", [](XNNGraphT& graph) { tensor(graph, 1).flags = 8; });
+}
+
+TEST_CASE("a node of a tensor that there is not, or of a bias that is too short, is found") {
+  check_found("expected bias_id of a tensor, found 9", [](XNNGraphT& graph) { linear(graph).bias_id = 9; });
+  check_found("expected an input_id of a tensor that a node before it, a constant or a call gives, found 3",
+              [](XNNGraphT& graph) {
+                XNNStaticTransposeT node;
+                node.num_dims = 2;
+                node.perm = {1, 0};
+                node.input_id = 3;
+                node.output_id = 3;
+                set_node(graph, XNodeUnion_XNNStaticTranspose, node);
+              });
+  check_found("expected a node that gives each tensor that is given to a call, found none for 3",
+              [](XNNGraphT& graph) {
+                add_tensor(graph, tensor_of(4, {2, 3}));
+                linear(graph).output_id = 4;
+              });
+  check_found("expected output_id of a tensor that can be written, found 1", [](XNNGraphT& graph) {
+    graph.xnodes.push_back(std::make_unique<XNodeT>(*graph.xnodes[0]));
+    linear(graph).output_id = 1;
+  });
+  check_found("expected a bias of 3 elements, found 2",
+              [](XNNGraphT& graph) { tensor(graph, 2).dims = {2}; });
+  check_found("expected a filter of 2 dimensions, found 1",
+              [](XNNGraphT& graph) { linear(graph).filter_id = 2; });
+  check_found("expected a node, found none",
+              [](XNNGraphT& graph) { graph.xnodes.push_back(std::make_unique<XNodeT>()); });
+}
+
+TEST_CASE("scales that are not all there are found") {
+  const auto quantized = [](XNNGraphT& graph, std::size_t scales, std::int32_t channel) {
+    XNNQuantizedTensorValueT value;
+    value.tensor_value = std::make_unique<XNNTensorValueT>(tensor(graph, 1));
+    value.tensor_value->datatype = XNNDatatype_xnn_datatype_qcint8;
+    PerChannelQuantT params;
+    params.scale.assign(scales, 0.5F);
+    params.channel_dim = channel;
+    value.quant_params.Set(params);
+    graph.xvalues[1]->xvalue_union.Set(std::move(value));
+  };
+  CHECK(findings_after([&](XNNGraphT& graph) { quantized(graph, 3, 0); }).ok());
+  check_found("expected 3 scales, found 2", [&](XNNGraphT& graph) { quantized(graph, 2, 0); });
+  check_found("expected 3 scales, found none", [&](XNNGraphT& graph) { quantized(graph, 0, 0); });
+  check_found("expected a channel_dim from 0 to below 2, found 2",
+              [&](XNNGraphT& graph) { quantized(graph, 3, 2); });
+}
+
+TEST_CASE("a list that is shorter than its node's dimensions is found") {
+  const auto transposed = [](std::uint32_t dimensions) {
+    return [=](XNNGraphT& graph) {
+      XNNStaticTransposeT node;
+      node.num_dims = dimensions;
+      node.perm = {1, 0};
+      node.output_id = 3;
+      set_node(graph, XNodeUnion_XNNStaticTranspose, node);
+    };
+  };
+  CHECK(findings_after(transposed(2)).ok());
+  check_found("expected perm of 3 dimensions or more, at most 6, found 2", transposed(3));
+}
+
+TEST_CASE("a convolution with more taps than its filter has is found") {
+  const auto convolved = [](std::uint32_t height) {
+    return [=](XNNGraphT& graph) {
+      _XNNNodeConvT node;
+      node.kernel_height = height;
+      node.kernel_width = 2;
+      node.groups = 1;
+      node.group_input_channels = 2;
+      node.group_output_channels = 3;
+      node.filter_id = 1;
+      node.bias_id = 2;
+      node.output_id = 3;
+      set_node(graph, XNodeUnion_XNNConv2d, node);
+    };
+  };
+  CHECK(findings_after(convolved(1)).ok());
+  check_found("expected a filter of 24 elements, more than none, found 12", convolved(2));
+  check_found("expected a filter of 0 elements, more than none, found 12", convolved(0));
+}
+
+}  // namespace
+}  // namespace etstream::xnnpack_verify_test
