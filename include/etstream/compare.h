@@ -39,6 +39,10 @@ struct Tolerance {
   bool nan_equal = true;
 };
 
+/// The default tolerance, with what is given in its place. Integers may differ by `absolute` too.
+[[nodiscard]] ETSTREAM_EXPORT Tolerance tolerance_of(std::optional<double> absolute,
+                                                     std::optional<double> relative) noexcept;
+
 /// An element or a scalar. Signed and unsigned integers are stored as such; bool, packed and bits types as
 /// the unsigned integer of their bytes; floating-point types as a double, and complex ones as two, which hold
 /// each of their values.

@@ -55,6 +55,10 @@ class ETSTREAM_EXPORT RenameRules {
   [[nodiscard]] static Result<RenameRules> ready_made(std::string_view name);
   [[nodiscard]] static std::vector<std::string> ready_made_names();
 
+  /// The ready-made rules of this name, or else those in the file at this path. Errors: those of read() and
+  /// of opening the file; kNotFound where neither is there.
+  [[nodiscard]] static Result<RenameRules> open(const std::string& name_or_path);
+
   /// The library's internal representation; null for no rules.
   [[nodiscard]] const std::shared_ptr<const RenameRuleSet>& set() const noexcept { return set_; }
 

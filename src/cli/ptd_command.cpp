@@ -21,7 +21,6 @@
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/torch_file.h"
-#include "files/jobs.h"
 #include "present/print.h"
 #include "present/reports.h"
 
@@ -78,7 +77,7 @@ void warn_of(const std::vector<std::string>& subjects, std::string_view noun, st
 /// how many.
 Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& checkpoint) {
   if (arguments.rules.empty()) return {};
-  ETSTREAM_ASSIGN(const RenameRules rules, open_rename_rules(arguments.rules));
+  ETSTREAM_ASSIGN(const RenameRules rules, RenameRules::open(arguments.rules));
   RenameOptions options;
   if (arguments.head_dim != 0) options.head_dim = arguments.head_dim;
   ETSTREAM_ASSIGN(const RenameReport report, apply(rules, checkpoint, options));

@@ -19,7 +19,7 @@
 #include "etstream/checkpoint.h"
 #include "etstream/findings.h"
 #include "etstream/program_changes.h"
-#include "files/jobs.h"
+#include "etstream/program_input.h"
 #include "present/print.h"
 #include "present/reports.h"
 

@@ -13,7 +13,7 @@
 #include "cli/tensor_data_output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "files/jobs.h"
+#include "etstream/program_sharing.h"
 #include "present/print.h"
 #include "present/reports.h"
 

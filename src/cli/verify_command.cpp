@@ -14,7 +14,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/verify.h"
-#include "files/jobs.h"
 #include "present/print.h"
 #include "present/reports.h"
 
@@ -47,7 +46,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
                   verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
   if (arguments.run) {
     MethodRunOptions options = arguments.runs;
-    options.tolerance = output_tolerance(arguments.atol, arguments.rtol);
+    options.tolerance = tolerance_of(arguments.atol, arguments.rtol);
     ETSTREAM_TRY(add_runs(arguments.file, options, findings));
   }
   const auto& external_keys = findings.external_keys;

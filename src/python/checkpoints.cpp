@@ -22,7 +22,6 @@
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
-#include "files/jobs.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -86,7 +85,7 @@ const CheckpointTensor& tensor_called(const CheckpointByName& checkpoint, const 
 
 RenameRules rules_of(nb::handle rules) {
   if (is_path(rules)) {
-    return without_gil([name = path_of(rules)] { return open_rename_rules(name); });
+    return without_gil([name = path_of(rules)] { return RenameRules::open(name); });
   }
   return without_gil([json = source_of(rules)] { return RenameRules::read(json); });
 }

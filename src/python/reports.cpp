@@ -18,7 +18,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/verify.h"
-#include "files/jobs.h"
 #include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
@@ -59,7 +58,7 @@ MethodRunOptions run_options(std::string python, std::uint64_t seed, std::uint32
           .seed = seed,
           .seconds = seconds,
           .memory = memory,
-          .tolerance = output_tolerance(atol, rtol),
+          .tolerance = tolerance_of(atol, rtol),
           .go_on = [] { return check_signals().has_value(); }};
 }
 

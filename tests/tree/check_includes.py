@@ -28,10 +28,10 @@ FOLDERS = """
     present cli python executorch
 """.split()
 OUTSIDE = {
-    "cli": "core/base/* present/* files/jobs.h",
+    "cli": "core/base/* present/*",
     # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
     # objects with, descriptors, the heap of the running process; and raises what a check found.
-    "python": "core/base/* present/* files/jobs.h core/io/descriptor_posix.h flatbuffer/schema.h"
+    "python": "core/base/* present/* core/io/descriptor_posix.h flatbuffer/schema.h"
     " flatbuffer/schema_packer.h flatbuffer/value_reader.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
     " formats/bpte/bundled_program_schema.h formats/bpte/case_check.h formats/bpte/case_layout.h"
     " formats/pte/rewrite/payload_extraction.h memory/heap/in_process_linux.h",

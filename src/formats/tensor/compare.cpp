@@ -286,4 +286,15 @@ std::string summary(const Comparison& comparison) {
   return out;
 }
 
+Tolerance tolerance_of(std::optional<double> absolute, std::optional<double> relative) noexcept {
+  constexpr double kMost = 1e18;
+  Tolerance out;
+  if (absolute) {
+    out.absolute = *absolute;
+    out.integer = static_cast<std::uint64_t>(std::min(*absolute, kMost));
+  }
+  if (relative) out.relative = *relative;
+  return out;
+}
+
 }  // namespace etstream

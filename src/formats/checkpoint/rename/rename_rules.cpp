@@ -295,6 +295,17 @@ std::vector<std::string> RenameRules::ready_made_names() {
   return {kReadyMadeNames.begin(), kReadyMadeNames.end()};
 }
 
+Result<RenameRules> RenameRules::open(const std::string& name_or_path) {
+  return without_exceptions([&]() -> Result<RenameRules> {
+    auto rules = ready_made(name_or_path);
+    if (rules || rules.error().code != ErrorCode::kNotFound) return rules;
+    const auto file = ByteSource::file(name_or_path);
+    if (file) return read(*file);
+    if (file.error().code != ErrorCode::kNotFound) return file.error();
+    return make_error(ErrorCode::kNotFound, "{}; {}", file.error().message, rules.error().message);
+  });
+}
+
 Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint, const RenameOptions& options) {
   return without_exceptions([&]() -> Result<RenameReport> {
     const RenameRuleSet none;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Plans a program from another one, or from JSON that describes it, as `etstream pte` does.
+//
+//   const auto file = etstream::ByteSource::file("model.json");
+//   if (!file) return file.error();
+//   const auto require_sound = [](const etstream::Findings& found) -> etstream::Result<void> {
+//     if (found.ok()) return {};
+//     return etstream::Error{etstream::ErrorCode::kCorrupt, found.errors.front().message};
+//   };
+//   const auto planned = etstream::plan_program_input(*file, {}, {}, {}, require_sound);
+//   if (!planned) return planned.error();
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/findings.h"
+#include "etstream/program_changes.h"
+#include "etstream/program_schema.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+struct ProgramInputOptions {
+  std::string folder;  // that paths in JSON are relative to
+  ProgramSchema schema;
+  std::optional<ByteSource> segments_from;  // a program, for JSON; see ProgramJsonOptions
+  /// How vtables are shared in a program that JSON describes, unless its options say so.
+  VtableSharing described_vtables = VtableSharing::kOfEqualSize;
+};
+
+/// Fails where the findings have errors that the caller does not accept.
+using RequireSound = std::function<Result<void>(const Findings&)>;
+
+/// Plans the program in `file`, or the one that it describes in JSON, with these changes. Calls
+/// `require_sound` once, with what ProgramFile::verify() found: before a program is planned, or of a
+/// described one when all changes are made. Errors: those of `require_sound`, ProgramFile::open(),
+/// read_program_json() and plan(ProgramFile); kInvalidArgument where `segments_from` is given for a program
+/// that is no JSON.
+[[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan_program_input(const ByteSource& file,
+                                                                     const ProgramInputOptions& input,
+                                                                     const ProgramChanges& changes,
+                                                                     const ProgramPlanOptions& options,
+                                                                     const RequireSound& require_sound);
+
+}  // namespace etstream
