@@ -215,6 +215,19 @@ class CallVerifier {
            std::ranges::any_of(written, [&](const PlannedPlace& each) { return each.overlaps(*indices); });
   }
 
+  /// Returns the layouts of the tensors in a list of optional ones; none for one that another value replaces.
+  Result<std::vector<std::optional<TensorLayout>>> layouts_of_items(std::int32_t list) {
+    std::vector<std::optional<TensorLayout>> out;
+    ETSTREAM_TRY(for_each(calls_.items_of<std::int32_t>(list), [&](std::int32_t item) -> Result<void> {
+      out.emplace_back();
+      if (item == -1 || slot(item).is_replaced || slot(item).kind != pte::ValueKind::kTensor) return {};
+      ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(item));
+      ETSTREAM_ASSIGN(out.back(), tensor.tensor().layout());
+      return {};
+    }));
+    return out;
+  }
+
   Result<void> check_rules(const pte::Call& call, const Callee& callee,
                            const NumberList<std::int32_t>& args) {
     std::vector<KernelArgument> arguments(args.size());
@@ -226,10 +239,11 @@ class CallVerifier {
         ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
       } else if (held.kind == pte::ValueKind::kTensor) {
         ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
-        ETSTREAM_ASSIGN(const TensorLayout layout, tensor.tensor().layout());
-        arguments[i].rank = layout.sizes.size();
-        arguments[i].dtype = layout.scalar_type;
-        arguments[i].is_contiguous = std::ranges::is_sorted(layout.dim_order);
+        ETSTREAM_ASSIGN(const TensorInfo info, tensor.tensor().info());
+        arguments[i].tensor = TensorLayout{info.scalar_type, info.sizes, info.dim_order};
+        arguments[i].has_fixed_sizes = info.dynamism == ShapeDynamism::kStatic;
+      } else if (held.kind == pte::ValueKind::kOptionalTensorList) {
+        ETSTREAM_ASSIGN(arguments[i].items, layouts_of_items(value));
       }
       return {};
     }));

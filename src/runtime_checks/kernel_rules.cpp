@@ -13,8 +13,14 @@ namespace {
 struct Rule {
   enum class Kind {
     kRank,         // tensor `argument` has `number` dimensions
+    kHasRank,      // tensor `argument` has a dimension if tensor `number` has one
     kNotNegative,  // integer `argument`
     kSameDtype,    // tensor `argument` is of the dtype of tensor `number`
+    kReadAs,       // the same, unless tensor `number` is of int8, which the kernel reads as such
+    kSameSize,     // dimension `dimension` of tensor `argument` is as long as `other` of tensor `number`
+    kNoneEmpty,    // tensor `argument` has no dimension of 0
+    kCounts,       // integer `argument` is at least as large as dimension `dimension` of tensor `number`
+    kMasksFit,     // masks in list `argument` have no more dimensions than tensor `number` has at their place
     kContiguous,   // tensor `argument` has its dimensions in their own order
     kLoaded,       // tensor `argument` is of a dtype that the kernel has a function to load elements of
   };
@@ -22,6 +28,8 @@ struct Rule {
   Kind kind;
   std::size_t argument;
   std::size_t number = 0;
+  std::size_t dimension = 0;
+  std::size_t other = 0;
 };
 
 using enum Rule::Kind;
@@ -31,13 +39,41 @@ constexpr Rule kRules[] = {
     {"aten::bmm.out", kRank, 0, 3},
     {"aten::bmm.out", kRank, 1, 3},
     {"aten::bmm.out", kRank, 2, 3},
-    {"aten::convolution.out", kLoaded, 2},  // its bias
+    {"aten::bmm.out", kSameSize, 1, 0, 1, 2},
+    {"aten::convolution.out", kLoaded, 2},        // its bias
+    {"aten::index.Tensor_out", kMasksFit, 1, 0},  // its message lists sizes that are not there
+    {"aten::index_put.out", kMasksFit, 1, 0},
+    {"aten::index_put_", kMasksFit, 1, 0},
     {"aten::mm.out", kRank, 0, 2},
     {"aten::mm.out", kRank, 1, 2},
     {"aten::mm.out", kRank, 2, 2},
-    {"aten::topk.values", kContiguous, 0},                // it lays out its results with these strides
+    {"aten::scatter.src_out", kHasRank, 2, 3},  // the place in the source is that of the index
+    {"aten::scatter_add.out", kHasRank, 2, 3},
+    {"aten::topk.values", kContiguous, 0},  // it lays out its results with these strides
+    {"aten::upsample_bilinear2d.vec_out", kNoneEmpty, 0},
     {"aten::var_mean.correction_out", kSameDtype, 6, 5},  // it writes both as the first
+    // Attention: queries, keys, values.
+    {"llama::custom_quantized_sdpa.out", kNotNegative, 3},
+    {"llama::custom_quantized_sdpa.out", kReadAs, 15, 0},
+    {"llama::custom_quantized_sdpa.out", kSameSize, 1, 0, 0, 0},
+    {"llama::custom_quantized_sdpa.out", kSameSize, 2, 1, 0, 0},
+    {"llama::custom_quantized_sdpa.out", kSameSize, 2, 1, 1, 1},
+    {"llama::custom_quantized_sdpa.out", kSameSize, 2, 1, 2, 2},
+    {"llama::custom_sdpa.out", kNotNegative, 3},
+    {"llama::custom_sdpa.out", kReadAs, 8, 0},
+    {"llama::custom_sdpa.out", kSameSize, 1, 0, 0, 0},
+    {"llama::custom_sdpa.out", kSameSize, 2, 1, 0, 0},
+    {"llama::custom_sdpa.out", kSameSize, 2, 1, 1, 1},
+    {"llama::custom_sdpa.out", kSameSize, 2, 1, 2, 2},
+    // The same with caches of keys and values, which take the whole of what is projected.
     {"llama::sdpa_with_kv_cache.out", kNotNegative, 5},
+    {"llama::sdpa_with_kv_cache.out", kCounts, 6, 1, 1},
+    {"llama::sdpa_with_kv_cache.out", kCounts, 6, 2, 1},
+    {"llama::sdpa_with_kv_cache.out", kReadAs, 11, 0},
+    {"llama::sdpa_with_kv_cache.out", kSameSize, 3, 0, 0, 0},
+    {"llama::sdpa_with_kv_cache.out", kSameSize, 4, 3, 0, 0},
+    {"llama::sdpa_with_kv_cache.out", kSameSize, 4, 3, 1, 1},
+    {"llama::sdpa_with_kv_cache.out", kSameSize, 4, 3, 2, 2},
     {"llama::update_cache.out", kNotNegative, 2},
 };
 
@@ -45,28 +81,106 @@ constexpr ScalarType kLoadedTypes[] = {ScalarType::kUInt8,   ScalarType::kInt8, 
                                        ScalarType::kInt32,   ScalarType::kInt64,   ScalarType::kFloat16,
                                        ScalarType::kFloat32, ScalarType::kFloat64, ScalarType::kBFloat16};
 
-std::optional<BrokenRule> check(const Rule& rule, std::span<const KernelArgument> arguments) {
-  const KernelArgument& argument = arguments[rule.argument];
-  if (rule.kind == kRank && argument.rank && *argument.rank != rule.number) {
-    return BrokenRule{text("a tensor of {} dimensions as argument {}", rule.number, rule.argument),
-                      text("{}", *argument.rank)};
-  }
-  if (rule.kind == kLoaded && argument.dtype && std::ranges::count(kLoadedTypes, *argument.dtype) == 0) {
-    return BrokenRule{text("a tensor of a dtype that the kernel takes as argument {}", rule.argument),
-                      text("{}", name_of(*argument.dtype))};
-  }
-  if (rule.kind == kSameDtype && argument.dtype && arguments[rule.number].dtype &&
-      *argument.dtype != *arguments[rule.number].dtype) {
-    return BrokenRule{text("a tensor of the dtype of argument {} as argument {}", rule.number, rule.argument),
-                      text("{}", name_of(*argument.dtype))};
-  }
-  if (rule.kind == kContiguous && argument.is_contiguous == false) {
-    return BrokenRule{text("a contiguous tensor as argument {}", rule.argument), "another dim_order"};
-  }
-  if (rule.kind == kNotNegative && argument.integer && *argument.integer < 0) {
-    return BrokenRule{text("at least 0 as argument {}", rule.argument), text("{}", *argument.integer)};
+/// Finds a mask among indices that reaches beyond the last dimension of what it selects from.
+std::optional<BrokenRule> check_masks(const Rule& rule, const TensorLayout& tensor,
+                                      std::span<const std::optional<TensorLayout>> indices) {
+  const std::size_t rank = tensor.sizes.size();
+  std::size_t place = 0;
+  for (const auto& index : indices) {
+    const bool is_mask =
+        index && (index->scalar_type == ScalarType::kBool || index->scalar_type == ScalarType::kUInt8);
+    const std::size_t dimensions = is_mask ? index->sizes.size() : 1;
+    if (is_mask && place + dimensions > rank) {
+      return BrokenRule{text("a mask of at most {} in argument {}",
+                             counted(rank - std::min(place, rank), "dimension"), rule.argument),
+                        text("{}", dimensions)};
+    }
+    place += dimensions;
   }
   return std::nullopt;
+}
+
+/// Returns the size of a dimension, if there is one that does not change.
+std::optional<std::int32_t> fixed_size(const KernelArgument& argument, std::size_t dimension) {
+  if (!argument.tensor || !argument.has_fixed_sizes) return std::nullopt;
+  const auto& sizes = argument.tensor->sizes;
+  return dimension < sizes.size() ? std::optional(sizes[dimension]) : std::nullopt;
+}
+
+std::optional<BrokenRule> check_size(const Rule& rule, const KernelArgument& argument,
+                                     const KernelArgument& other) {
+  const auto size = fixed_size(argument, rule.dimension);
+  const auto wanted = fixed_size(other, rule.other);
+  if (!size || !wanted || *size == *wanted) return std::nullopt;
+  return BrokenRule{text("{} in dimension {} of argument {}, as argument {} has in dimension {}", *wanted,
+                         rule.dimension, rule.argument, rule.number, rule.other),
+                    text("{}", *size)};
+}
+
+std::optional<BrokenRule> check_integer(const Rule& rule, std::int64_t integer,
+                                        std::span<const KernelArgument> arguments) {
+  std::int64_t least = 0;
+  if (rule.kind == kCounts) least = fixed_size(arguments[rule.number], rule.dimension).value_or(integer);
+  if (integer >= least) return std::nullopt;
+  return BrokenRule{text("at least {} as argument {}", least, rule.argument), text("{}", integer)};
+}
+
+std::optional<BrokenRule> check_dtype(const Rule& rule, ScalarType dtype,
+                                      std::span<const KernelArgument> arguments) {
+  if (rule.kind == kLoaded) {
+    if (std::ranges::count(kLoadedTypes, dtype) != 0) return std::nullopt;
+    return BrokenRule{text("a tensor of a dtype that the kernel takes as argument {}", rule.argument),
+                      text("{}", name_of(dtype))};
+  }
+  const auto& other = arguments[rule.number].tensor;
+  if (!other || dtype == other->scalar_type) return std::nullopt;
+  if (rule.kind == kReadAs && other->scalar_type == ScalarType::kInt8) return std::nullopt;
+  return BrokenRule{text("a tensor of the dtype of argument {} as argument {}", rule.number, rule.argument),
+                    text("{}", name_of(dtype))};
+}
+
+std::optional<BrokenRule> check_tensor(const Rule& rule, const KernelArgument& argument,
+                                       std::span<const KernelArgument> arguments) {
+  const TensorLayout& tensor = *argument.tensor;
+  const std::size_t rank = tensor.sizes.size();
+  if (rule.kind == kRank && rank != rule.number) {
+    return BrokenRule{text("a tensor of {} dimensions as argument {}", rule.number, rule.argument),
+                      text("{}", rank)};
+  }
+  if (rule.kind == kHasRank && rank == 0) {
+    const auto& other = arguments[rule.number].tensor;
+    if (!other || other->sizes.empty()) return std::nullopt;
+    return BrokenRule{text("a dimension of argument {}, as argument {} has one", rule.argument, rule.number),
+                      "none"};
+  }
+  if (rule.kind == kNoneEmpty && argument.has_fixed_sizes && std::ranges::count(tensor.sizes, 0) != 0) {
+    return BrokenRule{text("a tensor with elements as argument {}", rule.argument), "a dimension of 0"};
+  }
+  if (rule.kind == kContiguous && !std::ranges::is_sorted(tensor.dim_order)) {
+    return BrokenRule{text("a contiguous tensor as argument {}", rule.argument), "another dim_order"};
+  }
+  return std::nullopt;
+}
+
+std::optional<BrokenRule> check(const Rule& rule, std::span<const KernelArgument> arguments) {
+  const KernelArgument& argument = arguments[rule.argument];
+  switch (rule.kind) {
+    case kMasksFit: {
+      const auto& tensor = arguments[rule.number].tensor;
+      return tensor ? check_masks(rule, *tensor, argument.items) : std::nullopt;
+    }
+    case kSameSize:
+      return check_size(rule, argument, arguments[rule.number]);
+    case kNotNegative:
+    case kCounts:
+      return argument.integer ? check_integer(rule, *argument.integer, arguments) : std::nullopt;
+    case kSameDtype:
+    case kReadAs:
+    case kLoaded:
+      return argument.tensor ? check_dtype(rule, argument.tensor->scalar_type, arguments) : std::nullopt;
+    default:
+      return argument.tensor ? check_tensor(rule, argument, arguments) : std::nullopt;
+  }
 }
 
 }  // namespace

@@ -10,17 +10,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "etstream/scalar_type.h"
+#include "etstream/tensor_layout.h"
 
 namespace etstream {
 
 /// An argument, as far as it is known before the call.
 struct KernelArgument {
-  std::optional<std::size_t> rank;  // of a tensor, as the next two are
-  std::optional<ScalarType> dtype = {};
-  std::optional<bool> is_contiguous = {};
+  std::optional<TensorLayout> tensor = {};
+  bool has_fixed_sizes = false;  // a tensor; otherwise its sizes are the most that it may have
   std::optional<std::int64_t> integer = {};
+  /// The items of a list of optional tensors, without one that is not known.
+  std::vector<std::optional<TensorLayout>> items = {};
 };
 
 struct BrokenRule {

@@ -29,7 +29,7 @@ from judge import MEMORY_SIGNALS, Judge, Verify
 from parts import Parts, Tree
 
 _HERE = Path(__file__).resolve().parent
-_SOURCE = _HERE.parents[1] / "src" / "pte" / "operator_signatures.cpp"
+_SOURCE = _HERE.parents[1] / "src" / "runtime_checks" / "operator_signatures.cpp"
 _AT_ONCE = 500  # so many are run before others are made
 # The bytes of an element, by the names in scalar_type.fbs, or by number where it has none (complex numbers).
 _DTYPES: dict[str | int, int] = {
@@ -38,6 +38,11 @@ _DTYPES: dict[str | int, int] = {
     "FLOAT8E5M2": 1, 8: 4, 9: 8, 10: 16,
 }  # fmt: skip
 _WIDE = 4096  # bytes of a tensor that may be of any size up to them
+# Operators whose callers have to give inputs sizes that fit, if these may change: docs/runtime-checks.md.
+_FIXED_INPUTS = {
+    "aten::bmm.out", "aten::upsample_bilinear2d.vec_out", "llama::custom_quantized_sdpa.out", "llama::custom_sdpa.out",
+    "llama::sdpa_with_kv_cache.out",
+}  # fmt: skip
 
 
 Signature = list[str]  # Parameters: see operator_signatures.h
@@ -63,6 +68,7 @@ class Call:
     planned: list[Tree] = field(default_factory=list)  # tensors, as are these
     constants: list[Tree] = field(default_factory=list)
     is_plain: bool = False  # torch has all that it consists of
+    has_fixed_inputs: bool = False
 
     def __post_init__(self) -> None:
         self.base = self._sizes()
@@ -111,7 +117,7 @@ class Call:
                 room = max(1, _WIDE // _DTYPES[dtype])
                 sizes = [max(1, size) for size in sizes]
                 sizes[-1] = max(1, room // max(1, math.prod(sizes[:-1])))
-        elif rng.random() < 0.15:
+        elif rng.random() < 0.15 and not self.has_fixed_inputs:
             dynamism = "DYNAMIC_BOUND"
         order = list(range(len(sizes)))
         if rng.random() < 0.15:
@@ -348,7 +354,7 @@ def is_taken(call: Call, operator: str, arguments: list[int]) -> bool:
 def sensible(rng: random.Random, operator: str, signature: Signature) -> bytes:
     """A call that torch takes, if one of some is, with a value changed at times."""
     for _ in range(30):
-        call = Call(rng, is_plain=True)
+        call = Call(rng, is_plain=True, has_fixed_inputs=operator in _FIXED_INPUTS)
         arguments = call.arguments(signature)
         if is_taken(call, operator, arguments):
             break
@@ -368,7 +374,7 @@ def _make(folder: Path, number: int, wanted: dict[str, Signature], seed: int) ->
     if rng.random() < 0.7:
         content = sensible(rng, operator, wanted[operator])
     else:
-        call = Call(rng)
+        call = Call(rng, has_fixed_inputs=operator in _FIXED_INPUTS)
         content = call.program(operator, call.arguments(wanted[operator]))
     (folder / f"{number}.pte").write_bytes(content)
 

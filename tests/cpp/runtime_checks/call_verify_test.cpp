@@ -3,6 +3,8 @@
 // A program of one call, with one thing wrong in it: ProgramFile::verify finds it.
 #include <doctest/doctest.h>
 
+#include "core/base/text.h"
+#include "etstream/tensor.h"
 #include "runtime_checks/kernel_rules.h"
 #include "runtime_checks/method_calls.h"
 #include "runtime_checks/one_call_program.h"
@@ -198,8 +200,22 @@ TEST_CASE("signatures are found by their whole names") {
   }
 }
 
-KernelArgument tensor_of(std::size_t rank, ScalarType dtype = ScalarType::kFloat32) { return {rank, dtype}; }
-KernelArgument integer(std::int64_t value) { return {.rank = {}, .integer = value}; }
+KernelArgument tensor_of(std::vector<std::int32_t> sizes, bool has_fixed_sizes = true) {
+  auto order = contiguous_dim_order(sizes.size());
+  return {.tensor = TensorLayout{ScalarType::kFloat32, std::move(sizes), std::move(order)},
+          .has_fixed_sizes = has_fixed_sizes};
+}
+KernelArgument tensor_of(std::size_t rank, ScalarType dtype = ScalarType::kFloat32) {
+  KernelArgument out = tensor_of(std::vector<std::int32_t>(rank, 2));
+  out.tensor->scalar_type = dtype;
+  return out;
+}
+KernelArgument integer(std::int64_t value) { return {.integer = value}; }
+KernelArgument indices_of(std::initializer_list<std::optional<KernelArgument>> items) {
+  KernelArgument out;
+  for (const auto& item : items) out.items.push_back(item ? item->tensor : std::nullopt);
+  return out;
+}
 
 std::string expected(std::string_view name, const std::vector<KernelArgument>& arguments) {
   const auto broken = find_broken_rule(name, arguments);
@@ -220,9 +236,10 @@ TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecke
     CHECK(expected("aten::convolution.out", {{}, {}, tensor_of(1, dtype)}) ==
           "a tensor of a dtype that the kernel takes as argument 2");
   }
-  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = true}}) == "nothing");
-  CHECK(expected("aten::topk.values", {{.rank = 2, .is_contiguous = false}}) ==
-        "a contiguous tensor as argument 0");
+  KernelArgument transposed = tensor_of(2);
+  CHECK(expected("aten::topk.values", {transposed}) == "nothing");
+  std::ranges::reverse(transposed.tensor->dim_order);
+  CHECK(expected("aten::topk.values", {transposed}) == "a contiguous tensor as argument 0");
   std::vector<KernelArgument> results(8, tensor_of(1));
   CHECK(expected("aten::var_mean.correction_out", results) == "nothing");
   results[6] = tensor_of(1, ScalarType::kFloat16);
@@ -234,6 +251,85 @@ TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecke
   CHECK_FALSE(taken_unchecked("aten::embedding.out"));
   CHECK(has_kernel_rules("aten::mm.out"));
   CHECK_FALSE(has_kernel_rules("aten::mm"));
+}
+
+TEST_CASE("factors of bmm whose inner dimensions differ are found, where these are fixed") {
+  const KernelArgument left = tensor_of({4, 1, 3});
+  const KernelArgument out = tensor_of({4, 1, 5});
+  CHECK(expected("aten::bmm.out", {left, tensor_of({4, 3, 5}), out, out}) == "nothing");
+  CHECK(expected("aten::bmm.out", {left, tensor_of({4, 2, 5}), out, out}) ==
+        "3 in dimension 1 of argument 1, as argument 0 has in dimension 2");
+  CHECK(expected("aten::bmm.out", {left, tensor_of({4, 2, 5}, false), out, out}) == "nothing");
+  CHECK(expected("aten::bmm.out", {tensor_of({4, 1, 3}, false), tensor_of({4, 2, 5}), out, out}) ==
+        "nothing");
+}
+
+TEST_CASE("an index without dimensions for a source with one is found") {
+  for (const char* const name : {"aten::scatter.src_out", "aten::scatter_add.out"}) {
+    CAPTURE(name);
+    CHECK(expected(name, {tensor_of(1), integer(0), tensor_of(1), tensor_of(1)}) == "nothing");
+    CHECK(expected(name, {tensor_of(1), integer(0), tensor_of(0), tensor_of(0)}) == "nothing");
+    CHECK(expected(name, {tensor_of(1), integer(0), tensor_of(0), tensor_of(1)}) ==
+          "a dimension of argument 2, as argument 3 has one");
+  }
+}
+
+TEST_CASE("an image without elements is found, where its sizes are fixed") {
+  const char* const name = "aten::upsample_bilinear2d.vec_out";
+  CHECK(expected(name, {tensor_of({1, 2, 3, 4})}) == "nothing");
+  CHECK(expected(name, {tensor_of({1, 2, 0, 4})}) == "a tensor with elements as argument 0");
+  CHECK(expected(name, {tensor_of({1, 2, 0, 4}, false)}) == "nothing");
+}
+
+TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are found") {
+  const KernelArgument queries = tensor_of({1, 2, 4, 8});
+  std::vector<KernelArgument> plain(10);
+  std::ranges::fill_n(plain.begin(), 3, queries);
+  plain[3] = integer(0);
+  plain[8] = queries;
+  CHECK(expected("llama::custom_sdpa.out", plain) == "nothing");
+  auto changed = plain;
+  changed[1] = changed[2] = tensor_of({2, 2, 4, 8});
+  CHECK(expected("llama::custom_sdpa.out", changed) ==
+        "1 in dimension 0 of argument 1, as argument 0 has in dimension 0");
+  for (const std::size_t dimension : {1U, 2U}) {
+    CAPTURE(dimension);
+    changed = plain;
+    ++changed[2].tensor->sizes[dimension];
+    CHECK(expected("llama::custom_sdpa.out", changed) ==
+          text("{0} in dimension {1} of argument 2, as argument 1 has in dimension {1}",
+               queries.tensor->sizes[dimension], dimension));
+  }
+  changed = plain;
+  changed[8].tensor->scalar_type = ScalarType::kFloat16;
+  CHECK(expected("llama::custom_sdpa.out", changed) == "a tensor of the dtype of argument 0 as argument 8");
+  changed[0].tensor->scalar_type = ScalarType::kInt8;
+  CHECK(expected("llama::custom_sdpa.out", changed) == "nothing");
+
+  std::vector<KernelArgument> cached(13);
+  std::ranges::fill_n(cached.begin(), 5, queries);
+  cached[5] = integer(0);
+  cached[6] = integer(2);
+  cached[11] = queries;
+  CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "nothing");
+  cached[6] = integer(1);
+  CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 2 as argument 6");
+}
+
+TEST_CASE("masks among indices with more dimensions than are left are found") {
+  const KernelArgument in = tensor_of(4);
+  const KernelArgument mask = tensor_of(3, ScalarType::kBool);
+  const KernelArgument bytes = tensor_of(3, ScalarType::kUInt8);
+  const KernelArgument numbers = tensor_of(4, ScalarType::kInt64);
+  for (const char* const name : {"aten::index.Tensor_out", "aten::index_put.out", "aten::index_put_"}) {
+    CAPTURE(name);
+    CHECK(expected(name, {in, indices_of({std::nullopt, mask})}) == "nothing");
+    CHECK(expected(name, {in, indices_of({mask, numbers})}) == "nothing");
+    CHECK(expected(name, {in, indices_of({std::nullopt, numbers, bytes})}) ==
+          "a mask of at most 2 dimensions in argument 1");
+    CHECK(expected(name, {in, indices_of({mask, mask})}) == "a mask of at most 1 dimension in argument 1");
+    CHECK(expected(name, {{}, indices_of({mask, mask})}) == "nothing");
+  }
 }
 
 }  // namespace
