@@ -31,6 +31,7 @@ MOST_SECONDS = 20
 HOLE = 1 << 40
 MOST_MEMORY = 4 << 30  # of address space
 SLACK = 2 << 20  # of memory and of output, in bytes
+MOST_OF_OTHERS = 5  # times as long for a program of a writer that etstream does not know as for its own
 MOST_OUTPUT = 6  # bytes for each of the file
 MOST_OWN = 24 << 20  # bytes of this process: the kernel counts what it had as a child's, until the child becomes its command
 
@@ -153,6 +154,20 @@ def problems_of(row: str, small: Run, large: Run, base: Run, size: int, limit: i
     return problems
 
 
+def time_of_others(machine: Machine, folder: Path) -> str | None:
+    """Returns what is wrong where writing a program again takes too long because nobody known has written it."""
+    other, own = folder / "other.pte", folder / "own.pte"
+    other.write_bytes(worst_cases.program_of_another_writer(LARGE))
+    command = [machine.etstream, "pte", other, "--delegate-alignment", "16", "-o", own]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command = ["pte", "FILE", "--delegates", "segments", "-o", "OUT"]
+    for _ in range(REPEATS):
+        times = [machine.run(command, file).seconds for file in (other, own)]
+        if times[0] <= MOST_OF_OTHERS * times[1]:
+            return None
+    return f"pte took {times[0]:.2f} s for another writer's program, and {times[1]:.2f} s for its own"
+
+
 def main() -> int:
     etstream, page, examples = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     show = "--show" in sys.argv
@@ -173,6 +188,8 @@ def main() -> int:
             status = machine.run(command, large).status
             if status != (1 if row in ("diff", "ptd", "share") else 0):
                 failed.append(f"{row} of a program that is mostly a delegate ended with {status}")
+        if problem := time_of_others(machine, folder):
+            failed.append(problem)
         for name, files in write_files(folder).items():
             size = files[-1].stat().st_size
             for row, command in commands_for(name).items():

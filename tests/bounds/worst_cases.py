@@ -207,6 +207,15 @@ def program_that_is_mostly_a_delegate(size: int) -> bytes:
     return program([calling], bytes(size), f4=Tables([Table(f1=("Q", size))]))
 
 
+def program_of_another_writer(size: int) -> bytes:
+    """Many values, and a delegate's data in the flatbuffer, in an order that no writer which etstream knows has."""
+    delegate = Table(f0=String("Backend"), f1=Table(f0=("b", 0), f1=("I", 0)), f2=Tables([]))
+    values = [tensor([1]) for _ in range(size // 80)]
+    calling = method("forward", values, [0], [], f7=Tables([delegate]))
+    inside = Tables([Table(f0=Scalars("B", bytes(1024)))])
+    return program([calling], bytes(64), f3=inside, f4=Tables([Table(f1=("Q", 64))]))
+
+
 def write_program_with_a_hole(path: Path, hole: int) -> None:
     """A program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
     segments = Tables([Table(f1=("Q", 64))])

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "formats/pte/program_model.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/base/checked.h"
@@ -19,6 +21,14 @@ Result<std::unique_ptr<const Program>> Program::open(std::shared_ptr<const Schem
   ETSTREAM_ASSIGN(const TableView root, view.root());
   return std::unique_ptr<const Program>(
       new Program(std::move(schema), std::move(file), header, std::move(view), root));
+}
+
+Result<std::uint64_t> Program::header_alignment() const {
+  constexpr std::uint64_t kMost = 65536;
+  const std::uint64_t begin = ExtendedHeader::kPosition + ExtendedHeader::kSize;
+  const std::uint64_t end = std::min(view_.file().size(), begin + 2 * kMost);
+  ETSTREAM_ASSIGN(const auto first, view_.find_nonzero(begin, end));
+  return std::min(kMost, std::bit_floor((first ? first->offset : end) - ExtendedHeader::kPosition));
 }
 
 Program::Program(std::shared_ptr<const Schema> schema, ByteSource file, const ExtendedHeader& header,

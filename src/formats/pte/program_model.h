@@ -37,6 +37,9 @@ class Program {
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
   [[nodiscard]] const ExtendedHeader& header() const noexcept { return header_; }
+  /// Returns the power of two, from ExtendedHeader::kSize to 64 KiB, that the extended header is padded to.
+  /// Behind it the flatbuffer goes on at once, but for padding to less than that.
+  [[nodiscard]] Result<std::uint64_t> header_alignment() const;
   [[nodiscard]] const FlatbufferView& view() const noexcept { return view_; }
   [[nodiscard]] const ProgramFields& fields() const noexcept { return fields_; }
   [[nodiscard]] const View& root() const noexcept { return root_; }

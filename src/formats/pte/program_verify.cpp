@@ -3,7 +3,6 @@
 // What a program must be beyond a well-formed flatbuffer: every index in range, every segment in its place.
 // ExecuTorch 1.5.1 checks some of this when it loads (runtime/executor/program_validation.cpp, method.cpp).
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,17 +23,6 @@ namespace {
 
 constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
-
-constexpr std::uint64_t kMostHeaderAlignment = 65536;
-
-/// What the header is padded to. Behind it the flatbuffer goes on at once, but for padding to less than that.
-Result<std::uint64_t> header_alignment(const FlatbufferView& flatbuffer) {
-  const std::uint64_t begin = ExtendedHeader::kPosition + ExtendedHeader::kSize;
-  const std::uint64_t end = std::min(flatbuffer.file().size(), begin + 2 * kMostHeaderAlignment);
-  ETSTREAM_ASSIGN(const auto first, flatbuffer.find_nonzero(begin, end));
-  return std::min(kMostHeaderAlignment,
-                  std::bit_floor((first ? first->offset : end) - ExtendedHeader::kPosition));
-}
 
 /// Whether some delegate's data in the flatbuffer lies at a multiple of `alignment`.
 Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t alignment) {
@@ -64,7 +52,7 @@ Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& progr
 /// there is no warning.
 Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& findings) {
   if (program.header().length != ExtendedHeader::kSize) return {};
-  ETSTREAM_ASSIGN(const std::uint64_t alignment, header_alignment(program.view()));
+  ETSTREAM_ASSIGN(const std::uint64_t alignment, program.header_alignment());
   if (alignment <= ExtendedHeader::kSize) return {};
   ETSTREAM_ASSIGN(const bool is_for_inline_data, has_aligned_inline_data(program, alignment));
   if (is_for_inline_data) return {};

@@ -34,7 +34,7 @@ struct ProgramStyle {
 };
 
 /// What the program was written with, from `editable` before any change, as far as it shows. What it does
-/// not show is ExecuTorch's default. Packs the flatbuffer, more than once where that is not the default.
+/// not show is ExecuTorch's default. Packs the flatbuffer up to six times, once where it has the defaults.
 /// Errors: those of reading.
 [[nodiscard]] Result<ProgramStyle> observe_style(const EditableProgram& editable);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a program was written with, told from where things lie in it.
+// Tells from where things lie in a program what it was written with.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <span>
 #include <vector>
 
@@ -22,39 +23,54 @@ constexpr std::array kWriters = {
     WriterVersion{ExecutorchRelease::k1_1, VtableSharing::kOfEqualSize},
 };
 
-/// The powers of two that an inline alignment can be, `first` first; that one alone where there is nothing
-/// inline.
-std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline) {
-  std::vector<std::uint32_t> out = {first};
-  if (!is_inline) return out;
-  for (std::uint32_t power = 1; power <= kMostInlineAlignment; power *= 2) {
-    if (power != first) out.push_back(power);
-  }
-  return out;
+/// Returns the largest power of two that the data of all delegates in the flatbuffer is aligned to, from
+/// either end of it. A writer that aligned them to less laid them out the same.
+Result<std::uint32_t> shared_alignment(const pte::Program& program) {
+  std::uint64_t places = kMostInlineAlignment | program.view().file().size();
+  ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
+    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().inline_delegate.data));
+    if (data && data->count > 0) places |= data->elements();
+    return {};
+  }));
+  return static_cast<std::uint32_t>(std::uint64_t{1} << std::countr_zero(places));
 }
 
-/// The writer and the alignments of delegates and of the header with which packing gives the program's
-/// flatbuffer again; the usual ones where none do, as another writer made it.
+/// Finds the writer with which packing gives the program's flatbuffer again. Returns whether one does.
+Result<bool> find_writer(const pte::Program& program, ValueReader& values, ProgramStyle& style) {
+  const bool has_header = program.header().length != 0;
+  for (const WriterVersion& writer : kWriters) {
+    style.writer = writer;
+    ETSTREAM_ASSIGN(FilePlan flatbuffer, pack_program(program, values, style, has_header));
+    if (has_header) put_header(flatbuffer, program.header(), style);
+    ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, program.view().file()));
+    if (same) return true;
+  }
+  return false;
+}
+
+/// Finds the writer and the alignments of delegates and of the header with which packing gives the program's
+/// flatbuffer again. Leaves the usual ones where none do, as another writer made it.
 Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_delegates, ProgramStyle& out) {
   ETSTREAM_ASSIGN(const TableView root, program.view().root());
   EditedValues values(program.view(), root);
-  const bool has_header = program.header().length != 0;
   ProgramStyle style = out;
-  for (const std::uint32_t delegates : inline_alignments(out.delegates, has_inline_delegates)) {
+  if (program.header().length != 0) {
+    ETSTREAM_ASSIGN(const std::uint64_t header, program.header_alignment());
+    style.header = static_cast<std::uint32_t>(header);
+  }
+  std::vector<std::uint32_t> alignments = {out.delegates};
+  if (has_inline_delegates) {
+    ETSTREAM_ASSIGN(const std::uint32_t shared, shared_alignment(program));
+    // The header is padded to what delegates are aligned to, or to more.
+    const std::uint32_t most = program.header().length != 0 ? style.header : shared;
+    if (shared != out.delegates) alignments.push_back(std::min(shared, most));
+  }
+  for (const std::uint32_t delegates : alignments) {
     style.delegates = delegates;
-    for (style.header = std::max(delegates, out.header); style.header <= kMostInlineAlignment;
-         style.header *= 2) {
-      for (const WriterVersion& writer : kWriters) {
-        style.writer = writer;
-        ETSTREAM_ASSIGN(FilePlan flatbuffer, pack_program(program, values, style, has_header));
-        if (has_header) put_header(flatbuffer, program.header(), style);
-        ETSTREAM_ASSIGN(const bool same, gives_same_bytes(flatbuffer, program.view().file()));
-        if (same) {
-          out = style;
-          return {};
-        }
-      }
-      if (!has_header) break;
+    ETSTREAM_ASSIGN(const bool is_found, find_writer(program, values, style));
+    if (is_found) {
+      out = style;
+      break;
     }
   }
   return {};
