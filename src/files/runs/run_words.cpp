@@ -31,7 +31,7 @@ std::string end_text(const MethodRun& run) {
     case End::kOk:
       return "ok";
     case End::kOtherOutputs:
-      return first_other(run.outputs);
+      return run.outputs.empty() ? "other outputs" : first_other(run.outputs);
     case End::kRefused: {
       const std::string_view name = executorch_error_name(run.error);
       if (run.error == 0) return text("failed{}", where(run));

@@ -23,6 +23,8 @@ try etstream pte small.pte --constants-from small.pte -o out.pte
 try etstream pte model.pte --keys keys.json -o out.pte
 echo '{"1": 2}' >keys.json
 try etstream pte model.pte --constants-to new.ptd --keys keys.json -o out.pte
+echo '{"1": "a", "2": "b", "1": "c"}' >keys.json
+try etstream pte model.pte --constants-to new.ptd --keys keys.json -o out.pte
 echo '["1"]' >keys.json
 try etstream pte model.pte --constants-to new.ptd --keys keys.json -o out.pte
 try etstream pte model.pte --drop-method forward -o out.pte

@@ -27,7 +27,7 @@ Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& 
   }
   std::map<std::string, std::string> out;
   auto read = read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
-    return reader.members([&](std::string_view key) -> Result<void> {
+    return reader.different_members([&](std::string_view key) -> Result<void> {
       const JsonTape::Value value = reader.take();
       if (value.kind != JsonReader::Kind::kString) {
         return reader.error(text("{}: expected a string, found {}", quote(key), name_of(value.kind)));

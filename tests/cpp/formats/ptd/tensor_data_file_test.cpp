@@ -90,6 +90,22 @@ TEST_CASE("each field of the header that leads out of the file is refused") {
   CHECK(error_of(TensorDataFile::open(file_of(file))) == containing("the magic 'FH01', found 'XH01'"));
 }
 
+TEST_CASE("a file without segments says that they begin at 0, or anywhere behind the flatbuffer") {
+  TensorData data;
+  const auto planned = plan(data);
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  const auto bytes = source_of(*planned);
+  REQUIRE_MESSAGE(bytes, bytes.error().message);
+  std::string file = text_of(*bytes);
+  for (const std::uint64_t base : {std::uint64_t{0}, std::uint64_t{file.size()}}) {
+    CAPTURE(base);
+    put_at(file, kHeader + 24, base);
+    CHECK(findings_of(file).ok());
+  }
+  put_at(file, kHeader + 24, std::uint64_t{1});
+  CHECK(error_of(TensorDataFile::open(file_of(file))) == containing("segments behind the flatbuffer"));
+}
+
 TEST_CASE("a file cut anywhere, or with any byte changed, gives an error or findings and no fault") {
   const std::string whole = real_tensor_data();
   for (std::size_t n = 8; n < whole.size(); ++n) {

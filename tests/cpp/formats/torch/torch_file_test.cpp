@@ -340,6 +340,17 @@ TEST_CASE("a checkpoint that torch has no tensors for is refused before anything
         exactly("kUnsupported: memory: tensor '\\xff' has a name that is not UTF-8"));
   CHECK(error_of(one({"s", "U8", std::nullopt, source_of("x"), std::vector<std::uint64_t>{2}})) ==
         exactly("kUnsupported: memory: tensor 's' has 1 byte, expected those of uint8 [2]"));
+  // torch keeps strides in 64 bits, with a sign.
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 62;
+  const auto without_elements = [&](const std::vector<std::uint64_t>& shape) {
+    return one({"e", "U8", std::nullopt, source_of(""), shape});
+  };
+  CHECK(without_elements({0, kHalf}));
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{0, 2 * kHalf}, std::vector<std::uint64_t>{0, 5, kHalf, 8}}) {
+    CHECK(error_of(without_elements(shape)) ==
+          containing("kUnsupported: memory: tensor 'e' has 0 bytes, expected those of uint8 [0, "));
+  }
   const CheckpointTensor a = tensor_of("a", ScalarType::kInt8, {1}, source_of("x"));
   CHECK(error_of(plan_torch_file(checkpoint_of({a, a}))) ==
         exactly("kInvalidArgument: tensor 'a' comes twice"));

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+
+#include "etstream/method_runs.h"
+
+namespace etstream::run_words_test {
+namespace {
+
+using End = MethodRun::End;
+
+std::string words(const MethodRun& run) { return summary(run); }
+
+MethodRun ended(End end) {
+  MethodRun out;
+  out.method = "forward";
+  out.inputs = "ones";
+  out.end = end;
+  return out;
+}
+
+TEST_CASE("each end of a run has its words, with where it ended and why") {
+  CHECK(words(ended(End::kOk)) == "forward, ones: ok");
+  CHECK(words(ended(End::kOutOfTime)) == "forward, ones: out of time");
+  CHECK(words(ended(End::kNotRun)) == "forward, ones: not run");
+  MethodRun run = ended(End::kRefused);
+  run.reason = "shapes differ";
+  CHECK(words(run) == "forward, ones: failed: shapes differ");
+  run.error = 0x14;
+  CHECK(words(run) == "forward, ones: refused: ExecuTorch says OperatorMissing (0x14): shapes differ");
+  run.error = 0x7f;
+  run.instruction = 3;
+  run.callee = "aten::add.out";
+  CHECK(
+      words(run) ==
+      "forward, ones: refused in aten::add.out (instruction 3): ExecuTorch says error (0x7f): shapes differ");
+  run = ended(End::kSignal);
+  run.signal = "SIGSEGV";
+  CHECK(words(run) == "forward, ones: ended by SIGSEGV");
+  run.instruction = 0;
+  run.callee = "delegate B";
+  CHECK(words(run) == "forward, ones: ended by SIGSEGV in delegate B (instruction 0)");
+  run.end = End::kOutOfMemory;
+  CHECK(words(run) == "forward, ones: out of memory in delegate B (instruction 0)");
+}
+
+TEST_CASE("the first output that is not as expected is told of") {
+  Comparison wrong;
+  wrong.elements = 4;
+  wrong.mismatches = 1;
+  MethodRun run = ended(End::kOtherOutputs);
+  run.outputs = {Comparison{}, wrong, std::string("is a list")};
+  const std::string told = words(run);
+  CHECK(told.starts_with("forward, ones: output 1: "));
+  CHECK(told.find("output 2") == std::string::npos);
+  run.outputs = {Comparison{}, std::string("is a list"), wrong};
+  CHECK(words(run) == "forward, ones: output 1 is a list");
+  run.outputs.clear();
+  run.reason = "1 output, expected 2";
+  CHECK(words(run) == "forward, ones: other outputs: 1 output, expected 2");
+}
+
+TEST_CASE("ends have names for software") {
+  for (const auto& [end, name] :
+       {std::pair{End::kOk, "ok"}, std::pair{End::kOtherOutputs, "other_outputs"},
+        std::pair{End::kRefused, "refused"}, std::pair{End::kSignal, "signal"},
+        std::pair{End::kOutOfTime, "out_of_time"}, std::pair{End::kOutOfMemory, "out_of_memory"},
+        std::pair{End::kNotRun, "not_run"}}) {
+    CHECK(name_of(end) == name);
+  }
+}
+
+TEST_CASE("ExecuTorch's numbers have its names, and others none") {
+  // runtime/core/error.h of 1.5.1; tests/peer reads them from the installed one.
+  const std::pair<std::uint32_t, const char*> known[] = {
+      {0x01, "Internal"}, {0x12, "InvalidArgument"}, {0x14, "OperatorMissing"},
+      {0x20, "NotFound"}, {0x23, "InvalidProgram"},  {0x32, "DelegateInvalidHandle"}};
+  for (const auto& [number, name] : known) CHECK(executorch_error_name(number) == name);
+  for (const std::uint32_t number : {0x00U, 0x05U, 0x0fU, 0x17U, 0x26U, 0x33U, 0x7fU}) {
+    CAPTURE(number);
+    CHECK(executorch_error_name(number).empty());
+  }
+}
+
+}  // namespace
+}  // namespace etstream::run_words_test
