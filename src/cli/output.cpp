@@ -108,9 +108,7 @@ Result<void> write_pending(const Output& output, bool sync, const Progress& prog
 
 }  // namespace
 
-bool is_standard_output(std::string_view path) {
-  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
-}
+bool is_standard_output(const std::string& path) { return path == "-" || leads_to_standard_output(path); }
 
 Result<void> check_apart(const std::vector<std::string>& paths) {
   OutputPlaces places;

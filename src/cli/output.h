@@ -19,8 +19,8 @@
 
 namespace etstream::cli {
 
-/// Whether a path stands for standard output: -, or one of its names in /dev and /proc.
-[[nodiscard]] bool is_standard_output(std::string_view path);
+/// Returns whether a path stands for standard output: "-", or whatever leads to where that goes.
+[[nodiscard]] bool is_standard_output(const std::string& path);
 
 /// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. A file that the command
 /// has read is refused as the output: it is likely a slip. So is a terminal, but for text.

@@ -3,6 +3,8 @@
 // What the command needs of the terminal and of signals.
 #pragma once
 
+#include <string>
+
 namespace etstream::cli {
 
 /// The descriptor of standard output.
@@ -10,6 +12,9 @@ inline constexpr int kStandardOutput = 1;
 
 [[nodiscard]] bool standard_output_is_a_terminal();
 [[nodiscard]] bool standard_error_is_a_terminal();
+/// Returns whether a path, with links followed, is the file, the pipe or the terminal that standard output
+/// goes to.
+[[nodiscard]] bool leads_to_standard_output(const std::string& path);
 
 /// For as long as it lives, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that
 /// the work can stop in good order. The second one ends the process as usual. One at a time.

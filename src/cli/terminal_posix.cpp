@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,6 +28,15 @@ void note(int signal) { caught_signal = signal; }
 
 bool standard_output_is_a_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool standard_error_is_a_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+bool leads_to_standard_output(const std::string& path) {
+  struct stat ours {};
+  struct stat given {};
+  if (::fstat(STDOUT_FILENO, &ours) != 0 || ::stat(path.c_str(), &given) != 0) return false;
+  if (ours.st_dev != given.st_dev || ours.st_ino != given.st_ino) return false;
+  // What goes to /dev/null does not get mixed there.
+  return !S_ISCHR(ours.st_mode) || standard_output_is_a_terminal();
+}
 
 CaughtInterrupts::CaughtInterrupts() {
   struct sigaction action {};

@@ -36,20 +36,41 @@ Result<ByteVector> content_of_schema(const std::string& path) {
   return out;
 }
 
+/// FlatBuffers' parser looks each namespace up among all that came before.
+constexpr std::size_t kMostNamespaces = 8192;
+
+std::size_t count_namespaces(std::span<const std::byte> schema) {
+  const std::string_view words(reinterpret_cast<const char*>(schema.data()), schema.size());
+  constexpr std::string_view kWord = "namespace";
+  std::size_t out = 0;
+  for (std::size_t at = words.find(kWord); at != std::string_view::npos; at = words.find(kWord, at + 1))
+    ++out;
+  return out;
+}
+
+Error too_many_namespaces(const std::string& path) {
+  return error_in(ErrorCode::kTooLarge, path,
+                  "the schema has more than {} namespaces, which takes too long to parse", kMostNamespaces);
+}
+
 /// How much is read of included files, some of them again at each include that follows.
 struct IncludeWork {
   static constexpr std::uint64_t kMostTimes = 256;
 
-  bool admits(const std::string& path, std::uint64_t size) {
+  bool admits(const std::string& path, std::span<const std::byte> content) {
     constexpr std::uint64_t kOpening = 4096;  // takes as long as so many bytes
-    read += size + kOpening;
-    if (seen.insert(path).second) given += size + kOpening;
+    read += content.size() + kOpening;
+    if (seen.insert(path).second) {
+      given += content.size() + kOpening;
+      namespaces += count_namespaces(content);
+    }
     return read <= kMostTimes * given;
   }
 
   std::set<std::string> seen;
   std::uint64_t given = 0;
   std::uint64_t read = 0;
+  std::size_t namespaces = 0;  // in files that were seen
 };
 
 /// While one lives, FlatBuffers reads the files that this thread's schemas include as content_of_schema()
@@ -92,11 +113,15 @@ class CheckedIncludes {
       if (content.error().code != ErrorCode::kNotFound) error = content.error();
       return false;
     }
-    if (!work.admits(path, content->size())) {
+    if (!work.admits(path, *content)) {
       error = error_in(ErrorCode::kTooLarge, path,
                        "the schema includes so many files, or one so often, that reading it again at each "
                        "include, as FlatBuffers' parser does, takes more than {} times its size",
                        IncludeWork::kMostTimes);
+      return false;
+    }
+    if (work.namespaces > kMostNamespaces) {
+      error = too_many_namespaces(path);
       return false;
     }
     out->assign(reinterpret_cast<const char*>(content->data()), content->size());
@@ -136,6 +161,7 @@ Result<ByteVector> compile_schema(const std::string& path, const std::vector<std
   return without_exceptions([&]() -> Result<ByteVector> {
     ETSTREAM_ASSIGN(ByteVector source, content_of_schema(path));
     if (is_binary(source)) return source;
+    if (count_namespaces(source) > kMostNamespaces) return too_many_namespaces(path);
     const std::string words(reinterpret_cast<const char*>(source.data()), source.size());
     if (const std::size_t zero = words.find('\0'); zero != std::string::npos) {
       return error_in(ErrorCode::kCorrupt, path,

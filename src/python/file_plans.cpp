@@ -34,6 +34,29 @@ namespace {
 
 using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
 
+void require_no_source(const PlansAndOutputs& files, const FileIdentity& file) {
+  for (const auto& [plan, output] : files) value_or_raise(check_apart(*plan, file));
+}
+
+/// A record of inputs while Python's `with` lasts.
+struct Inputs {
+  bool is_any_replaceable = false;
+  std::optional<FileIdentity> replaceable;
+  std::optional<InputRecord> record;
+  Inputs* outer = nullptr;
+
+  static inline thread_local Inputs* newest = nullptr;
+};
+
+/// Refuses to put an output at the path of an input. The last output may take the place of the replaceable
+/// one, or of what the plans take their bytes from, where something is replaceable.
+void require_no_input(const PlansAndOutputs& files, const std::string& path, bool is_last) {
+  const auto file = identity_of(path);
+  if (!file || Inputs::newest == nullptr || (is_last && Inputs::newest->is_any_replaceable)) return;
+  value_or_raise(Inputs::newest->record->check_output_in_place(*file, path));
+  require_no_source(files, *file);
+}
+
 /// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
 void require_apart(const PlansAndOutputs& files) {
   OutputPlaces places;
@@ -41,12 +64,13 @@ void require_apart(const PlansAndOutputs& files) {
   for (const auto& [own, output] : files) {
     if (is_path(output)) {
       value_or_raise(places.add(path_of(output)));
+      require_no_input(files, path_of(output), &output == &files.back().second);
       continue;
     }
     const std::string name = text("a {}", class_name(output));
     if (const auto file = changed_in_place(output)) {
       value_or_raise(places.add(*file, name));
-      for (const auto& [plan, other] : files) value_or_raise(check_apart(*plan, *file));
+      require_no_source(files, *file);
     } else if (!objects.insert(output.ptr()).second) {
       raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}; give each its own", name));
     }
@@ -86,12 +110,6 @@ void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::h
                 nb::handle max_disk) {
   write_plans({{&plan, output}}, sync, progress, max_disk);
 }
-
-/// A record of inputs while Python's `with` lasts.
-struct Inputs {
-  std::optional<FileIdentity> replaceable;
-  std::optional<InputRecord> record;
-};
 
 nb::bytes bytes_of(const FilePlan& plan) {
   if (plan.size > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
@@ -188,13 +206,22 @@ void bind_file_plans(nb::module_& module) {
           "__init__",
           [](Inputs* self, nb::handle replaceable) {
             new (self) Inputs();
+            self->is_any_replaceable = !replaceable.is_none();
             if (is_path(replaceable)) self->replaceable = identity_of(path_of(replaceable));
           },
           nb::arg("replaceable") = nb::none(),
-          "replaceable, if it is a path, may be one of the inputs that a new file takes the place of.")
-      .def("__enter__", [](Inputs& self) { self.record.emplace(self.replaceable); })
+          "replaceable is the input that a new file may take the place of: the last of several outputs.")
+      .def("__enter__",
+           [](Inputs& self) {
+             self.record.emplace(self.replaceable);
+             self.outer = std::exchange(Inputs::newest, &self);
+           })
       .def(
-          "__exit__", [](Inputs& self, const nb::args&) { self.record.reset(); },
+          "__exit__",
+          [](Inputs& self, const nb::args&) {
+            Inputs::newest = self.outer;
+            self.record.reset();
+          },
           nb::sig("def __exit__(self, *exception: object) -> None"));
 }
 

@@ -158,3 +158,39 @@ def test_two_paths_are_both_there_or_neither_is(copy: Path, tmp_path: Path) -> N
             etstream.rewrite_program(copy, output, constants_to=weights)
         assert weights.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pte", "model.pte", "w.ptd"]
+
+
+def test_what_is_given_open_is_kept_as_what_is_given_by_its_path(copy: Path, cases: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copy(copy, tmp_path / "other.pte"))
+    with kept(copy):
+        etstream.share_weights({"a": etstream.Source(copy), "b": etstream.Source(other)}, copy, folder=tmp_path / "o")
+    with kept(copy):
+        etstream.write_fat_container({"a": etstream.Source(copy)}, copy)
+    image = Path(shutil.copy(EXAMPLES / "image_0.npy", tmp_path))
+    for file in EXAMPLES.iterdir():
+        if file.suffix in (".json", ".npy"):
+            shutil.copy(file, tmp_path)
+    with kept(image):
+        etstream.bundle(copy, etstream.read_test_cases(tmp_path / "cases.json"), image)
+
+
+def test_only_the_program_takes_the_place_of_the_program(copy: Path, tmp_path: Path) -> None:
+    with kept(copy):
+        etstream.rewrite_program(copy, tmp_path / "out.pte", constants_to=copy)
+    assert not (tmp_path / "out.pte").exists()
+    etstream.rewrite_program(copy, copy, constants_to=tmp_path / "w.ptd")
+    assert etstream.verify(copy, weights=tmp_path / "w.ptd")
+
+
+def test_a_page_does_not_replace_what_it_shows(copy: Path, tmp_path: Path) -> None:
+    names = tmp_path / "model.names.json"
+    names.write_text("{}")
+    for page in (copy, names):
+        with kept(copy, names):
+            etstream.inspect(copy, html=page)
+        with kept(copy, names), page.open("r+b") as file:
+            etstream.inspect(copy, html=file)
+    with kept(names):
+        etstream.inspect(copy, html=names, names=names)
+    etstream.inspect(copy, html=tmp_path / "page.html")
+    assert b"<html" in (tmp_path / "page.html").read_bytes()

@@ -103,4 +103,12 @@ std::string readable_size(std::uint64_t bytes) {
   return text("{:.1f} {}", amount, kUnits[unit]);
 }
 
+std::string in_small_letters(std::string_view words) {
+  std::string out(words);
+  for (char& each : out) {
+    if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
+  }
+  return out;
+}
+
 }  // namespace etstream

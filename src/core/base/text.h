@@ -103,4 +103,7 @@ struct Character {
 /// A size as people read it, exact where it is small: "812 bytes", "98.3 MiB".
 [[nodiscard]] std::string readable_size(std::uint64_t bytes);
 
+/// Returns `words` with ASCII's capital letters as small ones.
+[[nodiscard]] std::string in_small_letters(std::string_view words);
+
 }  // namespace etstream

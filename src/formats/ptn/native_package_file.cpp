@@ -51,6 +51,12 @@ Result<NativePackageFile> NativePackageFile::open(ByteSource file) {
     std::vector<PackageMember> members;
     members.reserve(archive.members.size());
     for (const ZipMember& member : archive.members) {
+      if (member.header_differs) {
+        return unexpected(ErrorCode::kCorrupt, {file.name(), member.header},
+                          "the time of the directory and no later version for member {}, as ExecuTorch's "
+                          "reader asks for, found others",
+                          quote(member.name));
+      }
       ETSTREAM_ASSIGN(ByteSource data, file.slice(member.offset, member.size));
       members.push_back({member.name, member.offset, member.crc32, std::move(data)});
     }

@@ -16,11 +16,13 @@
 namespace etstream {
 namespace {
 
+constexpr std::string_view kByteOrder = "byteorder";
+
 /// Refuses bytes in the order of big-endian machines. Files without the record are older than torch 2.1, and
 /// little-endian but for very few.
 Result<void> check_byte_order(const TorchArchive& archive) {
   constexpr std::string_view kLittle = "little";
-  const ByteSource* const order = archive.find("byteorder");
+  const ByteSource* const order = archive.find(kByteOrder);
   if (order == nullptr) return {};
   std::string found(static_cast<std::size_t>(std::min<std::uint64_t>(order->size(), kLittle.size() + 1)),
                     '\0');
@@ -58,7 +60,13 @@ Result<TorchArchive> open_torch_archive(const ByteSource& file) {
     }
     if (folder.empty()) folder = member.name.substr(0, end + 1);
     ETSTREAM_ASSIGN(ByteSource data, file.slice(member.offset, member.size));
-    out.members.emplace(member.name.substr(folder.size()), std::move(data));
+    std::string name = member.name.substr(folder.size());
+    if (name != kByteOrder && in_small_letters(name) == kByteOrder) {
+      return error_in(ErrorCode::kCorrupt, file.name(),
+                      "expected {}, as torch finds it in whatever letters, found {}", quote(kByteOrder),
+                      quote(name));
+    }
+    out.members.emplace(std::move(name), std::move(data));
   }
   ETSTREAM_TRY(check_byte_order(out));
   return out;

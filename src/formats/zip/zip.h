@@ -39,6 +39,11 @@ inline constexpr std::uint16_t kHasDescriptor = 1U << 3;  // the local header ha
 /// Encrypted, strongly encrypted, with an encrypted directory.
 inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
 
+/// The data is a patch for an older file.
+inline constexpr std::uint16_t kPatch = 1U << 5;
+/// Among the external attributes: MS-DOS' one of folders.
+inline constexpr std::uint32_t kFolderAttribute = 1U << 4;
+
 /// The extra field with the 64 bits of numbers that are all ones in a header.
 inline constexpr std::uint16_t kZip64Field = 1;
 /// A name in Unicode, which some readers take in the place of the other.
@@ -62,6 +67,9 @@ struct ZipMember {
   std::uint16_t day = zip::kFirstDay;  // as MS-DOS has it: years since 1980 in 7 bits, month in 4, day in 5
   std::uint16_t time = 0;              // hours in 5 bits, minutes in 6, seconds halved in 5
   std::uint64_t header = 0;            // where its local header is in the file
+  /// True if the local header has another time or a later version than the directory, over which libzip
+  /// refuses an archive, if it is asked to check it.
+  bool header_differs = false;
   std::uint64_t offset = 0;            // where its data begins
 };
 
@@ -73,10 +81,10 @@ struct ZipArchive {
 /// Reads the directory and each member's local header, in the one way that there is: an archive in which
 /// other readers could find other members, or other bytes of one, is refused. Memory: the directory, at most
 /// 16 MiB. Time: linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found,
-/// also for a second end record, headers that contradict the directory, names that come twice or hold a zero
-/// byte, members that overlap, and bytes that are of no record and no member; kUnsupported for a member that
-/// is compressed or encrypted or has a second name, and for an archive of several disks; kTooLarge over
-/// 65,536 members; kIo.
+/// also for a second end record, headers that contradict the directory, names that hold a zero byte or come
+/// twice, if only in other letters, folders with data, members that overlap, and bytes that are of no record
+/// and no member; kUnsupported for a member that is compressed or encrypted, a patch, for a later version or
+/// has a second name, and for an archive of several disks; kTooLarge over 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
 /// Reads the data of a member of `file`, in pieces. Returns an error of kCorrupt, naming file, offset,

@@ -50,6 +50,7 @@ struct CentralDirectory {
 /// A member as the directory has it.
 struct Listed {
   ZipMember member;
+  std::uint16_t version = 0;  // that a reader needs
   std::uint16_t flags = 0;
 };
 
@@ -78,9 +79,13 @@ class ZipReader {
     ETSTREAM_TRY(read_local_headers(listed, found.offset));
     out.members.reserve(listed.size());
     for (Listed& each : listed) out.members.push_back(std::move(each.member));
-    if (const auto repeated = first_repeated(out.members, &ZipMember::name)) {
-      return error_in(ErrorCode::kCorrupt, file_.name(), "expected each member once, found {} twice",
-                      quote(*repeated));
+    // Some readers, as miniz in torch, look members up without regard to the case of letters.
+    std::vector<std::string> names;
+    names.reserve(out.members.size());
+    for (const ZipMember& member : out.members) names.push_back(in_small_letters(member.name));
+    if (const auto repeated = first_repeated(names)) {
+      return error_in(ErrorCode::kCorrupt, file_.name(),
+                      "expected each member once, in whatever letters, found {} twice", quote(*repeated));
     }
     return out;
   }
@@ -162,8 +167,13 @@ class ZipReader {
     const CentralDirectory out{record.at<std::uint64_t>(48), record.at<std::uint64_t>(40),
                                record.at<std::uint64_t>(32), position};
     if (record.at<std::uint32_t>(16) != 0 || record.at<std::uint32_t>(20) != 0 ||
-        record.at<std::uint64_t>(24) != out.members || locator.at<std::uint32_t>(4) != 0) {
+        record.at<std::uint64_t>(24) != out.members || locator.at<std::uint32_t>(4) != 0 ||
+        locator.at<std::uint32_t>(16) != 1) {
       return unsupported(position + 16, "an archive of one file, found one of several disks");
+    }
+    if (const auto size = record.at<std::uint64_t>(4); size < zip::kEnd64Size - 12) {
+      return corrupt(position + 4, "a 64-bit end record of at least {} bytes behind its size, found {}",
+                     zip::kEnd64Size - 12, size);
     }
     const auto differs = [](std::uint64_t in_short, std::uint64_t ones, std::uint64_t in_long) {
       return in_short != ones && in_short != in_long;
@@ -197,7 +207,9 @@ class ZipReader {
       return corrupt(name.position, "a name without a zero byte, at which some readers end it, found {}",
                      quote(member.name));
     }
+    listed.version = header.at<std::uint16_t>(6);
     listed.flags = header.at<std::uint16_t>(8);
+    ETSTREAM_TRY(check_version(header.position + 6, listed.version, member.name));
     ETSTREAM_TRY(check_stored(header.position + 8, listed.flags, header.at<std::uint16_t>(10), member.name));
     member.time = header.at<std::uint16_t>(12);
     member.day = header.at<std::uint16_t>(14);
@@ -209,6 +221,13 @@ class ZipReader {
                             {&member.size, &stored, &member.header}));
     const auto disk = header.at<std::uint16_t>(34);
     if (disk != 0) return unsupported(header.position + 34, text("disk 0, found {}", disk));
+    const bool is_folder =
+        (header.at<std::uint32_t>(38) & zip::kFolderAttribute) != 0 || member.name.ends_with('/');
+    if (is_folder && member.size != 0) {
+      return corrupt(header.position + 38,
+                     "a folder without data, which some readers leave unread, found {} of {}",
+                     counted(member.size, "byte"), quote(member.name));
+    }
     if (stored != member.size) {
       return corrupt(header.position + 20, "{} stored in as many bytes, found {}",
                      counted(member.size, "byte"), stored);
@@ -216,11 +235,23 @@ class ZipReader {
     return listed;
   }
 
+  /// Refuses a member that needs a reader of a later version than there is (APPNOTE 6.3).
+  Result<void> check_version(std::uint64_t position, std::uint16_t version, std::string_view name) const {
+    constexpr unsigned kLatest = 63;
+    const unsigned needed = version & 0xffU;  // the other byte says for which system
+    if (needed <= kLatest) return {};
+    return unsupported(position, text("a member for a reader of version {} at most, found {} for {}", kLatest,
+                                      quote(name), needed));
+  }
+
   /// `position` is where the flags are, with the method behind them.
   Result<void> check_stored(std::uint64_t position, std::uint16_t flags, std::uint16_t method,
                             std::string_view name) const {
     if ((flags & zip::kEncrypted) != 0) {
       return unsupported(position, text("a member that is not encrypted, found {}", quote(name)));
+    }
+    if ((flags & zip::kPatch) != 0) {
+      return unsupported(position, text("a member that is whole, found a patch for {}", quote(name)));
     }
     if (method == zip::kStored) return {};
     return unsupported(
@@ -234,6 +265,11 @@ class ZipReader {
     constexpr std::uint64_t kHeader = 4;
     std::optional<Record> zip64;
     while (!extra.bytes.empty()) {
+      // Android's zipalign may pad the fields with up to three zeros.
+      if (extra.bytes.size() < kHeader &&
+          std::ranges::all_of(extra.bytes, [](std::byte each) { return each == std::byte{0}; })) {
+        break;
+      }
       const std::uint64_t size = extra.bytes.size() < kHeader ? kIn64Bits32 : extra.at<std::uint16_t>(2);
       if (!range_fits(kHeader, size, extra.bytes.size())) {
         return corrupt(extra.position, "an extra field inside {}, found one that goes on",
@@ -346,6 +382,9 @@ class ZipReader {
       return corrupt(member.header + 6, "the flags {:#06x} as in the directory, found {:#06x}", listed.flags,
                      flags);
     }
+    member.header_differs = header.at<std::uint16_t>(4) > listed.version ||
+                            header.at<std::uint16_t>(10) != member.time ||
+                            header.at<std::uint16_t>(12) != member.day;
     std::vector<std::byte> rest(std::size_t{name_size} + extra_size);
     ETSTREAM_TRY(file_.read_at(member.header + bytes.size(), rest));
     const Record behind{member.header + bytes.size(), rest};

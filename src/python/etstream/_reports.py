@@ -149,10 +149,11 @@ def inspect(
         UnsupportedError: the file is of another kind.
         CorruptError: it is damaged.
     """
-    known = _key_names(names)
-    report: dict[str, Any] = json.loads(_core.inspect(file, duplicates, known))
-    if html is not None:
-        _core.inspect_page(file, known).write(html)
+    with _core.Inputs():
+        known = _key_names(names)
+        report: dict[str, Any] = json.loads(_core.inspect(file, duplicates, known))
+        if html is not None:
+            _core.inspect_page(file, known).write(html)
     return report
 
 

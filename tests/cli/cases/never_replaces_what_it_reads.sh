@@ -26,6 +26,16 @@ try etstream decompile --exact s.fbs model.pte -o scalar_type.fbs
 try etstream compile --exact s.fbs program.json -o scalar_type.fbs
 kept
 
+# The report goes to standard output, and no output by whatever other name of it.
+ln -s /dev/stdout link
+for out in /dev/fd//1 /dev/./stdout //dev/stdout link so /dev/fd/3; do
+  etstream pte model.pte -o "$out" --json >so 3>>so
+  echo "exit code $?"
+done
+etstream pte model.pte -o /dev/fd/3 >so 3>>so
+cmp so model.pte && echo "the program alone"
+etstream pte model.pte -o /dev/null --json >/dev/null && echo "nothing is mixed where all is lost"
+
 # Two inputs do not go to one place.
 mkdir a b o
 cp model.pte a/m.pte

@@ -93,6 +93,13 @@ TEST_CASE("an error in a schema is told with the file and the line that it is in
     many += "include \"" + std::to_string(i) + ".fbs\";";
   }
   CHECK(error_in(many) == containing("the schema includes so many files, or one so often, that reading it"));
+  std::string spaces;
+  for (int i = 0; i < 8192; ++i) spaces += "namespace n" + std::to_string(i) + ";";
+  CHECK(compile_schema((put_file(folder / "n.fbs", spaces + "table A {}"), folder / "n.fbs")));
+  const auto too_many = containing("the schema has more than 8192 namespaces");
+  CHECK(error_in(spaces + "namespace m; table A {}") == too_many);
+  put_file(folder / "o.fbs", "namespace o; table O {}");
+  CHECK(error_in("include \"n.fbs\"; include \"o.fbs\";") == too_many);
   CHECK(error_in("include \"s.fbs\";\ntable A { b: B; }") == containing("type referenced but not defined"));
   CHECK(error_in("") == containing("input file is empty"));
   CHECK(error_in({"table\0A {}", 10}) == containing("a zero byte at offset 5"));

@@ -157,11 +157,7 @@ def save_program(
         program.write(output, sync=sync, progress=progress)
         return
     known = plan_of(cast("ExecutorchProgramManager", manager))
-    if isinstance(output, (str, os.PathLike)):
-        _core.write_plans([(program, os.fspath(output)), (known, names_path)], sync=sync, progress=progress)
-        return
-    program.write(output, sync=sync, progress=progress)
-    known.write(names_path, sync=sync)
+    _core.write_plans([(program, output), (known, names_path)], sync=sync, progress=progress)
 
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
@@ -181,18 +177,19 @@ def save_tensor_data(
 ) -> list[str]:
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
-    Returns the files' paths. Each is replaced atomically; bytes and names are those of
+    Returns the files' paths. All are replaced together, or none is; bytes and names are those of
     manager.write_tensor_data_to_file(). `names` is as of save_program(); True for NAME.names.json beside each NAME.ptd.
     Raises TypeError as save_program(), and InvalidArgumentError for a tag that is a path.
     """
-    paths = []
+    files: list[tuple[_core.FilePlan, OutputLike]] = []
     for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
         path = _core.path_in_folder(folder, name if name.endswith(".ptd") else f"{name}.ptd")
-        _core.FilePlan.copy(_core.Source(cord)).write(path, sync=sync, progress=progress)
-        paths.append(path)
+        files.append((_core.FilePlan.copy(_core.Source(cord)), path))
+    paths = [str(path) for _, path in files]
     for names_path in dict.fromkeys(path_of_names(names, path) for path in paths):
         if names_path is not None:
-            plan_of(manager).write(names_path, sync=sync)
+            files.append((plan_of(manager), names_path))
+    _core.write_plans(files, sync=sync, progress=progress)
     return paths
 
 

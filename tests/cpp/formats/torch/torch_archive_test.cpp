@@ -48,6 +48,9 @@ TEST_CASE("bytes are little-endian, as the archive says or does not say") {
   };
   CHECK(with("little"));
   CHECK(open({{"a/data.pkl", "N."}}));
+  CHECK(error_of(open({{"a/BYTEORDER", "little"}, {"a/data.pkl", "N."}})) ==
+        containing("kCorrupt: memory: expected 'byteorder', as torch finds it in whatever letters, found "
+                   "'BYTEORDER'"));
   for (const std::string order : {"big", "", "littl", "little\n", "LITTLE"}) {
     CAPTURE(order);
     CHECK(error_of(with(order)) ==

@@ -109,6 +109,14 @@ TEST_CASE("damaged archives are errors that say where") {
       {"a comment that is longer than said", [](auto& s) { s += "x"; }, "expected the end record"},
       {"a second disk", [](auto& s) { put(s, 165, std::uint16_t{1}); },
        "kUnsupported: memory: offset 165: expected an archive of one file"},
+      {"a folder with data", [](auto& s) { s[105] = 0x10; },
+       "kCorrupt: memory: offset 105: expected a folder without data, which some readers leave unread, "
+       "found 3 bytes of 'a'"},
+      {"a reader of the future", [](auto& s) { s[73] = 64; },
+       "kUnsupported: memory: offset 73: expected a member for a reader of version 63 at most, found 'a' for "
+       "64"},
+      {"a patch", [](auto& s) { s[6] = s[75] = 0x20; },
+       "kUnsupported: memory: offset 75: expected a member that is whole, found a patch for 'a'"},
       {"a directory that is too short", [](auto& s) { put(s, 173, std::uint32_t{93}); },
        "offset 161: expected a directory of 2 members that ends at 161, found 93 bytes from 67 on"},
       {"a directory elsewhere", [](auto& s) { put(s, 177, std::uint32_t{68}); }, "94 bytes from 68 on"},
@@ -165,7 +173,7 @@ TEST_CASE("damaged archives are errors that say where") {
        },
        "found checksum 7 and 1 byte"},
       {"two of one name", [](auto& s) { s[64] = s[160] = 'a'; },
-       "expected each member once, found 'a' twice"},
+       "expected each member once, in whatever letters, found 'a' twice"},
       {"one on the other",
        [](auto& s) {
          put(s, 114 + 42, std::uint32_t{0});
@@ -227,6 +235,30 @@ TEST_CASE("damaged archives are errors that say where") {
   }
 }
 
+TEST_CASE("names that differ in the case of letters alone are one to some readers") {
+  CHECK(error_of(read_zip(archive({{"data/0", 1}, {"DATA/0", 1}}))) ==
+        containing("expected each member once, in whatever letters, found 'data/0' twice"));
+  CHECK(read_zip(archive({{"data/\xc3\xa9", 1}, {"data/\xc3\x89", 1}})));
+  CHECK(error_of(read_zip(archive({{"data/", 1}}))) == containing("a folder without data"));
+  CHECK(read_zip(archive({{"data/", 0}, {"data/0", 1}})));
+}
+
+TEST_CASE("headers that libzip does not take for the directory's are told") {
+  std::string bytes = text_of(archive({{"a", 3}, {"b", 2}}));
+  CHECK_FALSE(read_zip(source_of(bytes))->members[0].header_differs);
+  for (const std::size_t at : {4U, 10U, 12U}) {
+    CAPTURE(at);
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] + 1);
+    const auto read = read_zip(source_of(changed));
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK(read->members[0].header_differs);
+    CHECK_FALSE(read->members[1].header_differs);
+  }
+  --bytes[4];
+  CHECK_FALSE(read_zip(source_of(bytes))->members[0].header_differs);
+}
+
 TEST_CASE("archives of too many members are too large") {
   std::vector<std::pair<std::string, std::uint64_t>> many(65537, {"", 0});
   CHECK(error_of(read_zip(archive(many))) == containing("kTooLarge: "));
@@ -281,6 +313,39 @@ TEST_CASE("a second name or second numbers in extra fields are refused, as some 
   put(numbers, 49, static_cast<std::uint16_t>(64 - 51));
   CHECK(error_of(read_zip(source_of(numbers))) ==
         containing("offset 39: expected one extra field of 64-bit numbers, found another"));
+}
+
+TEST_CASE("up to three zeros behind the extra fields are padding") {
+  // An archive whose member "a" has two bytes behind its name, and its data from 33 on.
+  std::string bytes = text_of(archive({{"a", 1}}));
+  bytes.insert(31, 2, '\0');
+  put(bytes, 28, std::uint16_t{2});
+  put(bytes, bytes.size() - 6, std::uint32_t{34});
+  const auto read = read_zip(source_of(bytes));
+  REQUIRE_MESSAGE(read, read.error().message);
+  CHECK(read->members[0].offset == 33);
+  bytes[32] = 1;
+  CHECK(error_of(read_zip(source_of(bytes))) ==
+        containing("offset 31: expected an extra field inside 2 bytes"));
+}
+
+TEST_CASE("64-bit end records that other readers refuse are refused") {
+  std::vector<std::pair<std::string, std::uint64_t>> many(65536, {"", 0});
+  for (std::size_t i = 0; i < many.size(); ++i) many[i].first = std::to_string(i);
+  const std::string good = text_of(archive(many));
+  REQUIRE(read_zip(source_of(good)));
+  const std::size_t record = good.size() - 22 - 20 - 56;
+  for (const std::uint64_t size : {0U, 43U}) {
+    std::string bad = good;
+    put(bad, record + 4, size);
+    CHECK(error_of(read_zip(source_of(bad))) ==
+          containing("expected a 64-bit end record of at least 44 bytes behind its size, found"));
+  }
+  for (const std::uint32_t disks : {0U, 2U}) {
+    std::string bad = good;
+    put(bad, record + 56 + 16, disks);
+    CHECK(error_of(read_zip(source_of(bad))) == containing("kUnsupported: memory: "));
+  }
 }
 
 }  // namespace
