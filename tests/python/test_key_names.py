@@ -130,6 +130,8 @@ def test_names_go_where_they_are_asked_for(tmp_path: Path) -> None:
     save_program(manager, buffer, names=tmp_path / "names.json")
     assert buffer.getvalue() == manager.buffer
     assert sorted(json.loads((tmp_path / "names.json").read_bytes()).values()) == sorted(NAMES)
+    with open(tmp_path / "both", "w+b") as file, pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
+        save_program(manager, file, names=tmp_path / "both")
     with pytest.raises(etstream.InvalidArgumentError, match="give the path of the names"):
         save_program(manager, io.BytesIO(), names=True)
     assert save_tensor_data(manager, tmp_path, names=True) == []

@@ -179,7 +179,7 @@ def test_only_the_program_takes_the_place_of_the_program(copy: Path, tmp_path: P
         etstream.rewrite_program(copy, tmp_path / "out.pte", constants_to=copy)
     assert not (tmp_path / "out.pte").exists()
     etstream.rewrite_program(copy, copy, constants_to=tmp_path / "w.ptd")
-    assert etstream.verify(copy, weights=tmp_path / "w.ptd")
+    assert etstream.verify(copy, tmp_path / "w.ptd")
 
 
 def test_a_page_does_not_replace_what_it_shows(copy: Path, tmp_path: Path) -> None:

@@ -155,6 +155,19 @@ TEST_CASE("without hashes the file has none, and verify says so") {
   CHECK(lines_of(findings->warnings).find("without hashes") != std::string::npos);
 }
 
+TEST_CASE("bytes in the padding are found without hashes too") {
+  const std::string file = segmented(large_bundle(), false);
+  const auto places = read_segmented_bundle_header(file_of(file)).value().extended;
+  for (const std::uint64_t at : {places.program_size, places.segment_base_offset - 1}) {
+    CAPTURE(at);
+    std::string spoilt = file;
+    REQUIRE(spoilt[at] == '\0');
+    spoilt[at] = 1;
+    CHECK(exactly(errors_of(spoilt)) ==
+          containing(text("offset {}: expected zero, in the padding, found 1", at)));
+  }
+}
+
 /// Where the directory begins.
 std::size_t directory_of(const std::string& file) { return get_at<std::uint64_t>(file, 8 + 32); }
 

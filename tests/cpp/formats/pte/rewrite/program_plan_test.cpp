@@ -111,6 +111,21 @@ TEST_CASE("equal data of delegates goes into one segment, and data of no bytes s
   CHECK(ProgramFile::open(file_of(back))->extended_header_size() == 0);
 }
 
+TEST_CASE("verify warns of delegates in segments that lie at less than they were exported for") {
+  const std::string file = with_inline_delegates({"one", "two"});
+  const auto warns = [&](const ProgramPlanOptions& options) {
+    return lines_of(findings_of(laid_out(file, options)).warnings)
+               .find(
+                   "expected the data of a delegate at a multiple of 4096, as the program was exported "
+                   "for") != std::string::npos;
+  };
+  CHECK_FALSE(warns({.delegate_alignment = 4096, .delegates = DelegateData::kInline}));
+  CHECK_FALSE(warns({.delegate_alignment = 128, .delegates = DelegateData::kInSegments}));
+  CHECK(warns({.delegate_alignment = 4096, .delegates = DelegateData::kInSegments}));
+  CHECK_FALSE(
+      warns({.delegate_alignment = 4096, .delegates = DelegateData::kInSegments, .strict_alignment = true}));
+}
+
 TEST_CASE("an alignment that is none is refused") {
   const auto file = file_of(real_program());
   CHECK(error_of(planned(file, {.segment_alignment = 48})) ==
