@@ -21,7 +21,7 @@ class ContentHasher {
   ~ContentHasher();
 
   void update(std::span<const std::byte> bytes) noexcept;
-  /// Of all that has come so far; more may follow.
+  /// Returns the hash of the bytes so far; more may follow.
   [[nodiscard]] ContentHash hash() const noexcept;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sha256: the hash that ExecuTorch's backends name data by.
+// Sha256: the hash by which ExecuTorch's backends name data.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(std::span<const std::byte> bytes) noexcept;
-  /// Of all that has come: 64 hexadecimal digits, lower case. To be called once, after the last update().
+  /// Returns the hash of all bytes as 64 hexadecimal digits in lower case. To be called once, after the last
+  /// update().
   [[nodiscard]] std::string hex();
 
  private:

@@ -45,7 +45,7 @@ template <class... Arguments>
 /// about(error, "model.json: WHERE"), of that file if the error is of none.
 [[nodiscard]] Error about(Error error, std::string_view file, std::string_view where);
 
-/// Where a file is not as its format has it.
+/// A place in a file that breaks the rules of its format.
 struct FilePosition {
   std::string_view file;
   std::uint64_t offset = 0;    // in bytes
@@ -69,8 +69,8 @@ template <class... Arguments>
   return error_at(code, position, "expected {}", text(words, arguments...));
 }
 
-/// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
-/// from a file can't garble a terminal.
+/// Returns `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes. So
+/// text from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);
 
 /// Appends all of `words` as printable() has it, without a cut.
@@ -84,14 +84,15 @@ struct Character {
   char32_t code = 0;
 };
 
-/// The character that `rest` begins with; of size 0 where it is empty or begins with what is not UTF-8.
+/// Returns the character that `rest` begins with. Its size is 0 if `rest` is empty or does not begin with
+/// UTF-8.
 [[nodiscard]] Character character_at(std::string_view rest);
 
-/// Returns whether a terminal does something with the character instead of showing it: control characters,
-/// those beyond ASCII included, and what turns around the order of the text, or breaks its lines.
+/// Returns whether a terminal acts on the character instead of showing it: control characters, also those
+/// beyond ASCII, and characters that reverse the order of the text or break its lines.
 [[nodiscard]] bool is_control(char32_t code) noexcept;
 
-/// What printable() gives, in single quotes.
+/// Returns what printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
 /// The shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".

@@ -15,8 +15,8 @@ bool mount_lacks(MountCall call, int error) noexcept {
       return false;
     case MountCall::kPushOut:
       return error == EINVAL;
-    // For owners EPERM is also for who may not give files away, EINVAL for one whom a container does not
-    // know.
+    // On a change of owner, EPERM may also mean that this process may not give files away, and EINVAL that a
+    // container does not know the owner.
     case MountCall::kCreate:
     case MountCall::kChangeMode:
     case MountCall::kChangeOwner:

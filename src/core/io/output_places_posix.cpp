@@ -28,7 +28,7 @@ std::pair<FileIdentity, std::string> place_of(const std::string& path) {
     if (const auto found = identity_of(folder.empty() ? "." : folder.string())) {
       return {*found, rest.lexically_normal().string()};
     }
-    // "/" and "." exist; were they not to be looked into, the path itself would stand for the place.
+    // "/" and "." exist; if they could not be looked into, the path itself would stand for the place.
     if (folder.empty() || folder == folder.parent_path()) return {{}, path};
     rest = folder.filename() / rest;
     folder = folder.parent_path();

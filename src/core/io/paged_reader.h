@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small reads at random places of a source, through a few cached pages, and the search for bytes of padding
-// that are not zero.
+// Small reads at random places of a source, through a few cached pages, and a search for padding bytes that
+// are not zero.
 #pragma once
 
 #include <array>

@@ -45,7 +45,7 @@ bool is_abandoned(int fd) {
   return ::fstat(fd, &found) == 0 && std::time(nullptr) - found.st_mtime > kDay;
 }
 
-/// Opens and locks what a writer who is gone has left; nothing where one may be at it.
+/// Opens and locks what a dead writer has left; returns nothing if a writer may still be at it.
 Descriptor open_leftover(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || try_lock(file.get()) || (errno != EWOULDBLOCK && is_abandoned(file.get()))) return file;

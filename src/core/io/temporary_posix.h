@@ -17,7 +17,8 @@
 
 namespace etstream {
 
-/// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
+/// Returns the path that `path` leads to when its links are followed, even if the last of them points at
+/// nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
 
 /// The open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do; nothing for a
@@ -98,9 +99,10 @@ class AtomicFolder final : public PendingOutput {
   [[nodiscard]] static Result<std::unique_ptr<AtomicFolder>> create(const std::string& destination,
                                                                     const FileSinkOptions& options);
 
-  /// Where to write what will be `name` in the folder. Error: that of path_in_folder().
+  /// Returns the path at which to write the file that will be `name` in the folder. Error: that of
+  /// path_in_folder().
   [[nodiscard]] Result<std::string> path_of(const std::string& name) const;
-  /// `error` about a file in it, with the name that the file would have had.
+  /// Returns `error`, about a file in the folder, with the name that the file would have had.
   [[nodiscard]] Error in_terms_of_destination(Error error) const;
 
   Result<void> prepare() override;

@@ -22,7 +22,7 @@ constexpr unsigned kVoffsetSize = 2;  // of an entry of a vtable
 constexpr std::uint64_t kLongestZerosInMemory = 4096;
 constexpr std::string_view kMetadataLabel = "metadata";
 
-/// A vtable's content but for the size of its table.
+/// The content of a vtable without the size of its table.
 std::string without_size(std::string vtable) {
   vtable.erase(kVoffsetSize, kVoffsetSize);
   return vtable;
@@ -220,7 +220,7 @@ void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
   place(std::as_bytes(std::span(&bits, 1)).first(width));
 }
 
-/// What does not fit is cut here, and finish() refuses the file.
+/// A distance that does not fit is cut here, and finish() refuses the file.
 void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
   place_bits(size() + kUoffsetSize - from_end, kUoffsetSize);
 }

@@ -60,7 +60,7 @@ class Inputs {
     derived.for_each_part([this](const ByteSource& part) {
       const ByteStorage* const storage = part.place().storage;
       if (const auto* const inner = dynamic_cast<const DerivedStorage*>(storage)) return add_parts(*inner);
-      // How many bytes of it outputs take is not known.
+      // The outputs take an unknown part of it, so all of it counts.
       if (add(part)) used_[storage] = storage->size();
     });
   }

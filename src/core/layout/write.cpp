@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-/// How much is written between two calls of the progress function.
+/// The bytes that are written between two calls of the progress function.
 constexpr std::uint64_t kStep = std::uint64_t{16} << 20;
 
 /// A source whose bytes are hashed while a sink reads them, which it does once and in order.
@@ -73,7 +73,7 @@ class LayoutWriter {
   }
 
  private:
-  /// What the sink has cloned is read for its hash alone.
+  /// Skips bytes that the sink has cloned, and reads them for their hash alone.
   Result<void> skip(const Extent& extent, std::uint64_t size) {
     const auto hash = [&](const ByteSource& step, std::uint64_t /*offset*/) {
       return read_pieces(step, [&](std::span<const std::byte> bytes) { hasher_->pass(bytes); });
