@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Schema: which tables a flatbuffer has and what is in them, as data.
+// Schema: the tables of a flatbuffer and their fields, as data.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace etstream {
 
-/// How deep tables may be nested: FlatBuffers' own verifier stops there.
+/// The deepest nesting of tables: FlatBuffers' own verifier stops there.
 inline constexpr int kDeepestTable = 64;
 
 enum class FieldKind {
@@ -48,12 +48,13 @@ struct InlineType {
   }
 };
 
-/// Whether it is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of them is bytes.
+/// Returns whether the type is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of
+/// them is bytes.
 [[nodiscard]] inline bool is_byte(const InlineType& type) {
   return type.width == 1 && !type.is_bool && !type.enumeration && !type.structure;
 }
 
-/// What is inline in it is the field itself, or an inline vector's element.
+/// The type of a field. Its inline part is the field itself, or an element of an inline vector.
 struct FieldType : InlineType {
   std::string name;
   std::uint16_t id = 0;  // its place in the vtable
@@ -63,24 +64,24 @@ struct FieldType : InlineType {
   bool is_c_string = false;   // a string without a zero byte, at which its readers would end it
   bool is_not_empty = false;  // a string that has characters
   std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
-  // Of an inline vector: at least natural_alignment, more with force_align.
+  // The alignment of an inline vector: at least natural_alignment, more with force_align.
   std::uint32_t alignment = 1;
-  // Of a table or a table vector: an index in Schema::tables(). Of unions: one in Schema::unions().
+  // The index of a table or a table vector in Schema::tables(), or of unions in Schema::unions().
   std::size_t type = 0;
 };
 
-/// The most bytes that a name has: a FlatbufferView reads no longer string or list as a whole.
+/// The most bytes that a name has. A FlatbufferView reads no longer string or list as a whole.
 inline constexpr std::uint64_t kLongestString = std::uint64_t{1} << 20;
 
-/// Returns what a string of `field` has to be that `value` is not, in words that follow "expected"; empty for
-/// one that may be there. This alone decides what names may hold.
+/// Returns the rule for a string of `field` that `value` breaks, in words that follow "expected"; empty if it
+/// breaks none. This function alone decides what names may hold.
 [[nodiscard]] std::string_view unmet_rule(const FieldType& field, std::string_view value);
 
 [[nodiscard]] inline bool is_type_of_unions(const FieldType& field) {
   return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
 }
 
-/// A table, a string, or a struct, which is what is inline in it.
+/// A member of a union: a table, a string, or a struct. Only a struct is inline in it.
 struct UnionMember : InlineType {
   std::string name;
   FieldKind kind = FieldKind::kTable;
@@ -124,7 +125,7 @@ struct EnumType {
 
 struct UnionType {
   std::string name;
-  /// By their numbers; none for 0 and for gaps.
+  /// The members by their numbers; nothing for 0 and for gaps.
   std::vector<std::optional<UnionMember>> members;
 
   /// Null for a number that no member has.

@@ -28,7 +28,7 @@ struct FieldBinding {
   FieldValue (*read)(const void* object);
 };
 
-/// By table and field; null for a field that no binding names.
+/// Bindings by table and field; null for a field that no binding names.
 template <class Binding>
 using BoundFields = std::vector<std::vector<const Binding*>>;
 
@@ -71,7 +71,7 @@ class StructReader : public ValueReader {
   const void* root_;
 };
 
-/// For bindings: the struct behind `object`, and values made from its members.
+/// Helpers for bindings: the struct behind `object`, and values made from its members.
 template <class T>
 const T& get(const void* object) {
   return *static_cast<const T*>(object);

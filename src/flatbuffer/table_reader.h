@@ -118,14 +118,14 @@ class TableReader {
   TableReader(const FlatbufferView& view, const TableView& table, std::size_t type)
       : view_(&view), table_(table), type_(type) {}
 
-  /// Where the table is in the file.
+  /// Returns the table's position in the file.
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
   [[nodiscard]] Result<bool> has(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(bound)));
     return found.has_value();
   }
-  /// The scalar, or its default.
+  /// Returns the scalar, or its default.
   template <class T>
   [[nodiscard]] Result<T> scalar(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(bound)));
@@ -136,24 +136,24 @@ class TableReader {
   [[nodiscard]] Result<std::optional<std::string>> string(const BoundField& bound) const {
     return view_->string(table_, field(bound));
   }
-  /// A scalar vector's bytes, which stay in the file.
+  /// Returns a scalar vector's bytes, which stay in the file.
   [[nodiscard]] Result<std::optional<ByteSource>> bytes(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     if (!vector) return std::optional<ByteSource>();
     ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(bound)));
     return std::optional(std::move(bytes));
   }
-  /// Where a vector's elements begin in the file.
+  /// Returns the vector, with the position of its elements in the file.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const BoundField& bound) const {
     return view_->vector(table_, field(bound));
   }
-  /// The elements of a vector of scalars as wide as `T`; none where it is absent.
+  /// Returns the elements of a vector of scalars as wide as `T`; nothing if it is absent.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> numbers(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     return vector ? NumberList<T>(*view_, *vector) : NumberList<T>();
   }
-  /// The elements of a short vector of scalars as wide as `T`; none where it is absent.
+  /// Returns the elements of a short vector of scalars as wide as `T`; nothing if it is absent.
   template <class T>
   [[nodiscard]] Result<std::vector<T>> values(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
@@ -165,19 +165,20 @@ class TableReader {
     if (!table) return std::optional<TableReader>();
     return std::optional(TableReader(*view_, *table, field(bound).type));
   }
-  /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
+  /// Returns the table in a union of tables alone, whose type_name() tells which member it is; nothing for
+  /// NONE.
   [[nodiscard]] Result<std::optional<TableReader>> member(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     if (!member) return std::optional<TableReader>();
     ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
     return std::optional(TableReader(*view_, table, member->type->type));
   }
-  /// The name of the member that a union holds; empty for NONE.
+  /// Returns the name of the member that a union holds; empty for NONE.
   [[nodiscard]] Result<std::string> member_name(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     return member ? member->type->name : std::string();
   }
-  /// Of its type: an index in Schema::tables(), and its name there.
+  /// The type of the table: its index in Schema::tables(), and its name there.
   [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
   /// Empty where the vector is absent.
@@ -244,7 +245,7 @@ template <class List, class Visit>
   }
   return {};
 }
-/// Of a list that may not have been read.
+/// Does the same for a list whose reading may have failed.
 template <class List, class Visit>
 [[nodiscard]] Result<void> for_each(const Result<List>& list, const Visit& visit) {
   return list ? for_each(*list, visit) : list.error();
