@@ -37,9 +37,9 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-/// What a ByteSource reads from. Derive from it to add another kind of storage (an object store, an archive
-/// member). Implementations are immutable after construction; every function may be called from several
-/// threads at once.
+/// The storage that a ByteSource reads from. Derive from it to add another kind of storage (an object store,
+/// an archive member). Implementations are immutable after construction; every function may be called from
+/// several threads at once.
 class ETSTREAM_EXPORT ByteStorage {
  public:
   ByteStorage() = default;
@@ -47,12 +47,12 @@ class ETSTREAM_EXPORT ByteStorage {
   ByteStorage& operator=(const ByteStorage&) = delete;
   virtual ~ByteStorage() = default;
 
-  /// The size in bytes, the same at every call.
+  /// Returns the size in bytes, the same at every call.
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
   /// Fills all of `out` with the bytes from `offset` on. The caller has checked that the range is inside
   /// size().
   [[nodiscard]] virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  /// The name in messages: a path for a file.
+  /// Returns the name for messages: a path for a file.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Opens the regular file whose bytes these are, for reading, and returns the descriptor, which the caller
   /// closes. Errors: kUnsupported if they are not a file's; kCorrupt if the bytes may have changed since the
@@ -125,7 +125,7 @@ class ETSTREAM_EXPORT ByteSource {
   [[nodiscard]] SourcePlace place() const noexcept { return {storage_.get(), offset_, offset_ + size_}; }
   /// Opens the regular file that holds the bytes; see FileRange. Errors: see ByteStorage::open_descriptor.
   [[nodiscard]] Result<FileRange> open_range() const;
-  /// The name in messages.
+  /// Returns the name for messages.
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.
   [[nodiscard]] Result<void> check_unchanged() const;

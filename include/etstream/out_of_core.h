@@ -35,8 +35,8 @@ struct OutOfCoreOptions {
   /// The folder for the blocks, on a disk: a folder in memory (tmpfs) is refused. If empty, $TMPDIR, or
   /// /var/tmp if that is not set.
   std::string spill_folder = {};
-  /// How many bytes of its blocks each process keeps resident, at least kLeastOutOfCoreLimit; the rest is
-  /// written to the disk. 0: as many as the system chooses.
+  /// The most bytes of its blocks that each process keeps resident, at least kLeastOutOfCoreLimit; the rest
+  /// is written to the disk. With 0, the system decides.
   std::uint64_t limit = 0;
   /// Blocks of at least this size are in the file; at least kLeastOutOfCoreBlock.
   std::uint64_t from = kLeastOutOfCoreBlock;

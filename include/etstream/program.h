@@ -27,10 +27,10 @@ namespace pte {
 class ETSTREAM_HIDDEN Program;
 }
 
-/// Whether a tensor's sizes are exact, upper bounds, or no bounds.
+/// The meaning of a tensor's sizes: exact, upper bounds, or no bounds.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
 
-/// Where the bytes of a tensor are.
+/// The place where the bytes of a tensor are.
 enum class TensorStorage {
   kNone,      // not a tensor
   kProvided,  // by the method's caller: an input that is not planned, an output without a bound
@@ -40,10 +40,10 @@ enum class TensorStorage {
   kExternal,  // in another file, under the tensor's name
 };
 
-/// "planned", "constant"...; "" for kNone.
+/// Returns the name: "planned", "constant"...; "" for kNone.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
 
-/// What an instruction does.
+/// The kind of an instruction.
 enum class CallKind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
 
 struct TensorInfo {

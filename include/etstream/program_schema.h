@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ProgramSchema: which tables and fields a program (.pte) has. The schema of ExecuTorch 1.5.1 is built in.
-// The schema of another release, with more fields and tables, can be loaded from its installation, so that
-// nothing in its programs is lost.
+// ProgramSchema: the tables and fields that a program (.pte) may have. The schema of ExecuTorch 1.5.1 is
+// built in. The schema of another release, with more fields and tables, can be loaded from its installation,
+// so that nothing in its programs is lost.
 //
 //   auto schema = etstream::ProgramSchema::load("executorch/schema/program.fbs");
 //   if (!schema) return schema.error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What every fallible call returns: a value, or an Error that says what went wrong.
+// Result: the outcome of every call that can fail. It is a value, or an Error that says what went wrong.
 //
 //   etstream::Result<etstream::ByteSource> model = etstream::ByteSource::file("model.pte");
 //   if (!model) return model.error();

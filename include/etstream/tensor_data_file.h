@@ -54,7 +54,7 @@ class ETSTREAM_EXPORT TensorDataFile {
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
-  /// The entries in file order.
+  /// Reads the entries in file order.
   [[nodiscard]] Result<std::vector<NamedTensorData>> entries() const;
   /// The segments by index. The `use` of each is its first key with that tensor's layout, "'bias': float32
   /// [10]", and how many other keys it has.

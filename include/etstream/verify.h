@@ -59,7 +59,7 @@ struct FileFindings : Findings {
                                                     const std::vector<ByteSource>& weights,
                                                     const MethodRunOptions& options, FileFindings& findings);
 
-/// The same of a path, with the weights of `findings`, which verify() has returned for it.
+/// Does the same for a path, with the weights of `findings`, which verify() has returned for it.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const std::string& path, const MethodRunOptions& options,
                                                     FileFindings& findings,
                                                     const OpenFile& open_file = &ByteSource::file);

@@ -33,7 +33,7 @@ using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write(const FilePlan& plan, Sink& sink,
                                                  const Progress& progress = {});
 
-/// As write(), without the commit, for several files that should appear together.
+/// Does the same as write() without the commit, for several files that should appear together.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const FilePlan& plan, Sink& sink,
                                                              const Progress& progress = {});
 
