@@ -22,7 +22,7 @@ using Directory = SegmentedBundleDirectory;
 
 constexpr std::uint32_t kHashedFlag = 1;
 
-/// As it lies in the file, in front of the entries.
+/// The header of the directory as it lies in the file, before the entries.
 struct DirectoryHeader {
   static constexpr std::array<char, 4> kMagic = {'B', 'P', 'S', 'd'};
   static constexpr std::uint32_t kVersion = 1;

@@ -24,7 +24,7 @@ const PickleGlobal* PickleValues::global_of(const PickleValue& value) const {
                                                   : nullptr;
 }
 
-/// Refuses a pickle that has more items copied than it has bytes: the same ones over and over.
+/// Refuses a pickle that copies more items than it has bytes: it copies the same items over and over.
 Result<void> PickleValues::count_copies(std::size_t items) {
   copies_ += items;
   if (copies_ <= reader_.size()) return {};
@@ -32,8 +32,8 @@ Result<void> PickleValues::count_copies(std::size_t items) {
                          reader_.size());
 }
 
-/// Returns a copy, as containers may move, of no more items than any function takes: a tuple may come again
-/// and again.
+/// Returns a copy, as containers may move. It has no more items than any function takes, as a tuple may come
+/// again and again.
 PickleItems PickleValues::arguments_in(const PickleValue& tuple) {
   constexpr std::size_t kMost = 8;
   const PickleItems& items = items_of(tuple);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which delegate of a program takes which named data, and what for.
+// The delegates of a program that take named data, and their purposes.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct DelegateUses {
   std::vector<NamedDataUse> uses;
 };
 
-/// Reads what the delegates of all methods ask for, as far as their backends are known; data that several
-/// share is read once, for the first. Damaged data asks for nothing. Memory: that of the keys, and 200 bytes
+/// Reads the requests of the delegates of all methods, as far as their backends are known. Data that several
+/// share is read once, for the first. Damaged data requests nothing. Memory: that of the keys, and 200 bytes
 /// a request. Errors: kTooLarge for data of delegates that share their bytes many times; kIo.
 [[nodiscard]] Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& program);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a program was written with, told from where things lie in it.
+// The style that a program was written with, told from the places of its parts.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -15,15 +15,16 @@
 namespace etstream {
 namespace {
 
-/// The writers that lay the same content out differently; those between make the same as one of them.
+/// The writers that lay the same content out differently. Each writer between them lays it out like one of
+/// them.
 constexpr std::array kWriters = {
     WriterVersion{kLatestRelease, VtableSharing::kOfEqualSize},
     WriterVersion{kLatestRelease, VtableSharing::kOfAnySize},
     WriterVersion{ExecutorchRelease::k1_1, VtableSharing::kOfEqualSize},
 };
 
-/// The powers of two that an inline alignment can be, `first` first; that one alone where there is nothing
-/// inline.
+/// Returns the powers of two that an inline alignment can be, beginning with `first`; only `first` if there
+/// is nothing inline.
 std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline) {
   std::vector<std::uint32_t> out = {first};
   if (!is_inline) return out;
@@ -33,8 +34,8 @@ std::vector<std::uint32_t> inline_alignments(std::uint32_t first, bool is_inline
   return out;
 }
 
-/// The writer and the alignments of delegates and of the header with which packing gives the program's
-/// flatbuffer again; the usual ones where none do, as another writer made it.
+/// Finds the writer and the alignments of delegates and of the header with which packing gives the program's
+/// flatbuffer again. Keeps the usual ones if no writer gives it, as another tool made it.
 Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_delegates, ProgramStyle& out) {
   ETSTREAM_ASSIGN(const TableView root, program.view().root());
   EditedValues values(program.view(), root);
@@ -60,9 +61,9 @@ Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_del
   return {};
 }
 
-/// Constant tensors lie at multiples of what they are aligned to, which the header is padded to at least.
-/// Where there is no telling why it is padded, because there is one tensor or none, delegates are taken to be
-/// the reason if they are aligned so.
+/// Finds the alignment of constant tensors. They lie at multiples of it, and the header is padded to at least
+/// that. With one tensor or none, the reason for the padding is unknown: then it is the delegates' if they
+/// are aligned so.
 void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
   std::uint64_t bits = 0;  // of all offsets
   if (editable.constants) {
@@ -78,8 +79,8 @@ void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
   out.header_is_for_tensors = out.tensors == out.header;
 }
 
-/// The alignment with which segments come to lie where they do: the usual one if that does it, otherwise the
-/// largest one. The padding before the first segment is shorter than the alignment.
+/// Returns the alignment that explains the places of segments: the usual one if it does, otherwise the
+/// largest one that does. The padding before the first segment is shorter than the alignment.
 std::uint32_t observed_segment_alignment(const ExtendedHeader& header, std::span<const SegmentInfo> segments,
                                          std::uint32_t usual) {
   const std::uint64_t padding = header.segment_base_offset - header.program_size;
