@@ -59,7 +59,7 @@ struct OperatorSignature {
 /// The signatures of all operators that are known.
 extern const std::span<const OperatorSignature> kOperatorSignatures;
 
-/// Finds the signature of an operator by its whole name; none where it is not among them.
+/// Finds the signature of an operator by its whole name; returns nothing for an unknown operator.
 [[nodiscard]] std::optional<Signature> find_signature(std::string_view name);
 
 }  // namespace etstream
