@@ -6,7 +6,7 @@
 namespace etstream::heap {
 namespace {
 
-/// How many ranges of a bin are tried before one is taken from a bin in which all are large enough.
+/// The most ranges of a bin that are tried before one is taken from a bin in which all are large enough.
 constexpr int kMostTries = 32;
 
 constexpr std::size_t bin_of(std::uint32_t granules) {

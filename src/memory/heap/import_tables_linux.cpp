@@ -68,7 +68,7 @@ class Tables {
   }
 
  private:
-  /// 0 where there is no such entry.
+  /// Returns 0 if there is no such entry.
   [[nodiscard]] Address value_of(ElfW(Sxword) tag) const {
     const ElfW(Dyn)* entry = entries_;
     while (entry->d_tag != DT_NULL && entry->d_tag != tag) ++entry;
@@ -93,7 +93,7 @@ const Import* named(std::span<const Import> imports, const char* name) {
   return nullptr;
 }
 
-/// One object, as the loader describes it.
+/// An object, as the loader describes it.
 class Object {
  public:
   explicit Object(const ::dl_phdr_info& info) : base_(info.dlpi_addr) {
@@ -113,7 +113,7 @@ class Object {
   Object& operator=(const Object&) = delete;
   ~Object() { protect(); }
 
-  /// 0, or errno's value.
+  /// Changes an entry. Returns 0, or errno's value.
   int point(std::span<const Import> imports, LeadTo to) {
     if (dynamic_ == nullptr || is_the_loader() || is_the_kernels()) return 0;
     const Tables tables(dynamic_, base_);
@@ -199,8 +199,8 @@ class Object {
   int opened_was_ = 0;
 };
 
-/// The objects whose entries were changed last: how often the process had loaded or unloaded one by then, and
-/// how many objects there were. Only dl_iterate_phdr() uses it, which lets in one thread at a time.
+/// The state at the last change of entries: how often the process had loaded or unloaded an object by then,
+/// and how many objects there were. Only dl_iterate_phdr() uses it, which lets in one thread at a time.
 constinit struct {
   unsigned long long loads = 0;
   unsigned long long unloads = 0;
