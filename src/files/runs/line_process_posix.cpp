@@ -26,7 +26,8 @@ namespace etstream {
 namespace {
 
 constexpr int kFirstFile = 3;
-/// Above all that the child is given, so that no file is put onto one that is still to be passed.
+/// The lowest number for our descriptors. It is above all that the child gets, so that no file replaces one
+/// that is still to be passed.
 constexpr int kOutOfTheWay = 64;
 constexpr int kPause = 100;  // milliseconds
 constexpr std::string_view kChild = "the process that runs the program";
