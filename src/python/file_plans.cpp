@@ -34,7 +34,7 @@ namespace {
 
 using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
 
-/// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
+/// Refuses outputs that a plan reads from, and outputs that are one file, before any byte is written.
 void require_apart(const PlansAndOutputs& files) {
   OutputPlaces places;
   std::set<const PyObject*> objects;
@@ -53,8 +53,8 @@ void require_apart(const PlansAndOutputs& files) {
   }
 }
 
-/// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
-/// has gone to others can't be taken back.
+/// Layouts and their outputs. Outputs at paths are committed in order once all are written, or none is. Bytes
+/// in other outputs can't be taken back.
 void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, nb::handle max_disk) {
   const nb::object callback = progress_callback(progress);
   const auto most = disk_limit(max_disk);
@@ -87,7 +87,7 @@ void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::h
   write_plans({{&plan, output}}, sync, progress, max_disk);
 }
 
-/// A record of inputs while Python's `with` lasts.
+/// A record of inputs for as long as Python's `with` lasts.
 struct Inputs {
   std::optional<FileIdentity> replaceable;
   std::optional<InputRecord> record;
