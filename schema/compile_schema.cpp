@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   flatbuffers::IDLOptions options;
   options.binary_schema_builtins = true;
   options.lang_to_generate = flatbuffers::IDLOptions::kBinary;
-  // Folders of sources are left out of the output.
+  // This keeps the folders of sources out of the output.
   options.project_root = flatbuffers::StripFileName(schema);
   flatbuffers::Parser parser(options);
   const char* include_folders[] = {options.project_root.c_str(), nullptr};
