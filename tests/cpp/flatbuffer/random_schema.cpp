@@ -101,7 +101,8 @@ class Writer {
     return out + " }\n";
   }
 
-  /// Of scalars and arrays, and, unless it has an alignment of its own, of the structs before it.
+  /// Makes a struct of scalars and arrays, and, unless it has an alignment of its own, of the structs before
+  /// it.
   std::string struct_type() {
     std::string out = text("struct S{}", structs_);
     const bool is_aligned = random_.one_in(3);
@@ -116,7 +117,7 @@ class Writer {
     return out + " }\n";
   }
 
-  /// A member of a union: a table mostly.
+  /// Makes a member of a union: a table mostly.
   std::string union_member(UnionType& made) {
     if (random_.one_in(5)) return "string";
     if (structs_ > 0 && random_.one_in(5)) return text("S{}", random_.below(structs_));
@@ -125,7 +126,8 @@ class Writer {
     return text("T{}", member);
   }
 
-  /// Its members may have gaps between their numbers, and a table may be there under several names.
+  /// Makes a union. Its members may have gaps between their numbers, and a table may be there under several
+  /// names.
   std::string union_type() {
     UnionType made{text("U{}", unions_.size()), 0};
     std::string out = text("union {} {{", made.name);
@@ -146,7 +148,7 @@ class Writer {
       decorate(fields.back());
       fields.back().text = text("f{}:{}", i, fields.back().text);
     }
-    // Ids in the order of the fields, or fields in another order than their ids.
+    // The ids are in the order of the fields, or the fields in another order than their ids.
     if (random_.one_in(3)) {
       std::uint64_t slot = 0;
       for (Field& field : fields) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A sound program of one call, for tests that spoil it and look at what ProgramFile::verify finds.
+// A sound program of one call, for tests that damage it and check what ProgramFile::verify finds.
 #pragma once
 
 #include <doctest/doctest.h>

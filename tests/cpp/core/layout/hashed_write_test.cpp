@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Layouts whose last extent is made from the hashes of what is written before it.
+// Layouts whose last extent is made from the hashes of the bytes before it.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -73,7 +73,7 @@ TEST_CASE("a trailer of another size than planned is an error, and the destinati
   CHECK(content_of(folder / "out") == "before");
 }
 
-/// Reads what is appended, and then its first byte once more.
+/// Reads the appended bytes, and then the first one once more.
 class RereadingSink final : public Sink {
  public:
   Result<void> reserve(std::uint64_t) override { return {}; }

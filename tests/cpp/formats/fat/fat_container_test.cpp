@@ -36,7 +36,7 @@ std::string bytes_of(const FatContainer& container) {
   return text_of(*file);
 }
 
-/// As ExecuTorch's native backend packs it, field by field.
+/// Returns an entry as ExecuTorch's native backend packs it, field by field.
 std::string entry(std::string name, std::uint64_t offset, std::uint64_t size) {
   name.resize(32);
   name.append(reinterpret_cast<const char*>(&offset), sizeof(offset));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of a program: fields are bound against any schema, and what is read is read once.
+// The model of a program: fields are bound against any schema, and each part is read once.
 #include "formats/pte/program_model.h"
 
 #include <doctest/doctest.h>

@@ -40,7 +40,7 @@ Result<std::optional<BackendPayload>> read(std::string_view backend, const std::
   return read_backend_payload(backend, source_of(payload), "payload");
 }
 
-/// "key:size", or "key" where the size is not said.
+/// Returns "key:size", or "key" if there is no size.
 std::vector<std::string> requests(std::string_view backend, const std::string& payload) {
   const auto found = read(backend, payload);
   REQUIRE_MESSAGE(found, found.error().message);
