@@ -32,8 +32,8 @@ struct MethodRunOptions {
   /// files don't count. On Linux alone.
   std::uint64_t memory = std::uint64_t{4} << 30;
   Tolerance tolerance;
-  /// Called at least ten times a second while a run lasts, in the thread that has called. Returns whether to
-  /// go on: false ends the runs with kInterrupted. May be empty.
+  /// A function that is called at least ten times a second while a run lasts, in the calling thread. It
+  /// returns whether to go on: false ends the runs with kInterrupted. May be empty.
   std::function<bool()> go_on = {};
 };
 
@@ -87,8 +87,8 @@ struct MethodRun {
     const ByteSource& file, const std::vector<ByteSource>& weights = {},
     const MethodRunOptions& options = {});
 
-/// "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in executorch_prim::mod.Scalar
-/// (instruction 3)".
+/// Describes a run: "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in
+/// executorch_prim::mod.Scalar (instruction 3)".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const MethodRun& run);
 
 /// Returns the name for software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory",

@@ -34,9 +34,9 @@ struct ArchiveTime {
   int second = 0;
 };
 
-/// The default time stamp: SOURCE_DATE_EPOCH of the environment, in UTC, or else the local time. Must not be
-/// called while another thread changes the environment. Error: kInvalidArgument if SOURCE_DATE_EPOCH is not a
-/// number of seconds.
+/// Returns the default time stamp: SOURCE_DATE_EPOCH of the environment, in UTC, or else the local time. Must
+/// not be called while another thread changes the environment. Error: kInvalidArgument if SOURCE_DATE_EPOCH
+/// is not a number of seconds.
 [[nodiscard]] ETSTREAM_EXPORT Result<ArchiveTime> current_archive_time();
 
 struct NativePackage {

@@ -40,8 +40,9 @@ struct OutOfCoreOptions {
   std::uint64_t limit = 0;
   /// Blocks of at least this size are in the file; at least kLeastOutOfCoreBlock.
   std::uint64_t from = kLeastOutOfCoreBlock;
-  /// Called with the reason where there can be no heap: because of the folder, the library, or a limit of the
-  /// process's (ulimit -v, -d, -f). The command runs without it then. If it is empty, that is an error.
+  /// A function that is called with the reason if there can be no heap: because of the folder, the library,
+  /// or a limit of the process's (ulimit -v, -d, -f). The command then runs without it. If the function is
+  /// empty, that is an error.
   std::function<void(const Error&)> without_heap = {};
 };
 

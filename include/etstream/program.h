@@ -83,19 +83,20 @@ class ETSTREAM_EXPORT ProgramFile {
   ~ProgramFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
-  /// The size of the flatbuffer, which is at the start of the file and includes the extended header.
+  /// Returns the size of the flatbuffer, which is at the start of the file and includes the extended header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// The length of the extended header, which is at offset 8; 0 if there is none, and thus no segments.
+  /// Returns the length of the extended header, which is at offset 8; 0 if there is none, and thus no
+  /// segments.
   [[nodiscard]] std::uint32_t extended_header_size() const noexcept;
-  /// The offset and the size in bytes of all segments, according to the extended header.
+  /// Returns the offset and the size in bytes of all segments, according to the extended header.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
-  /// The alignment that the program was written with, up to 64 KiB, as far as the offsets of its segments
-  /// show it.
+  /// Returns the alignment that the program was written with, up to 64 KiB, as far as the offsets of its
+  /// segments show it.
   [[nodiscard]] Result<std::uint64_t> segment_alignment() const;
 
   /// Checks what open() does not: that indices are in range; that segments are inside the file, disjoint and
@@ -103,7 +104,7 @@ class ETSTREAM_EXPORT ProgramFile {
   /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
-  /// The library's internal representation.
+  /// Returns the library's internal representation.
   [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }
 
  private:

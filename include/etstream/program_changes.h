@@ -80,8 +80,8 @@ struct ProgramPlan {
                                                        const ProgramChanges& changes,
                                                        const ProgramPlanOptions& options = {});
 
-/// The same for a described program, which is packed only once, with its changes. Further errors: those of
-/// plan(ProgramDescription).
+/// Does the same for a described program, which is packed only once, with its changes. Further errors: those
+/// of plan(ProgramDescription).
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramDescription& program,
                                                        const ProgramChanges& changes,
                                                        const ProgramPlanOptions& options = {});

@@ -25,7 +25,7 @@ class Schema;
 /// A value, cheap to copy. Const use from several threads is safe.
 class ETSTREAM_EXPORT ProgramSchema {
  public:
-  /// The schema of ExecuTorch 1.5.1.
+  /// Makes the schema of ExecuTorch 1.5.1.
   ProgramSchema() = default;
 
   /// Loads a .fbs file, with its includes from the same folder or from `include_folders`, or a binary schema
@@ -34,7 +34,7 @@ class ETSTREAM_EXPORT ProgramSchema {
   [[nodiscard]] static Result<ProgramSchema> load(const std::string& path,
                                                   const std::vector<std::string>& include_folders = {});
 
-  /// The library's internal representation. Error: kCorrupt, never for the built-in schema.
+  /// Returns the library's internal representation. Error: kCorrupt, never for the built-in schema.
   [[nodiscard]] Result<std::shared_ptr<const Schema>> schema() const;
 
  private:

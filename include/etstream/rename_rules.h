@@ -46,8 +46,8 @@ struct RenameRuleSet;
 /// A value, cheap to copy. Const use from several threads is safe. By default, it has no rules.
 class ETSTREAM_EXPORT RenameRules {
  public:
-  /// Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such an object, both with
-  /// the line; kTooLarge over 64 MiB; read errors.
+  /// Reads rules from JSON. Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such
+  /// an object, both with the line; kTooLarge over 64 MiB; read errors.
   [[nodiscard]] static Result<RenameRules> read(const ByteSource& json);
 
   /// Rules for the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error:
@@ -59,7 +59,7 @@ class ETSTREAM_EXPORT RenameRules {
   /// of read() and of opening the file; kNotFound if there are neither.
   [[nodiscard]] static Result<RenameRules> open(const std::string& name_or_path);
 
-  /// The library's internal representation; null for no rules.
+  /// Returns the library's internal representation; null for no rules.
   [[nodiscard]] const std::shared_ptr<const RenameRuleSet>& set() const noexcept { return set_; }
 
  private:

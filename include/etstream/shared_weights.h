@@ -75,7 +75,7 @@ struct SharedWeightsPlan {
   std::vector<ProgramData> data;    // in the order of the programs
   std::vector<RenamedKey> renamed;  // in the order of the programs
 
-  /// The size of all files together, in bytes.
+  /// Returns the size of all files together, in bytes.
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t size() const noexcept;
 };
 

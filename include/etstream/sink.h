@@ -94,19 +94,19 @@ struct FileSinkOptions {
   std::function<void(const std::string&)> warn = {};
 };
 
-/// A file at `path`, replaced atomically by commit(): it is written under a temporary name
+/// Opens a file at `path`, which commit() replaces atomically: it is written under a temporary name
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that file;
 /// the next sink to the same destination removes it. Links are followed and keep pointing at the file; an
-/// existing file's permissions are kept, and its owner and group where that is allowed; a new file's
-/// permissions follow the umask. Large sources in files of the same file system share their blocks with this
-/// file, if the file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a
-/// regular file (a FIFO, /dev/stdout) is written directly.
+/// existing file's permissions are kept, and its owner and group if that is allowed; a new file's permissions
+/// follow the umask. Large sources in files of the same file system share their blocks with this file, if the
+/// file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a regular file (a
+/// FIFO, /dev/stdout) is written directly.
 ///
-/// A file system that can't change permissions is written all the same where nobody but the owner may do more
-/// with the new file than with the old one, and so is one that can't sync: `options.warn` is told. One that
 /// A file system that can't change permissions is written to all the same if nobody but the owner may do more
 /// with the new file than with the old one. So is a file system that can't sync. `options.warn` is told. On a
 /// file system that can't rename, commit() fails and leaves the destination as it was.
+///
+/// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
     const std::string& path, const FileSinkOptions& options = {});
 
@@ -119,9 +119,9 @@ struct FileSinkOptions {
 /// refuses only where a file is made is not noticed.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_file_sink(const std::string& path);
 
-/// An open descriptor (a pipe, standard output), written from its current position on. The caller keeps
-/// owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a reader is a
-/// kIo error if the process ignores SIGPIPE.
+/// Opens a sink to a descriptor (a pipe, standard output), written from its current position on. The caller
+/// keeps owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a
+/// reader is a kIo error if the process ignores SIGPIPE.
 [[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_descriptor_sink(int descriptor, std::string name);
 
 /// Appends to `out`, which must outlive the sink and shows what was appended so far.

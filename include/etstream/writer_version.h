@@ -36,8 +36,8 @@ struct WriterVersion {
   bool operator==(const WriterVersion&) const = default;
 };
 
-/// The release that a version such as "1.3", "1.3.1" or "1.5.0rc1" belongs to. Error: kInvalidArgument for
-/// anything but a version from 1.0 to 1.5.
+/// Returns the release that a version such as "1.3", "1.3.1" or "1.5.0rc1" belongs to. Error:
+/// kInvalidArgument for anything but a version from 1.0 to 1.5.
 [[nodiscard]] ETSTREAM_EXPORT Result<ExecutorchRelease> executorch_release(std::string_view version);
 /// Returns the release's number: "1.3"
 [[nodiscard]] ETSTREAM_EXPORT std::string name_of(ExecutorchRelease release);

@@ -123,7 +123,7 @@ struct Meaning {
   std::string_view words;           // where none finds a cause
 };
 
-/// The meaning of each of ExecuTorch's numbers (runtime/core/error.h).
+/// Returns the meaning of each of ExecuTorch's numbers (runtime/core/error.h).
 const Meaning& meaning_of(runtime::Error number) {
   using Number = runtime::Error;
   static const std::vector<Meaning> kMeanings = {

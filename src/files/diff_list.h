@@ -70,7 +70,7 @@ class DiffList {
   /// Returns whether nothing that was added since differs, in content or in elements within the tolerance.
   [[nodiscard]] bool is_same() const { return !has_content() && !has_tolerated(); }
   [[nodiscard]] bool has_tolerated() const { return shared_->tolerated > tolerated_before_; }
-  /// The names that the keys of named data stand for, in both files.
+  /// Returns the names that the keys of named data stand for, in both files.
   [[nodiscard]] const KeyNames& names_a() const { return shared_->options.names_a; }
   [[nodiscard]] const KeyNames& names_b() const { return shared_->options.names_b; }
 
@@ -156,7 +156,7 @@ template <class T>
   return out;
 }
 
-/// Pieces by name: their descriptions, bytes and places.
+/// Compares pieces by name: their descriptions, bytes and places.
 [[nodiscard]] Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
                                           const std::vector<NamedPiece>& b);
 /// Describes a piece; "" for none.

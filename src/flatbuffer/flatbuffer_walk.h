@@ -25,18 +25,18 @@ struct FlatbufferVisitor {
   static bool wants(const FieldType&) { return true; }
   static Result<void> begin_table(const TableView&, const TableType&) { return {}; }
   static Result<void> end_table() { return {}; }
-  /// A field that `table` lacks; a union only if it is required.
+  /// Reports a field that `table` lacks; a union only if it is required.
   static Result<void> absent(const TableView&, const TableType&, const FieldType&) { return {}; }
-  /// A union with a value and no type.
+  /// Reports a union with a value and no type.
   static Result<void> untyped(const TableView&, const TableType&, const FieldType&) { return {}; }
   /// Announces that the following calls are about `field`. `member` is what a union holds, null for other
   /// fields.
   static void begin_field(const TableType&, const FieldType&, const UnionMember* /*member*/) {}
-  /// The offset at `at` leads to `target`.
+  /// Reports that the offset at `at` leads to `target`.
   static void link(std::uint64_t /*at*/, std::uint64_t /*target*/) {}
-  /// A string, a vector of offsets or of types, or a struct in a union takes these bytes.
+  /// Reports the bytes of a string, of a vector of offsets or of types, or of a struct in a union.
   static Result<void> reach(std::uint64_t /*position*/, std::uint64_t /*size*/) { return {}; }
-  /// A scalar or a struct: a field, or a union's member.
+  /// Reports a scalar or a struct: a field, or a union's member.
   static Result<void> inline_value(std::uint64_t /*position*/, const InlineType&) { return {}; }
   static Result<void> string(const VectorView&) { return {}; }
   static Result<void> inline_vector(const VectorView&, const FieldType&) { return {}; }
@@ -45,7 +45,7 @@ struct FlatbufferVisitor {
                                    const VectorView&) {
     return {};
   }
-  /// An element that is a union of no type.
+  /// Reports an element that is a union of no type.
   static Result<void> no_member() { return {}; }
   static void end_vector() {}
 };

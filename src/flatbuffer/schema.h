@@ -42,7 +42,7 @@ struct InlineType {
   std::optional<std::size_t> enumeration;  // of a scalar: an index in Schema::enums()
   std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
 
-  /// The bits that a scalar has.
+  /// Returns a mask of the bits that a scalar has.
   [[nodiscard]] constexpr std::uint64_t mask() const noexcept {
     return ~std::uint64_t{0} >> (64 - 8 * width);
   }
@@ -92,7 +92,7 @@ struct TableType {
   std::string name;               // without namespaces
   std::vector<FieldType> fields;  // fields[i].id == i
 
-  /// The field that has the types of the unions in `field`.
+  /// Returns the field that has the types of the unions in `field`.
   [[nodiscard]] const FieldType& types_of(const FieldType& field) const { return fields[field.id - 1U]; }
 };
 
@@ -118,7 +118,7 @@ struct EnumType {
   bool is_flags = false;  // each value is one bit, and they are combined
   std::vector<EnumValue> values;
 
-  /// Null for what has no name.
+  /// Returns null for a value without a name.
   [[nodiscard]] const EnumValue* find(std::uint64_t bits) const;
   [[nodiscard]] const EnumValue* find(std::string_view value_name) const;
 };
@@ -128,11 +128,11 @@ struct UnionType {
   /// The members by their numbers; nothing for 0 and for gaps.
   std::vector<std::optional<UnionMember>> members;
 
-  /// Null for a number that no member has.
+  /// Returns null for a number that no member has.
   [[nodiscard]] const UnionMember* member(std::uint64_t number) const {
     return number < members.size() && members[number] ? &*members[number] : nullptr;
   }
-  /// The number of a member; 0 for NONE.
+  /// Returns the number of a member; 0 for NONE.
   [[nodiscard]] std::optional<std::uint8_t> number_of(std::string_view member) const;
 };
 
@@ -146,16 +146,16 @@ class Schema {
 
   [[nodiscard]] const std::vector<TableType>& tables() const noexcept { return tables_; }
   [[nodiscard]] const std::vector<UnionType>& unions() const noexcept { return unions_; }
-  /// At the index of each struct; empty elsewhere.
+  /// Returns the structs at their indices; entries for other objects are empty.
   [[nodiscard]] const std::vector<StructType>& structs() const noexcept { return structs_; }
-  /// At the index of each enum that is no union; empty elsewhere.
+  /// Returns the enums that are no unions at their indices; other entries are empty.
   [[nodiscard]] const std::vector<EnumType>& enums() const noexcept { return enums_; }
   [[nodiscard]] const TableType& root() const noexcept { return tables_[root_]; }
   [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
-  /// 4 bytes, or none.
+  /// Returns the 4 bytes of the identifier, or none.
   [[nodiscard]] const std::string& identifier() const noexcept { return identifier_; }
 
-  /// The index of a table, or of a field in it, by name.
+  /// Returns the index of a table, or of a field in it, by name.
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find_field(std::size_t table, std::string_view name) const;
 
@@ -180,8 +180,8 @@ class Schema {
   std::string identifier_;
 };
 
-/// The schema of schema/ that is compiled in as `Binary`, a class that schema/compile_schema.cpp makes of it.
-/// The same object at every call.
+/// Returns the schema of schema/ that is compiled in as `Binary`, a class that schema/compile_schema.cpp
+/// makes of it. The same object at every call.
 template <class Binary>
 [[nodiscard]] Result<const Schema*> embedded_schema() {
   static const Result<Schema> kSchema =

@@ -35,7 +35,8 @@ struct LoadedSchema {
   std::string file_extension;  // without a point; "bin" where the schema gives none
 };
 
-/// Errors: those of compile_schema() and, with `path` before them, of Schema::from_binary().
+/// Loads a schema from a file. Errors: those of compile_schema() and, with `path` before them, of
+/// Schema::from_binary().
 [[nodiscard]] Result<LoadedSchema> load_schema(const std::string& path,
                                                const std::vector<std::string>& include_folders);
 

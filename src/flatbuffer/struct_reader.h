@@ -32,8 +32,8 @@ struct FieldBinding {
 template <class Binding>
 using BoundFields = std::vector<std::vector<const Binding*>>;
 
-/// `Binding` has a `table` and a `field`, names of the schema; the bindings outlive what is bound. Error:
-/// kInvalidArgument for a binding that the schema does not have.
+/// Finds the fields of bindings. `Binding` has a `table` and a `field`, names of the schema; the bindings
+/// outlive the result. Error: kInvalidArgument for a binding that the schema does not have.
 template <class Binding>
 [[nodiscard]] Result<BoundFields<Binding>> bind_fields(const Schema& schema,
                                                        std::span<const Binding> bindings) {

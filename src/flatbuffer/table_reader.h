@@ -36,7 +36,7 @@ struct BoundField {
   [[nodiscard]] const FieldType& type() const { return schema->tables()[table].fields[index]; }
   [[nodiscard]] const std::string& table_name() const { return schema->tables()[table].name; }
   [[nodiscard]] const std::string& name() const { return type().name; }
-  /// "NamedData.key".
+  /// Returns "NamedData.key".
   [[nodiscard]] std::string full_name() const { return table_name() + "." + name(); }
 };
 
@@ -50,7 +50,7 @@ class BoundTable {
     index_ = *found;
   }
 
-  /// An index in Schema::tables().
+  /// Returns its index in Schema::tables().
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] const std::string& name() const { return schema_->tables()[index_].name; }
 
@@ -89,7 +89,7 @@ class NumberList {
   NumberList(const FlatbufferView& view, const VectorView& vector) : view_(&view), vector_(vector) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
-  /// The number at `i`, which is below size().
+  /// Returns the number at `i`, which is below size().
   [[nodiscard]] Result<T> at(std::uint64_t i) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits,
                     view_->read_bits(vector_.elements() + sizeof(T) * i, sizeof(T)));
@@ -97,7 +97,7 @@ class NumberList {
     std::memcpy(&out, &bits, sizeof(T));
     return out;
   }
-  /// Error also: kTooLarge over 1 MiB.
+  /// Reads all numbers. Error also: kTooLarge over 1 MiB.
   [[nodiscard]] Result<std::vector<T>> all() const {
     return view_ ? view_->values<T>(vector_) : std::vector<T>();
   }
@@ -178,10 +178,10 @@ class TableReader {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     return member ? member->type->name : std::string();
   }
-  /// The type of the table: its index in Schema::tables(), and its name there.
+  /// Returns the type of the table: its index in Schema::tables(), and its name there.
   [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
-  /// Empty where the vector is absent.
+  /// Returns an empty list if the vector is absent.
   [[nodiscard]] Result<TableList> tables(const BoundField& bound) const;
 
   [[nodiscard]] Error corrupt(std::string_view expected, std::string_view found) const {
@@ -207,7 +207,7 @@ class TableList {
       : view_(&view), vector_(vector), type_(type) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
-  /// The table at `i`, which is below size().
+  /// Returns the table at `i`, which is below size().
   [[nodiscard]] Result<TableReader> at(std::uint64_t i) const {
     ETSTREAM_ASSIGN(const TableView table, view_->table_at(vector_, i));
     return TableReader(*view_, table, type_);

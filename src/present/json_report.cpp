@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-/// JSON allows control characters beyond 0x1f in strings, but a terminal acts on them.
+/// Escapes control characters beyond 0x1f. JSON allows them in strings, but a terminal acts on them.
 std::string without_controls(std::string json) {
   std::string out;
   std::size_t done = 0;

@@ -335,7 +335,7 @@ void bind_comparisons(nb::module_& module) {
              nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 
-/// Without this name, pytest would take the class for a test.
+/// Tells pytest that the class is no test, as its name suggests one.
 void say_no_test(nb::handle type) { type.attr("__test__") = false; }
 
 void bind_suites(nb::module_& module) {

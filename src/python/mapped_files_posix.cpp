@@ -47,7 +47,7 @@ constexpr bool kIsKnownPython = false;
 constexpr bool kIsKnownPython = true;
 #endif
 
-/// The version of the running Python, which with the stable interface may be newer than the headers.
+/// Returns the version of the running Python, which with the stable interface may be newer than the headers.
 unsigned long python_version() {
 #if PY_VERSION_HEX >= 0x030B0000
   return Py_Version;

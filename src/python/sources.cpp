@@ -173,7 +173,7 @@ class Interruptible final : public ByteStorage {
     ETSTREAM_TRY(check_signals_at_times());
     return source_.read_at(offset, out);
   }
-  /// The source is a whole file, so offsets are the same in both.
+  /// Opens the source's descriptor. The source is a whole file, so offsets are the same in both.
   Result<int> open_descriptor() const override {
     ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
     return range.descriptor;

@@ -98,7 +98,7 @@ class ETSTREAM_HIDDEN MethodCalls {
     constexpr Kinds kLists = kinds(pte::ValueKind::kTensorList, pte::ValueKind::kOptionalTensorList);
     return (kLists & kinds(slot(value).kind)) != 0;
   }
-  /// The items of a list, or of a method's inputs and outputs.
+  /// Reads the items of a list, or of a method's inputs and outputs.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(const pte::View& table, const BoundField& field) {
     ETSTREAM_ASSIGN(auto items, table.numbers<T>(field));
@@ -106,7 +106,7 @@ class ETSTREAM_HIDDEN MethodCalls {
     return items;
   }
 
-  /// The items of the list that is value `value`.
+  /// Reads the items of the list that is value `value`.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(std::int32_t value) {
     ETSTREAM_ASSIGN(const pte::Held list, held_by(value));

@@ -44,7 +44,7 @@ enum class Parameter : std::uint8_t {
 
 using Signature = std::span<const Parameter>;
 
-/// The kinds that an argument may be. kReturn: any.
+/// Returns the kinds that an argument may be. kReturn: any.
 [[nodiscard]] Kinds kinds_taken(Parameter parameter);
 [[nodiscard]] constexpr bool is_written(Parameter parameter) {
   return parameter == Parameter::kOut || parameter == Parameter::kOutList;

@@ -41,11 +41,11 @@ inline ByteSource file_of(std::string bytes) {
   return ByteSource(std::make_shared<NamedBytes>(std::move(bytes)));
 }
 
-/// A bundle of two methods; see tests/golden.
+/// Returns a bundle of two methods; see tests/golden.
 inline std::string real_bundle() {
   return content_of(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/expected.bpte");
 }
-/// A program with an extended header and a segment of constants.
+/// Returns a program with an extended header and a segment of constants.
 inline std::string real_program() { return content_of(ETSTREAM_EXAMPLES_DIR "/model.pte"); }
 
 inline Findings findings_of(const ByteSource& file) {

@@ -33,7 +33,7 @@ inline const char* name_of(ErrorCode code) {
   return "no code";
 }
 
-/// A whole message, or a part of one, to compare error_of() with.
+/// Returns a whole message, or a part of one, to compare with error_of().
 inline doctest::String exactly(const std::string& message) { return message.c_str(); }
 inline doctest::Contains containing(const std::string& part) { return doctest::Contains(part.c_str()); }
 

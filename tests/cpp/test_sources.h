@@ -72,7 +72,7 @@ class FillStorage final : public ByteStorage {
 inline ByteSource repeated(char fill, std::uint64_t size) {
   return ByteSource(std::make_shared<FillStorage>(fill, size));
 }
-/// A storage whose reads fail with kIo from `failing_from` on.
+/// Makes a storage whose reads fail with kIo from `failing_from` on.
 inline ByteSource failing(std::uint64_t size, std::uint64_t failing_from) {
   return ByteSource(std::make_shared<FillStorage>(' ', size, failing_from));
 }

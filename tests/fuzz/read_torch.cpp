@@ -52,7 +52,7 @@ void write_again(const Tensors& tensors) {
   require(findings && findings->ok(), "what is written verifies");
 }
 
-/// The bytes as the pickle of an archive with two storages.
+/// Reads the bytes as the pickle of an archive with two storages.
 void read_pickle(const etstream::ByteSource& pickle) {
   constexpr std::uint64_t kSmall = 64;
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 40;

@@ -170,8 +170,8 @@ void run_threads(int steps) {
   pool.check();
 }
 
-/// The child and the parent each write to all blocks, allocate, free, and fork once more, and see only their
-/// own blocks.
+/// Forks. The child and the parent each write to all blocks, allocate, free, and fork once more, and see only
+/// their own blocks.
 void fork_and_go_on(Pool& pool, std::uint64_t seed, int steps, int depth) {
   pool.mutex().lock();
   const ::pid_t child = ::fork();
@@ -248,7 +248,8 @@ void run_fill(std::size_t size) {
   std::free(again);
 }
 
-/// If there is no room for a block, it is left out, and the next one is tried.
+/// Allocates and frees blocks of all sizes. If there is no room for a block, it is left out, and the next one
+/// is tried.
 void run_churn(int steps) {
   std::vector<Block> blocks(400);
   Chance chance(1);

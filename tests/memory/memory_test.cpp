@@ -118,7 +118,7 @@ class LargeFiles {
   }
 
  private:
-  /// Names, and sizes in bytes.
+  /// Writes a checkpoint of tensors by names, and sizes in bytes.
   [[nodiscard]] std::string write_checkpoint(
       const std::vector<std::pair<std::string, std::uint64_t>>& tensors) const {
     std::string header;

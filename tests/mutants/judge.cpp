@@ -143,7 +143,7 @@ void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type,
   }
 }
 
-/// The first run's are zeros.
+/// Sets the inputs. Those of the first run are zeros.
 Error set_inputs(runtime::Method& method, bool is_first, GuardedMemory& memory, Random& random) {
   const auto meta = method.method_meta();
   for (std::size_t i = 0; i < meta.num_inputs(); ++i) {

@@ -21,7 +21,7 @@ using Template = fmt::format_string<const Arguments&...>;
 
 [[nodiscard]] std::string formatted(fmt::string_view words, fmt::format_args arguments);
 
-/// `text("offset {} of {}", 8, path)`
+/// Fills a template: `text("offset {} of {}", 8, path)`
 template <class... Arguments>
 [[nodiscard]] std::string text(Template<Arguments...> words, const Arguments&... arguments) {
   return formatted(words, fmt::make_format_args(arguments...));
@@ -32,17 +32,17 @@ template <class... Arguments>
   return Error{code, text(words, arguments...)};
 }
 
-/// "model.pte: there is no method 'decode'", of a file.
+/// Makes an error about a file: "model.pte: there is no method 'decode'".
 template <class... Arguments>
 [[nodiscard]] Error error_in(ErrorCode code, std::string_view file, Template<Arguments...> words,
                              const Arguments&... arguments) {
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
 }
 
-/// The same error, whose message begins with "WHERE: ", unless `where` is empty.
+/// Returns the same error with "WHERE: " before its message, unless `where` is empty.
 [[nodiscard]] Error about(Error error, std::string_view where);
 
-/// about(error, "model.json: WHERE"), of that file if the error is of none.
+/// Returns about(error, "model.json: WHERE"), as an error about that file if it is about none.
 [[nodiscard]] Error about(Error error, std::string_view file, std::string_view where);
 
 /// A place in a file that breaks the rules of its format.
@@ -52,7 +52,8 @@ struct FilePosition {
   std::string_view part = {};  // of the file, such as "extended header"
 };
 
-/// "model.gguf: offset 52: arrays are more than 8 deep"; of a part "model.pte: offset 52: header: ...".
+/// Makes the error "model.gguf: offset 52: arrays are more than 8 deep", or for a part of a file "model.pte:
+/// offset 52: header: ...".
 template <class... Arguments>
 [[nodiscard]] Error error_at(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
                              const Arguments&... arguments) {
@@ -62,7 +63,8 @@ template <class... Arguments>
                0, std::string(position.file), position.offset};
 }
 
-/// "model.pte: offset 52: expected a length of at least 24, found 8", of the words behind "expected".
+/// Makes the error "model.pte: offset 52: expected a length of at least 24, found 8" from the words after
+/// "expected".
 template <class... Arguments>
 [[nodiscard]] Error unexpected(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
                                const Arguments&... arguments) {
@@ -95,13 +97,13 @@ struct Character {
 /// Returns what printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
-/// The shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
+/// Returns the shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
 [[nodiscard]] std::string exact_text(double number);
 
-/// "1 test case", "2 test cases": for counts in messages.
+/// Counts things for messages: "1 test case", "2 test cases".
 [[nodiscard]] std::string counted(std::uint64_t n, std::string_view noun);
 
-/// A size as people read it, exact where it is small: "812 bytes", "98.3 MiB".
+/// Returns a size for people, which is exact if it is small: "812 bytes", "98.3 MiB".
 [[nodiscard]] std::string readable_size(std::uint64_t bytes);
 
 }  // namespace etstream

@@ -36,7 +36,7 @@ void look_at(int fd, std::uint64_t offset, std::uint64_t size, Look look) noexce
 
 }  // namespace
 
-/// fsync lets the drive decide when to write. Network file systems have no other call.
+/// Syncs a file. fsync lets the drive decide when to write, and network file systems have no other call.
 int sync_file(int fd) noexcept {
   const int done = ::fcntl(fd, F_FULLFSYNC);
   return done == -1 && errno != EINTR && errno != EIO ? ::fsync(fd) : done;
@@ -46,7 +46,7 @@ int sync_file_system(int fd) noexcept {
   return ::fsync_volume_np(fd, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
 }
 
-/// This works for new files alone: macOS reserves only space behind the space that a file has.
+/// Reserves space for new files alone: macOS reserves only space behind the space that a file has.
 int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return -1;

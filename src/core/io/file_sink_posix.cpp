@@ -61,8 +61,8 @@ int most_kept_open() noexcept {
   return static_cast<int>(std::min<::rlim_t>(most.rlim_cur / 2, std::numeric_limits<int>::max()));
 }
 
-/// Returns the size and the numbers of the file system's blocks; nothing if it does not tell, as many FUSE mounts don't:
-/// they say zero.
+/// Returns the size and the numbers of the file system's blocks; nothing if it does not tell, as many FUSE
+/// mounts don't: they say zero.
 std::optional<struct statvfs> blocks_of(int descriptor) {
   struct statvfs out {};
   if (::fstatvfs(descriptor, &out) != 0 || out.f_blocks == 0 || out.f_bsize == 0) return std::nullopt;
@@ -269,8 +269,8 @@ class DescriptorSink final : public BufferedSink {
   const std::string name_;
 };
 
-/// A path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null. An open descriptor is
-/// written at its position, so that >> appends.
+/// Opens a path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null. An open
+/// descriptor is written at its position, so that >> appends.
 Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
   const auto named = descriptor_named(path);
   Descriptor opened(retried([&] {

@@ -20,7 +20,7 @@ Error one_file(const std::string& name, const std::string& earlier) {
                           quote(earlier), quote(name));
 }
 
-/// The nearest folder above `path` that exists, and the rest of the path from there on.
+/// Returns the nearest folder above `path` that exists, and the rest of the path from there on.
 std::pair<FileIdentity, std::string> place_of(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::filesystem::path rest = std::filesystem::path(path).filename();

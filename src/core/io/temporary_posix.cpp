@@ -83,9 +83,9 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
   return true;
 }
 
-/// The permissions that a file or a folder is made with, before the umask. They give others than the owner no
-/// more than the file that it replaces does. So it is never open to more people, even if permissions can't be
-/// changed later.
+/// Returns the permissions with which a file or a folder is made, before the umask. They give others than the
+/// owner no more than the file that it replaces does. So it is never open to more people, even if permissions
+/// can't be changed later.
 mode_t mode_beside(const std::string& destination) {
   struct stat before {};
   return ::stat(destination.c_str(), &before) == 0 ? (before.st_mode & 0777) | 0700 : 0777;

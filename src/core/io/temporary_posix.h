@@ -21,8 +21,8 @@ namespace etstream {
 /// nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
 
-/// The open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do; nothing for a
-/// path that is no such name.
+/// Returns the open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do;
+/// nothing for a path that is no such name.
 [[nodiscard]] std::optional<int> descriptor_named(std::string path);
 
 /// Is removed, with all in it, unless rename_to() succeeded last.
@@ -40,7 +40,7 @@ class Temporary {
   ~Temporary();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// The file's or the folder's descriptor, which holds the lock.
+  /// Returns the file's or the folder's descriptor, which holds the lock.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   /// Closes the descriptor, and with it lets go of the lock.
   void close() noexcept { descriptor_ = Descriptor(); }
@@ -86,8 +86,8 @@ inline constexpr std::string_view kCompleteButNotSynced =
 /// Warns of errno's value `error`, by which a file system says that it can't sync.
 void warn_of_no_sync(const std::string& destination, int error, const Warn& warn);
 
-/// The error of what can't be put in the place of `destination`: errno's value `error`. Says what to do where
-/// that is for good.
+/// Returns the error if a file can't replace `destination`, from errno's value `error`. Adds advice if that
+/// error is permanent.
 [[nodiscard]] Error replacing_error(int error, const std::string& destination);
 
 /// A folder that appears whole or not at all: a temporary one beside its destination. It is removed with all

@@ -25,7 +25,8 @@ class BufferedSink : public Sink {
   Result<void> append(const ByteSource& source) final;
   /// Passes on what is left in the buffer, then settle() and wait_for_others().
   Result<void> prepare() final;
-  /// finish(); before it, unless prepare() has done so, settle(), and after it make_durable().
+  /// Calls finish(). If prepare() was not called, passes on the buffer and calls settle() before, and
+  /// make_durable() after.
   Result<void> commit() final;
 
  protected:

@@ -13,8 +13,8 @@
 
 namespace etstream {
 
-/// Error: kInvalidArgument unless `alignment` is a power of two up to `most`. `what` is how messages begin:
-/// "segment alignment".
+/// Refuses an alignment that is not a power of two up to `most`. Messages begin with `what`: "segment
+/// alignment". Error: kInvalidArgument.
 [[nodiscard]] Result<void> check_alignment(std::string_view what, std::uint32_t alignment,
                                            std::uint32_t most);
 

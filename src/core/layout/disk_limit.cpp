@@ -40,14 +40,15 @@ class Inputs {
     return true;
   }
 
-  /// The size of all, each whole, but for those that outputs take fewer bytes from in all.
+  /// Returns the size of all storages. A storage counts whole, unless outputs take fewer bytes from it in
+  /// all.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t out = 0;
     for (const auto& [storage, used] : used_) out = capped_sum(out, std::min(used, storage->size()));
     return out;
   }
 
-  /// The name of the largest.
+  /// Returns the name of the largest storage.
   [[nodiscard]] std::string name() const {
     const auto largest =
         std::ranges::max_element(used_, {}, [](const auto& one) { return one.first->size(); });

@@ -22,7 +22,7 @@ struct Sample {
 
 auto order_of(const Sample& sample) { return std::tie(sample.size, sample.hash, sample.index); }
 
-/// The hash of some bytes at the start and at the end.
+/// Returns the hash of some bytes at the start and at the end.
 Result<ContentHash> hash_ends(const ByteSource& source) {
   constexpr std::uint64_t kEnd = 4096;
   if (source.size() <= 2 * kEnd) return hash_of(source);

@@ -23,7 +23,7 @@ namespace etstream {
 /// Finds first differences, and reads each pair of places once, however many names they have.
 class Comparisons {
  public:
-  /// See first_difference().
+  /// Does the same as first_difference().
   [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a,
                                                                       const ByteSource& b);
 
@@ -45,8 +45,8 @@ class Comparisons {
 /// Keeps each source whose bytes no earlier one has, and numbers those that it keeps.
 class Deduplicator {
  public:
-  /// The number of the source that is kept with these bytes, and whether it is this one. Reads the source,
-  /// unless another at its place was added before, and again together with each one of the same hash.
+  /// Returns the number of the source that is kept with these bytes, and whether it is this one. Reads the
+  /// source, unless another at its place was added before, and again together with each one of the same hash.
   [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
 
  private:

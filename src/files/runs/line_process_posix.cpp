@@ -40,7 +40,7 @@ char** environment() {
 #endif
 }
 
-/// The two ends of a connection.
+/// Makes the two ends of a connection.
 Result<std::array<Descriptor, 2>> connect() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {

@@ -25,7 +25,7 @@ struct RunTask {
   std::vector<Value> expected;
 };
 
-/// The tasks for a method without test cases.
+/// Makes the tasks for a method without test cases.
 [[nodiscard]] std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed);
 
 /// Makes the task of a test case whose tensors lie in `file`, which worker.py has. Error: kUnsupported if

@@ -78,8 +78,8 @@ std::string nested_field_of(const flatbuffers::Parser& parser) {
   return out;
 }
 
-/// Its vectors have no force_align over kLargestParserAlignment, and are not sorted. The schema has been
-/// verified; `path` is what messages call it.
+/// Makes a parser. The schema's vectors have no force_align over kLargestParserAlignment, and are not sorted.
+/// The schema has been verified; `path` is what messages call it.
 Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
   auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
   const reflection::Schema& schema = *reflection::GetSchema(binary_schema.data());

@@ -20,7 +20,7 @@ class MethodNames {
  public:
   explicit MethodNames(const std::vector<MethodInfo>& methods);
 
-  /// The method that a suite names; adds an error if there is none.
+  /// Returns the method that a suite names; adds an error if there is none.
   [[nodiscard]] const MethodInfo* find(std::string_view name, Findings& findings) const;
 
  private:

@@ -52,7 +52,7 @@ ContentHash hash_of(std::span<const std::byte> bytes) {
   return hasher.hash();
 }
 
-/// "FILE: offset N: segmented bundle: expected..., found...".
+/// Makes the error "FILE: offset N: segmented bundle: expected..., found...".
 template <class... Arguments>
 Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
             const Arguments&... arguments) {

@@ -53,7 +53,7 @@ bool needs_zip64(const ZipMember& member, bool whole) {
   return member.size > kMostIn32Bits || (whole && with_room > static_cast<double>(kMostIn32Bits));
 }
 
-/// A field that brings what follows it, from `position` on, to a multiple of `alignment`.
+/// Puts a field that brings the bytes behind it, from `position` on, to a multiple of `alignment`.
 void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t alignment) {
   std::uint64_t missing = padding_to(position, alignment);
   if (missing == 0) return;

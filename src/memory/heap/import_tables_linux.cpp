@@ -74,7 +74,8 @@ class Tables {
     while (entry->d_tag != DT_NULL && entry->d_tag != tag) ++entry;
     return entry->d_tag == tag ? entry->d_un.d_val : 0;
   }
-  /// The loader has replaced most offsets by addresses, but not in objects that it did not load.
+  /// Returns the table at an entry. The loader has replaced most offsets by addresses, but not in objects
+  /// that it did not load.
   template <class Entry>
   [[nodiscard]] const Entry* table(ElfW(Sxword) tag) const {
     const Address value = value_of(tag);

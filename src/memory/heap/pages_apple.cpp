@@ -12,7 +12,7 @@ namespace etstream::heap {
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
 
-/// Groups have one page.
+/// Returns the size of one page: groups have no more.
 std::uint64_t largest_group() noexcept { return page_size(); }
 
 /// Does nothing: no fork avoids the handlers of a fork, which set the mark.

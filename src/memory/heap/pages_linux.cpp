@@ -27,7 +27,7 @@ std::size_t read_at(int file, std::uint64_t offset, std::span<std::byte> out) no
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// The largest folio of Linux is as large as the memory that one page of page-table entries maps; an entry
+/// Returns the size of Linux's largest folio. One page of page-table entries maps as much memory; an entry
 /// has 8 bytes.
 std::uint64_t largest_group() noexcept { return page_size() * page_size() / 8; }
 

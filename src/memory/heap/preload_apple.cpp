@@ -42,7 +42,7 @@ namespace {
 
 using Rules = MallocRules<HeapBlocks>;
 
-/// Resizing to 0 bytes gives the smallest block on this system.
+/// Resizes a block. Resizing to 0 bytes gives the smallest block on this system.
 void* resize(void* block, std::size_t size) { return Rules::realloc(block, std::max<std::size_t>(size, 1)); }
 
 void* allocate_pages(std::size_t size) { return Rules::memalign(page_size(), size); }
@@ -82,7 +82,7 @@ void make_zone() {
   ::malloc_zone_register(&zone);
 }
 
-/// Before any code of the program runs.
+/// Sets everything up, before any code of the program runs.
 __attribute__((constructor)) void begin() {
   const std::size_t size = open_heap();
   if (size == kNever) return;

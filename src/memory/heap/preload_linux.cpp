@@ -69,9 +69,9 @@ void begin_child() {
   report_use();
 }
 
-/// glibc trims its own heap when over 128 KiB are free at its end. It raises that threshold, up to 64 MiB,
-/// when mapped blocks are freed. If this library serves all such blocks, glibc would trim and grow its heap
-/// all the time.
+/// Keeps glibc from trimming its own heap. glibc trims it when over 128 KiB are free at its end, and raises
+/// that threshold, up to 64 MiB, when mapped blocks are freed. If this library serves all such blocks, glibc
+/// would trim and grow its heap all the time.
 void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
 #ifdef __GLIBC__
   constexpr int kMostKept = 8 << 20;

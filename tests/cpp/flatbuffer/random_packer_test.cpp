@@ -76,8 +76,8 @@ Result<FilePlan> pack_case(const RandomCase& random_case) {
   return pack(schema, reader);
 }
 
-/// FlatBuffers' verifier (2.0.8) takes a union's type for an index: it refuses good files if there are gaps
-/// between a union's numbers.
+/// Returns whether a union's numbers have gaps. FlatBuffers' verifier (2.0.8) takes a union's type for an
+/// index, and so refuses good files with gaps.
 bool has_gaps(const reflection::Schema& schema) {
   for (const auto* declared : *schema.enums()) {
     if (declared->is_union() && declared->values()->size() <= 255 &&

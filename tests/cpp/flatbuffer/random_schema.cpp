@@ -31,7 +31,8 @@ constexpr ScalarType kBool = {"bool", 1, false};
 constexpr std::array kFloatTexts = {"0",    "0.0",     "-0.0",    "1.5", "3.14", "-2.5e10", "1e-7",
                                     "1e38", "-1e-300", "6.25e-2", "nan", "inf",  "-inf"};
 
-/// A binary schema has no place for an unsigned default over 2^63 - 1: the parser leaves 0 there.
+/// Returns a random default. A binary schema has no place for an unsigned default over 2^63 - 1: the parser
+/// leaves 0 there.
 std::int64_t random_integer(SeededRandom& random, const ScalarType& type) {
   const unsigned bits = 8 * type.width - (type.is_signed || type.width == 8 ? 1 : 0);
   const auto highest = static_cast<std::int64_t>((std::uint64_t{1} << bits) - 1);

@@ -30,7 +30,7 @@ Findings found_in(const std::string& bytes) {
   return {.errors = {Finding("unsupported: " + findings.error().message)}, .warnings = {}};
 }
 
-/// The first error; "" if verify() accepts the bytes.
+/// Returns the first error; "" if verify() accepts the bytes.
 std::string first_error(const std::string& bytes) {
   const Findings findings = found_in(bytes);
   return findings.ok() ? "" : findings.errors[0].message;

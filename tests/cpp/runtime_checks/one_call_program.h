@@ -55,7 +55,7 @@ inline void call(ExecutionPlanT& plan, const std::string& name, const std::strin
   add_call(plan, std::move(kernel));
 }
 
-/// out = input + 1 * other, with a list, a null and a string that nothing uses.
+/// Makes out = input + 1 * other, with a list, a null and a string that nothing uses.
 inline ProgramT sound_object() {
   ProgramT object;
   object.constant_segment = std::make_unique<SubsegmentOffsetsT>();

@@ -56,7 +56,7 @@ Result<Header> read_header(const ByteSource& payload, std::span<const std::byte>
   return Header{graph, constants};
 }
 
-/// Version XN00 lacks some fields, none of which is read.
+/// Refuses other versions of the graph. Version XN00 lacks some fields, none of which is read.
 Result<void> check_identifier(const ByteSource& graph, const std::string& name) {
   std::array<char, 4> identifier{};
   std::string_view found;

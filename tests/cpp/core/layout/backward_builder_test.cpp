@@ -61,7 +61,7 @@ std::vector<std::byte> numbered_bytes(std::size_t n) {
   return bytes;
 }
 
-/// A table with one reference.
+/// Adds a table with one reference.
 template <class Builder>
 auto table_of(Builder& builder, typename Builder::Ref child) {
   builder.begin_table();
@@ -69,7 +69,7 @@ auto table_of(Builder& builder, typename Builder::Ref child) {
   return builder.end_table();
 }
 
-/// A table with one 32-bit scalar: behind what was placed before, it may need padding.
+/// Adds a table with one 32-bit scalar: behind what was placed before, it may need padding.
 template <class Builder>
 auto padded_table(Builder& builder) {
   builder.begin_table();

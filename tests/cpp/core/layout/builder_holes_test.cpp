@@ -32,7 +32,7 @@ Ref table_of(BackwardBuilder& builder, Ref child) {
   return builder.end_table();
 }
 
-/// A file of one table with one vector of `size` zeros.
+/// Plans a file of one table with one vector of `size` zeros.
 Result<FilePlan> file_of_zeros(std::uint64_t size, std::uint64_t limit) {
   BackwardBuilder builder;
   const Ref zeros = builder.add_vector(ByteSource::zeros(size), 1, 16, "zeros");

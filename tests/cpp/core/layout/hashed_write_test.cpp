@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// The sources, and the hashes of `ranges` behind them.
+/// Plans a file of the sources, with the hashes of `ranges` behind them.
 FilePlan hashed_plan(std::vector<ByteSource> sources, std::vector<Trailer::Range> ranges) {
   FilePlan plan;
   plan.labels = {"part"};

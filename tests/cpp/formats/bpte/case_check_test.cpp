@@ -159,7 +159,7 @@ TEST_CASE("at most 100 errors and 100 warnings are kept") {
   CHECK(findings.warnings.size() == 100);
 }
 
-/// The real bundle, unpacked, changed and packed again.
+/// Returns the findings in the real bundle, unpacked, changed and packed again.
 Findings findings_after(const std::function<void(bp::BundledProgramT&)>& change) {
   const std::string real = real_bundle();
   bp::BundledProgramT object;

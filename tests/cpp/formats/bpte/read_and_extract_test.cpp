@@ -38,7 +38,7 @@ std::string bundled(const BundledProgram& bundle) {
   return written(*layout);
 }
 
-/// A bundle of one case of one method.
+/// Returns a bundle of one case of one method.
 std::string bundle_of(const std::string& method, std::vector<Value> inputs) {
   BundledProgram bundle;
   bundle.program = source_of("program");

@@ -30,7 +30,7 @@ std::string converted(const std::string& file, BundleFormat to, bool hash = true
   return written(*layout);
 }
 
-/// The real program with a test case whose tensors are large enough for segments.
+/// Returns the real program with a test case whose tensors are large enough for segments.
 BundledProgram large_bundle() {
   static const std::string data = patterned(40'000);
   BundledProgram bundle;

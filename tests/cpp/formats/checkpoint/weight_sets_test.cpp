@@ -35,7 +35,7 @@ std::string one_tensor(const std::string& name, char data = '1') {
                           std::string(1, data));
 }
 
-/// A .ptd file of one byte under each key, a letter.
+/// Returns a .ptd file of one byte under each key, a letter.
 std::string tensor_data(const std::string& keys) {
   TensorData data;
   for (const char key : keys) {

@@ -105,7 +105,7 @@ TEST_CASE("what no reader would take is refused") {
         }) == "kTooLarge: a fat container holds at most 65536 payloads, found 65537");
 }
 
-/// A file of `bytes` with an integer at `offset`.
+/// Returns a file of `bytes` with an integer at `offset`.
 template <class Integer>
 std::string with(std::string bytes, std::size_t offset, Integer value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));

@@ -30,17 +30,17 @@ constexpr std::uint32_t kString = 8;
 constexpr std::uint32_t kArray = 9;
 constexpr std::uint32_t kUInt64 = 10;
 
-/// An entry of the metadata.
+/// Returns an entry of the metadata.
 std::string entry(std::string_view key, std::uint32_t type, const std::string& value) {
   return string(key) + u32(type) + value;
 }
 
-/// An array's value.
+/// Returns an array's value.
 std::string array(std::uint32_t type, std::uint64_t count, const std::string& elements) {
   return u32(type) + u64(count) + elements;
 }
 
-/// A tensor's description, whose sizes are in the file's order.
+/// Returns a tensor's description, whose sizes are in the file's order.
 std::string info(std::string_view name, const Shape& sizes, std::uint32_t type, std::uint64_t offset) {
   std::string out = string(name) + u32(sizes.size());
   for (const std::uint64_t size : sizes) out += u64(size);

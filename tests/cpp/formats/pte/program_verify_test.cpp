@@ -18,8 +18,8 @@ namespace {
 
 using namespace program;  // NOLINT: the generated types are what this file is about
 
-/// The real program without its segment, so that it needs no extended header. Each tensor without planned
-/// memory comes from outside.
+/// Returns the real program without its segment, so that it needs no extended header. Each tensor without
+/// planned memory comes from outside.
 ProgramT real_object() {
   ProgramT object;
   const std::string real = real_program();
@@ -90,7 +90,7 @@ void add_named(ProgramT& object, const std::string& key, std::uint32_t segment_i
   object.named_data.push_back(std::move(named));
 }
 
-/// A segment of no bytes, for indices that refer to one.
+/// Adds a segment of no bytes, for indices that refer to one.
 void add_segment(ProgramT& object) { object.segments.push_back(std::make_unique<DataSegmentT>()); }
 
 std::unique_ptr<SubsegmentOffsetsT> subsegments(std::uint32_t segment_index,

@@ -183,7 +183,7 @@ std::string repeated_text(std::string_view what, int times) {
   return out;
 }
 
-/// The header of one tensor "a".
+/// Returns the header of one tensor "a".
 std::string one(std::string_view members) { return R"({"a":{)" + std::string(members) + "}}"; }
 
 struct BadFile {

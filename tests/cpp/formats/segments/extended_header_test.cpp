@@ -106,7 +106,7 @@ TEST_CASE("a header that says it is longer than ExecuTorch reads it is warned of
   }
 }
 
-/// The real program's flatbuffer with other segments, a header and `data` behind it.
+/// Returns the real program's flatbuffer with other segments, a header and `data` behind it.
 std::string program_with(const std::vector<program::DataSegmentT>& segments, const std::string& data) {
   const std::string real = real_program();
   program::ProgramT object;

@@ -143,7 +143,7 @@ TEST_CASE("all types become what torch makes of them") {
   }
 }
 
-/// Every bit pattern of a type of 16 or 8 bits.
+/// Returns all bit patterns of a type of 16 or 8 bits.
 template <class Bits>
 std::string every_pattern() {
   std::vector<Bits> all(std::size_t{1} << (8 * sizeof(Bits)));
@@ -151,7 +151,7 @@ std::string every_pattern() {
   return bytes_of_all(all);
 }
 
-/// `nan` are the patterns, without sign, above which there are NaNs.
+/// Converts every pattern to `wide` and back. Patterns without sign above `nan` are NaNs, which may change.
 template <class Bits>
 void check_round_trip(ScalarType type, ScalarType wide, unsigned nan) {
   CAPTURE(name_of(type));

@@ -23,7 +23,7 @@ std::string sized(const std::string& text) {
   return bytes_of_number(static_cast<std::uint32_t>(text.size())) + text;
 }
 
-/// A weight of these sizes and strides.
+/// Returns a weight of these sizes and strides.
 std::string weight(std::int64_t offset, std::uint32_t dimensions, std::int64_t size) {
   std::string out = sized("linear.weight") + sized("key") + bytes_of_number(std::uint64_t{24}) +
                     bytes_of_number(std::int32_t{6}) + bytes_of_number(std::int32_t{1}) +

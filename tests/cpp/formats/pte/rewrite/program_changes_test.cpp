@@ -19,8 +19,8 @@ namespace {
 
 using program::ProgramT;
 
-/// The real program with its constants in the flatbuffer, as older writers put them, and changed, packed by
-/// FlatBuffers' own builder.
+/// Returns the real program with its constants in the flatbuffer, as older writers put them, and changed,
+/// packed by FlatBuffers' own builder.
 std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   ProgramT object;
   const std::string real = real_program();
@@ -43,7 +43,7 @@ std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   return finished(builder);
 }
 
-/// The real program with named data beside its constants, described.
+/// Returns the real program with named data beside its constants, described.
 ProgramDescription described(std::uint32_t alignment) {
   ProgramT object;
   const std::string real = real_program();

@@ -24,7 +24,7 @@ using program::ProgramT;
 
 constexpr std::size_t kSegmentDataSize = 32;  // where the extended header has it
 
-/// A delegate whose data is that entry of the flatbuffer's.
+/// Adds a delegate whose data is that entry of the flatbuffer's.
 void add_delegate(ProgramT& object, std::uint32_t index) {
   auto delegate = std::make_unique<BackendDelegateT>();
   delegate->id = "Test";
@@ -34,7 +34,7 @@ void add_delegate(ProgramT& object, std::uint32_t index) {
   object.execution_plan[0]->delegates.push_back(std::move(delegate));
 }
 
-/// The real program with delegates' data in the flatbuffer, an entry each, packed by FlatBuffers' own
+/// Returns the real program with delegates' data in the flatbuffer, an entry each, packed by FlatBuffers' own
 /// builder.
 std::string with_inline_delegates(const std::vector<std::string>& data) {
   ProgramT object;

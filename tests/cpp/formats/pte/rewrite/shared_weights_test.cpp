@@ -82,7 +82,7 @@ std::unique_ptr<program::ExecutionPlanT> identity() {
   return method;
 }
 
-/// A program of one method.
+/// Returns a program of one method.
 std::string made(const Parts& parts) {
   program::ProgramT object;
   ProgramDescription description;
