@@ -31,7 +31,7 @@ macro(etstream_fetch package)
   if("${package}" STREQUAL "FlatBuffers")
     etstream_download(FlatBuffers https://github.com/google/flatbuffers/archive/refs/tags/v2.0.8.tar.gz
                       f97965a727d26386afaefff950badef2db3ab6af9afe23ed6d94bfb65f95f37e)
-    # This library is for shared libraries too. It is installed with ours, which may be linked where no FlatBuffers is.
+    # This library is for shared libraries too. It is installed with ours, as its users may have no FlatBuffers.
     add_library(etstream_flatbuffers STATIC
       ${etstream_fetched}/src/idl_gen_text.cpp
       ${etstream_fetched}/src/idl_parser.cpp

@@ -7,5 +7,5 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_STRIP aarch64-linux-gnu-strip)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
-# Packages of this machine that have only headers are used. Others are named where the build begins.
+# Packages of this machine that have only headers are used. Others are named when the build begins.
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)

@@ -24,7 +24,7 @@ struct CheckpointTensor {
   /// that ExecuTorch's tensors can't have, such as quantised blocks.
   std::optional<TensorLayout> layout;
   ByteSource data;
-  /// The shape of a tensor without a layout, outermost dimension first, where the file says it. It counts
+  /// The shape of a tensor without a layout, outermost dimension first, if the file says it. It counts
   /// elements, also of types with several in a byte.
   std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
 };

@@ -55,8 +55,8 @@ struct Mismatch {
   Number actual;
 };
 
-/// The result of compare(). Errors are over the pairs in which both are finite; an error is infinite where
-/// the difference exceeds double's range, and errors of integers are exact up to 2^53.
+/// The result of compare(). Errors are over the pairs in which both are finite. An error is infinite if the
+/// difference exceeds double's range, and errors of integers are exact up to 2^53.
 struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t equal = 0;  // how many are, whatever the tolerance; NaN equals NaN where it passes

@@ -24,8 +24,8 @@
 namespace etstream {
 
 /// Peaks, in bytes. For a process, `resident` is the kernel's own high-water mark. The other two are sampled
-/// every 10 ms, or up to 100 ms where that would use more than 1 % of a processor; where the mark is above
-/// the samples, the difference counts as anonymous memory, so that no spike is missed.
+/// every 10 ms, or up to 100 ms if that would use more than 1 % of a processor. If the mark is above the
+/// samples, the difference counts as anonymous memory, so that no spike is missed.
 struct PeakMemory {
   std::uint64_t resident = 0;
   std::uint64_t anonymous = 0;  // memory that no file backs

@@ -30,7 +30,7 @@ class ETSTREAM_HIDDEN Program;
 /// The meaning of a tensor's sizes: exact, upper bounds, or no bounds.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
 
-/// The place where the bytes of a tensor are.
+/// The place of a tensor's bytes.
 enum class TensorStorage {
   kNone,      // not a tensor
   kProvided,  // by the method's caller: an input that is not planned, an output without a bound

@@ -115,8 +115,8 @@ struct FileSinkOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> make_folder(const std::string& path,
                                                        const FileSinkOptions& options = {});
 
-/// Returns the error that open_file_sink() would give as files are now, and makes nothing. A file system that
-/// refuses only where a file is made is not noticed.
+/// Returns the error that open_file_sink() would give as files are now, and makes nothing. It does not notice
+/// a file system that refuses only when a file is made.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_file_sink(const std::string& path);
 
 /// Opens a sink to a descriptor (a pipe, standard output), written from its current position on. The caller

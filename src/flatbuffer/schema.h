@@ -159,8 +159,8 @@ class Schema {
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find_field(std::size_t table, std::string_view name) const;
 
-  /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument where
-  /// the table is not there, or has a field of that name.
+  /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument if the
+  /// table does not exist, or has a field of that name.
   [[nodiscard]] Result<void> add_field(std::string_view table, FieldType field);
 
   /// Takes over the rules that `known` gives the strings of fields that both schemas have.

@@ -224,8 +224,8 @@ inline Result<TableList> TableReader::tables(const BoundField& bound) const {
   return vector ? TableList(*view_, *vector, field(bound).type) : TableList();
 }
 
-/// Calls `visit` with each item of a list, and with its index where it takes one. `visit` returns nothing, or
-/// a Result<void> whose error ends the walk. Errors: those of reading the items, and of `visit`.
+/// Calls `visit` with each item of a list, and with its index if it takes one. `visit` returns nothing, or a
+/// Result<void> whose error ends the walk. Errors: those of reading the items, and of `visit`.
 template <class List, class Visit>
 [[nodiscard]] Result<void> for_each(const List& list, const Visit& visit) {
   for (std::uint32_t i = 0; i < list.size(); ++i) {

@@ -32,8 +32,8 @@ struct ScalarValue {
 struct TableValue {
   ValueNode node;
 };
-/// Member number `type` of its union. `node` is a table; or, where the member is a string or a struct, a
-/// vector whose one element it is.
+/// Member number `type` of its union. `node` is a table; or, if the member is a string or a struct, a vector
+/// whose one element it is.
 struct UnionValue {
   std::uint8_t type = 0;
   ValueNode node;

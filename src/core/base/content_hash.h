@@ -14,7 +14,7 @@ namespace etstream {
 /// Used by one thread at a time.
 class ContentHasher {
  public:
-  /// Throws std::bad_alloc where there is no memory for its 576 bytes.
+  /// Throws std::bad_alloc if there is no memory for its 576 bytes.
   ContentHasher();
   ContentHasher(ContentHasher&&) noexcept;
   ContentHasher& operator=(ContentHasher&&) noexcept;

@@ -21,7 +21,7 @@ void add_warnings(Findings& findings, std::vector<Error> flaws);
 /// Counts an operator whose kernels are not known, and lists its name, once.
 void add_unknown_operator(Findings& findings, std::string_view name);
 
-/// Makes an error of what is corrupt, and passes on other errors.
+/// Makes a finding of a kCorrupt error, and passes on other errors.
 [[nodiscard]] Result<void> note_corrupt(Result<void> checked, Findings& findings);
 
 /// Returns the first of the errors, of which there is at least one, as an Error. If it names no file, it is

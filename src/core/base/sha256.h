@@ -13,7 +13,7 @@ namespace etstream {
 /// Used by one thread at a time.
 class Sha256 {
  public:
-  /// Throws std::bad_alloc where there is no memory for its 112 bytes.
+  /// Throws std::bad_alloc if there is no memory for its 112 bytes.
   Sha256();
   ~Sha256();
   Sha256(const Sha256&) = delete;

@@ -47,12 +47,12 @@ template <class Call>
 /// Makes the error "DOING 'PATH': REASON" of errno's value `error`, which it carries.
 [[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);
 
-/// Makes the error "DOING 'PATH': WHY" about a file, where no system call failed, or errno does not say why.
+/// Makes the error "DOING 'PATH': WHY" about a file, for a reason that errno does not tell.
 [[nodiscard]] Error refusal(ErrorCode code, std::string_view doing, std::string_view path,
                             std::string_view why);
 
 /// Writes all of `bytes` at the descriptor's position, in as many calls as that takes. `on_signal`, unless it
-/// is empty, is called where a signal may have come in between; its error ends the writing.
+/// is empty, is called whenever a signal may have come in between; its error ends the writing.
 [[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
                                      const std::function<Result<void>()>& on_signal = {});
 

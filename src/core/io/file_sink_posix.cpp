@@ -34,9 +34,9 @@ namespace {
 constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
 
-/// The most bytes that one call writes where the page cache is to keep them. The cache keeps pieces as large
-/// as the write. With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB
-/// on ext4, Linux 6.18, and 1 MiB 0.9 to 1.1 times. In a virtual machine whose host takes free memory back,
+/// The most bytes that one call writes if the page cache is to keep them. The cache keeps pieces as large as
+/// the write. With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB on
+/// ext4, Linux 6.18, and 1 MiB 0.9 to 1.1 times. In a virtual machine whose host takes free memory back,
 /// large pieces come from what it took: 1 MiB took 2 to 5 times as long.
 constexpr std::size_t kKeptPiece = std::size_t{256} << 10;
 

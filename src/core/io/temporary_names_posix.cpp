@@ -37,7 +37,7 @@ bool is_temporary(std::string_view name) {
          name.substr(name.size() - kEndingSize).starts_with(kMark) && name.ends_with(kSuffix);
 }
 
-/// Returns whether nobody has written to the file for so long that nobody will: a guess where there are no
+/// Returns whether nobody has written to the file for so long that nobody will. It is a guess if there are no
 /// locks. A writer that is wrongly taken for dead loses no more than its own file, and says so.
 bool is_abandoned(int fd) {
   constexpr std::time_t kDay = 24 * 60 * 60;

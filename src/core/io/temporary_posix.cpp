@@ -71,8 +71,8 @@ Descriptor make_folder(const std::string& path, mode_t mode) {
   return made;
 }
 
-/// Gives what is owned as in `now` to the owner and the group of `before`, or the group at least. False for
-/// an error other than that this is not allowed.
+/// Gives the owner and the group of `before`, or at least the group, to a file with those of `now`. Returns
+/// false for an error other than that this is not allowed.
 bool give(int fd, const struct stat& now, const struct stat& before) {
   constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
   if (now.st_uid == before.st_uid && now.st_gid == before.st_gid) return true;

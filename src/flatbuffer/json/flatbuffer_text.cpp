@@ -56,7 +56,7 @@ void lower_alignment(flatbuffers::FieldDef& field) {
   if (value > kLargestParserAlignment) alignment->constant = std::to_string(kLargestParserAlignment);
 }
 
-/// Returns whether all fields fit into a table's 64 KiB: the parser ends the process where they don't.
+/// Returns whether all fields fit into a table's 64 KiB: the parser ends the process if they don't.
 bool fits_in_table(const flatbuffers::StructDef& table) {
   std::uint64_t size = 32;  // what is before the fields, and what aligns those of each size
   for (const flatbuffers::FieldDef* field : table.fields.vec) {

@@ -28,7 +28,7 @@ class ProgramMethods {
   ProgramMethods(const ProgramMethods&) = delete;
   ProgramMethods& operator=(const ProgramMethods&) = delete;
 
-  /// Returns the first method of that name, which ExecuTorch takes; null where there is none.
+  /// Returns the first method of that name, which ExecuTorch takes; null if there is none.
   [[nodiscard]] const MethodInfo* find(std::string_view name) const;
 
  private:

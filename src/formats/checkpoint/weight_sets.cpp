@@ -259,8 +259,8 @@ class SetOpener {
     files.push_back(std::move(file));
   }
 
-  /// Looks beside a GGUF file without a number in its name for those of the same set. They go by names that
-  /// differ from it in one number alone, and none of them is there twice.
+  /// Looks beside a GGUF file without a number in its name for those of the same set. Their names differ from
+  /// its own in one number alone, and each is there only once.
   Result<void> find_renamed(Group& group, const Group::Member& first) {
     const std::string path = file_of(first).path;
     const std::string folder = folder_of(path);

@@ -321,7 +321,7 @@ class ZipReader {
                    quote(member.name), counted(end - begin, "byte") + " of others");
   }
 
-  /// Finds where the data begins, which is before the directory.
+  /// Finds the beginning of the data, which is before the directory.
   Result<void> read_local_header(Listed& listed, std::uint64_t directory) const {
     ZipMember& member = listed.member;
     std::array<std::byte, zip::kLocalSize> bytes{};

@@ -71,7 +71,8 @@ Result<void> ZipWriter::append_record(ByteSource bytes, const char* label) {
   return append(plan_, 1, label, std::move(bytes));
 }
 
-/// Appends the local header. Its sizes are all ones for a `version` of 64 bits, and 0 where they follow.
+/// Appends the local header. Its sizes are all ones for a `version` of 64 bits, and 0 if they follow the
+/// data.
 Result<void> ZipWriter::append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
                                       std::vector<std::byte> fields) {
   RecordWriter extra;

@@ -15,7 +15,7 @@ struct LowLimit {
   std::uint64_t needed = 0;
 };
 
-/// The reason why a folder can't hold the heap: errno's value, and words and a limit where they say more.
+/// The reason why a folder can't hold the heap: errno's value, and words and a limit if they say more.
 struct SpillError {
   int code = 0;
   const char* reason = nullptr;
@@ -27,7 +27,7 @@ struct SpillError {
 /// Moves a descriptor above the numbers that programs choose themselves, if one is free. Returns its number.
 [[nodiscard]] int move_up(int descriptor) noexcept;
 
-/// A part of the file, in bytes, and where it is mapped.
+/// A part of the file, in bytes, and its address.
 struct FilePart {
   std::byte* address = nullptr;
   std::int64_t offset = 0;
