@@ -43,7 +43,7 @@ struct NativePackage {
   /// A flatbuffer with the identifier NPTG, which lists the constants that it requires and those that it
   /// changes.
   ByteSource graph;
-  /// At least those that the graph requires, contiguous, in any order.
+  /// The constants: at least those that the graph requires, contiguous, in any order.
   std::vector<CheckpointTensor> constants;
   /// Names of constants that are state, besides those that the graph changes. Each is stored with bytes of
   /// its own.

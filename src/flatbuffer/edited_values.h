@@ -50,7 +50,7 @@ class EditedValues final : public ValueReader {
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 
  private:
-  /// Larger than any position in a flatbuffer.
+  /// The number of the first table that is added: larger than any position in a flatbuffer.
   static constexpr std::uint64_t kFirstAdded = std::uint64_t{1} << 32;
   struct EditedField {
     std::uint64_t node = 0;

@@ -27,7 +27,7 @@ struct Annotation {
   char text[kLength] = {};
 };
 
-/// Any object, annotated as `kType`: whoever uses it checks what it is.
+/// Any object, annotated as `kType`: its user checks what it is.
 template <Annotation kType>
 class Annotated : public nb::object {
  public:

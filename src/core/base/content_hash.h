@@ -11,7 +11,7 @@
 
 namespace etstream {
 
-/// Used by one thread at a time.
+/// A hasher for one thread at a time.
 class ContentHasher {
  public:
   /// Throws std::bad_alloc if there is no memory for its 576 bytes.

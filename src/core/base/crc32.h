@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// Used by one thread at a time.
+/// A checksum for one thread at a time.
 class Crc32 {
  public:
   void update(std::span<const std::byte> bytes) noexcept;

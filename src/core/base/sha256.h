@@ -10,7 +10,7 @@
 
 namespace etstream {
 
-/// Used by one thread at a time.
+/// A hasher for one thread at a time.
 class Sha256 {
  public:
   /// Throws std::bad_alloc if there is no memory for its 112 bytes.

@@ -87,7 +87,7 @@ class FileSink final : public BufferedSink {
   std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
     if (source.size() < kSmallestShared) return 0;
     const auto system = blocks_of(file_.descriptor());
-    // Whole blocks only, which begin where blocks begin.
+    // Only whole blocks are shared, and they begin where blocks begin.
     const std::uint64_t size = system ? source.size() - source.size() % system->f_bsize : 0;
     if (size == 0 || offset % system->f_bsize != 0) return 0;
     const auto blocks = source.slice(0, size);

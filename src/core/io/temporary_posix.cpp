@@ -323,7 +323,7 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
     if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
   };
   rename_in(error.message);
-  // It is written whole: no file of it can go to a descriptor.
+  // The folder is written whole: no file of it can go to a descriptor.
   const std::size_t way = error.message.rfind(kOutputFile.other_way);
   if (way != std::string::npos)
     error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);

@@ -25,7 +25,7 @@ namespace etstream {
 /// nothing for a path that is no such name.
 [[nodiscard]] std::optional<int> descriptor_named(std::string path);
 
-/// Is removed, with all in it, unless rename_to() succeeded last.
+/// A temporary file or folder. It is removed, with all in it, unless rename_to() succeeded last.
 class Temporary {
  public:
   Temporary(std::string path, Descriptor descriptor)
@@ -66,7 +66,7 @@ class Temporary {
 /// Makes nothing.
 [[nodiscard]] Result<void> check_room_beside(const std::string& destination);
 
-/// Is told what the file system can't do; see FileSinkOptions. May be empty.
+/// A function that is told what the file system can't do; see FileSinkOptions. May be empty.
 using Warn = std::function<void(const std::string&)>;
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A

@@ -17,7 +17,7 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kMostGrowth = 4;
-/// Small files may share as they like: names that stand for one tensor, for one.
+/// Small files may share as they like, such as one tensor under many names.
 constexpr std::uint64_t kFreeGrowth = std::uint64_t{1} << 20;
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {

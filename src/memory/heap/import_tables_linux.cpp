@@ -107,7 +107,7 @@ class Object {
       whole_.begin = std::min(whole_.begin, range.begin);
       whole_.end = std::max(whole_.end, range.end);
     }
-    // Rounded as the loader does: the last page stays writable if it also holds writable data.
+    // This rounds as the loader does: the last page stays writable if it also holds writable data.
     read_only_ = {pages_of(read_only_).begin, pages_of({read_only_.end, read_only_.end}).begin};
   }
   Object(const Object&) = delete;

@@ -15,7 +15,7 @@
 
 namespace etstream::heap {
 
-/// Larger than any block: nothing is served.
+/// A size larger than any block: nothing is served.
 inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 inline constexpr std::size_t kUsualAlignment = alignof(std::max_align_t);
 

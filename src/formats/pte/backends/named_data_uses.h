@@ -31,7 +31,7 @@ struct DelegateUses {
   bool in_segment = false;     // where its data is; otherwise in the flatbuffer
   std::uint32_t index = 0;     // of the segment, or of the entry in the flatbuffer
   std::string asker;           // "method 'forward', delegate 0 (XnnpackBackend)"
-  /// Its data, without the characters of the keys where these are known.
+  /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;
 };

@@ -288,7 +288,7 @@ TEST_CASE("an element of a list of integers, which are indices of values too, th
 }
 
 TEST_CASE("a list or a string that is not there, which ExecuTorch reads all the same, is found") {
-  // Empty names are packed as absent ones.
+  // Empty lists and strings are packed as absent ones.
   check_all_found({
       {"expected IntList.items, found none", [](ProgramT& p) { add_value(p, IntListT()); }},
       {"expected DoubleList.items, found none", [](ProgramT& p) { add_value(p, DoubleListT()); }},
