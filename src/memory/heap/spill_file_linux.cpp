@@ -18,7 +18,7 @@ bool is_in_memory(int descriptor) {
   return ::fstatfs(descriptor, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
-/// Makes file systems that copy on write write this file in place.
+/// Lets a file system that copies on write change this file in place.
 void write_in_place(int descriptor) {
   int flags = 0;
   if (::ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return;
