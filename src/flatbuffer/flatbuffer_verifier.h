@@ -35,8 +35,8 @@ struct FlatbufferChecks {
   bool typed_unions = false;
 };
 
-/// Checks all that readers of `view` rely on. Memory: none to speak of. Time: proportional to the file's
-/// size. Errors: kCorrupt for the first thing that is wrong; the source's own.
+/// Checks all that readers of `view` rely on. Memory: next to none. Time: proportional to the file's size.
+/// Errors: kCorrupt for the first thing that is wrong; the source's own.
 [[nodiscard]] Result<void> verify_flatbuffer(const FlatbufferView& view, const FlatbufferChecks& checks = {});
 
 /// Finds flaws that no builder leaves in a flatbuffer, though any reader accepts them: an end that is not

@@ -14,8 +14,8 @@
 
 namespace etstream {
 
-/// The words of a message, with a {} in the place of each argument; {{ and }} are braces. One that does not
-/// fit its arguments does not compile.
+/// The words of a message, with a {} in the place of each argument; {{ and }} are braces. A template that
+/// does not fit its arguments does not compile.
 template <class... Arguments>
 using Template = fmt::format_string<const Arguments&...>;
 

@@ -25,8 +25,8 @@ bool mount_lacks(MountCall call, int error) noexcept {
     case MountCall::kSyncFolder:
       return error == EINVAL || error == EROFS;
     case MountCall::kRename:
-      // EXDEV: a folder of a lower layer of an overlay. EBUSY: a file that is mounted by itself, as
-      // containers have them.
+      // EXDEV: a folder of a lower layer of an overlay. EBUSY: a file that is mounted by itself, as in
+      // containers.
       return error == EPERM || error == EINVAL || error == EXDEV || error == EBUSY;
   }
   return false;

@@ -84,7 +84,7 @@ void remove_with_content(const std::string& path) noexcept {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
   } catch (const std::bad_alloc&) {
-    // A folder that there is no memory to look into stays, for the next run to remove.
+    // If there is no memory to look into a folder, it stays for the next run to remove.
   }
 }
 

@@ -42,7 +42,7 @@ class Temporary {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Returns the file's or the folder's descriptor, which holds the lock.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
-  /// Closes the descriptor, and with it lets go of the lock.
+  /// Closes the descriptor, which releases the lock.
   void close() noexcept { descriptor_ = Descriptor(); }
   /// Returns whether it worked; errno says why not.
   [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
@@ -70,8 +70,8 @@ class Temporary {
 using Warn = std::function<void(const std::string&)>;
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
-/// process that may not change owners stays the owner. Where permissions can't be changed, those that it has
-/// stay if they allow others nothing more.
+/// process that may not change owners stays the owner. If permissions can't be changed, the present ones stay
+/// if they allow others nothing more.
 [[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination,
                                                       const Warn& warn);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The heap in a process that runs already, for a time. The entries through which loaded objects call malloc
-// and its kin are pointed to functions of this library; large blocks of all threads come from the heap then.
+// and its kin are pointed to functions of this library. Large blocks of all threads then come from the heap.
 //
 // Blocks outlive that time. So once the heap has been in use, the entries for free, realloc and
 // malloc_usable_size stay changed until the process ends. So do those for dlopen and dlmopen, which change
