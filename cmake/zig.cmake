@@ -14,17 +14,17 @@ set(CMAKE_SYSTEM_NAME Darwin)
 # The oldest whose libc++ can print floating-point numbers exactly (std::to_chars).
 set(triple ${processor}-macos.13.3)
 
-# By itself zig puts the sanitizer of undefined behaviour into all that is not optimized.
+# zig by default adds the sanitizer of undefined behaviour to code that is not optimized.
 set(options -target ${triple} -fno-sanitize=undefined)
 set(CMAKE_C_COMPILER ${ETSTREAM_ZIG} cc ${options})
 set(CMAKE_CXX_COMPILER ${ETSTREAM_ZIG} c++ ${options})
 
-# One program is the archiver too.
+# The zig program is the archiver too.
 set(CMAKE_AR ${ETSTREAM_ZIG} CACHE FILEPATH "")
 set(CMAKE_RANLIB ${ETSTREAM_ZIG} CACHE FILEPATH "")
 set(CMAKE_USER_MAKE_RULES_OVERRIDE ${CMAKE_CURRENT_LIST_DIR}/zig_archives.cmake)
 
-# Nothing of the machine that compiles is the target's.
+# Nothing of the machine that compiles is used for the target.
 set(CMAKE_FIND_ROOT_PATH ${ETSTREAM_CROSS_PACKAGES})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

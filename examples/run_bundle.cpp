@@ -4,8 +4,7 @@
 //
 //   run_bundle [--copy | --mapped] [--atol X] [--rtol X] [--integer N] MODEL.bpte
 //
-// The program is mapped where it lies in the file if it lies there aligned, and is read into memory
-// otherwise;
+// The program is mapped in its place in the file if it lies there aligned, and is read into memory otherwise;
 // --copy and --mapped insist on one. Exits with 0 if every output is as expected, 1 if not, 2 for a wrong
 // command line.
 #include <executorch/runtime/platform/runtime.h>
@@ -43,7 +42,7 @@ Result<std::unique_ptr<DataLoader>> open_loader(const etstream::ByteSource& prog
   return etstream::open_program_loader(program);
 }
 
-/// Whether the test case passed; says how it went.
+/// Returns whether the test case passed, and prints the result.
 bool run_case(etstream::LoadedMethod& loaded, const etstream::MethodTestCase& test_case, const char* method,
               std::uint32_t index, const Options& options) {
   const auto run = etstream::run_test_case(loaded.method(), test_case, index, options.tolerance);
@@ -58,7 +57,7 @@ bool run_case(etstream::LoadedMethod& loaded, const etstream::MethodTestCase& te
   return run->passed();
 }
 
-/// Whether all test cases passed.
+/// Returns whether all test cases passed.
 Result<bool> run_bundle(const Options& options) {
   const auto file = etstream::ByteSource::file(options.file);
   if (!file) return file.error();

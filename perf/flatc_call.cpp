@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a call of the library takes:   flatc_call compile|decompile SCHEMA FILE
-// prints the median of many calls, in microseconds.
+// Measures a call of the library, and prints the median of many calls in microseconds:
+//
+//   flatc_call compile|decompile SCHEMA FILE
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// compile_schema SCHEMA.fbs OUT.h: what the library embeds of a schema. OUT.h has the binary schema, as flatc
-// makes it with --bfbs-builtins, in a class <Root>BinarySchema in the schema's namespace. It runs while the
-// library is built, so that no flatc has to be found.
+// compile_schema SCHEMA.fbs OUT.h: makes the file by which the library embeds a schema. OUT.h has the binary
+// schema, as flatc makes it with --bfbs-builtins, in a class <Root>BinarySchema in the schema's namespace. It
+// runs while the library is built, so that no flatc has to be found.
 #include <flatbuffers/idl.h>
 #include <flatbuffers/util.h>
 
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   flatbuffers::IDLOptions options;
   options.binary_schema_builtins = true;
   options.lang_to_generate = flatbuffers::IDLOptions::kBinary;
-  // Folders of sources are not in what is built.
+  // This keeps the folders of sources out of the output.
   options.project_root = flatbuffers::StripFileName(schema);
   flatbuffers::Parser parser(options);
   const char* include_folders[] = {options.project_root.c_str(), nullptr};

@@ -50,7 +50,7 @@ enum class BundleFormat { kBp08, kSegmented };
 
 struct BundledProgramOptions {
   BundleFormat format = BundleFormat::kBp08;
-  /// Whether the directory of a segmented bundle has hashes, by which verify() finds damage.
+  /// True to store hashes in the directory of a segmented bundle, by which verify() finds damage.
   bool hash = true;
   /// The alignment of the program in a BP08 file: a power of two from 1 to 65536. ExecuTorch writes 32; with
   /// the page size, the program can be mapped in place. ExecuTorch does not load a program whose offset is

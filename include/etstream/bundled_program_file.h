@@ -49,14 +49,14 @@ class ETSTREAM_EXPORT BundledProgramFile {
   [[nodiscard]] const ByteSource& file() const noexcept;
   [[nodiscard]] BundleFormat format() const noexcept;
   [[nodiscard]] std::uint32_t version() const noexcept;
-  /// The .pte file in the bundle. It is not copied.
+  /// Returns the .pte file in the bundle. It is not copied.
   [[nodiscard]] const ByteSource& program() const noexcept;
-  /// The offset of the program in bytes from the start of the file.
+  /// Returns the offset of the program in bytes from the start of the file.
   [[nodiscard]] std::uint64_t program_offset() const noexcept;
   /// Opens the program as ProgramFile::open(program()) does, but messages also name this file. Offsets in
   /// them are from the program's start.
   [[nodiscard]] Result<ProgramFile> open_program() const;
-  /// The suites in file order. A method may have several.
+  /// Returns the suites in file order. A method may have several.
   [[nodiscard]] const std::vector<Suite>& suites() const noexcept;
 
   /// Reads test case `index`, below `suite.test_cases`, of a suite of this file. The data of its tensors
@@ -74,9 +74,10 @@ class ETSTREAM_EXPORT BundledProgramFile {
   /// Checks the program, as ProgramFile::verify() does, whether ExecuTorch loads it from a bundle, and that
   /// the test cases fit its methods. Adds the problems to `findings`. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
-  /// Adds to the findings what is wrong with a program.
+  /// A function that adds the problems of a program to the findings.
   using CheckProgram = std::function<Result<void>(const ProgramFile&, Findings&)>;
-  /// Same, with `check` in the place of the check of the program, which is what open_program() returned.
+  /// Does the same as verify(Findings&), but with `check` in the place of the check of the program. `program`
+  /// is what open_program() returned.
   [[nodiscard]] Result<void> verify(const Result<ProgramFile>& program, const CheckProgram& check,
                                     Findings& findings) const;
 

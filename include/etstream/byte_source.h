@@ -37,9 +37,9 @@ struct FileIdentity {
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-/// What a ByteSource reads from. Derive from it to add another kind of storage (an object store, an archive
-/// member). Implementations are immutable after construction; every function may be called from several
-/// threads at once.
+/// The storage that a ByteSource reads from. Derive from it to add another kind of storage (an object store,
+/// an archive member). Implementations are immutable after construction; every function may be called from
+/// several threads at once.
 class ETSTREAM_EXPORT ByteStorage {
  public:
   ByteStorage() = default;
@@ -47,12 +47,12 @@ class ETSTREAM_EXPORT ByteStorage {
   ByteStorage& operator=(const ByteStorage&) = delete;
   virtual ~ByteStorage() = default;
 
-  /// The size in bytes, the same at every call.
+  /// Returns the size in bytes, the same at every call.
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
   /// Fills all of `out` with the bytes from `offset` on. The caller has checked that the range is inside
   /// size().
   [[nodiscard]] virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  /// The name in messages: a path for a file.
+  /// Returns the name for messages: a path for a file.
   [[nodiscard]] virtual std::string name() const = 0;
   /// Opens the regular file whose bytes these are, for reading, and returns the descriptor, which the caller
   /// closes. Errors: kUnsupported if they are not a file's; kCorrupt if the bytes may have changed since the
@@ -65,8 +65,8 @@ class ETSTREAM_EXPORT ByteStorage {
   /// Returns an offset, not below `offset`, up to which all bytes are zero: that of the next data in a sparse
   /// file, or the end. Returns `offset` if this is not known without reading.
   [[nodiscard]] virtual std::uint64_t next_data(std::uint64_t offset) const noexcept { return offset; }
-  /// A hint that a range will not be read again soon, so that caches may drop it. For a file, this includes
-  /// up to 2 MiB before the range.
+  /// Hints that a range will not be read again soon, so that caches may drop it. For a file, this includes up
+  /// to 2 MiB before the range.
   virtual void drop_pages(std::uint64_t /*offset*/, std::uint64_t /*size*/) const noexcept {}
   /// Makes the file that is open at `descriptor` share a range of this storage (a reflink), from offset `at`
   /// in that file on: no byte is copied, and a later write to either does not change the other. Returns
@@ -96,36 +96,36 @@ class ETSTREAM_EXPORT ByteSource {
   /// Refers to all of `storage`, which is not null.
   explicit ByteSource(std::shared_ptr<const ByteStorage> storage);
 
-  /// A whole regular file. Its size, identity and times of change are recorded now; a later change or
+  /// Opens a whole regular file. Its size, identity and times of change are recorded now; a later change or
   /// truncation is an error when the file is read or in check_unchanged(). So is a new owner or mode, which
   /// the system does not distinguish from a change of the bytes. The file is not kept open: all sources
   /// together use at most 64 descriptors. drop_pages() does nothing for a file that was in the page cache
   /// when it was opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO or a device: its size is
   /// not known beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
-  /// Bytes that the caller owns and keeps unchanged while a copy of the source exists.
+  /// Returns a source of bytes that the caller owns and keeps unchanged while a copy of the source exists.
   [[nodiscard]] static ByteSource memory(std::span<const std::byte> bytes);
-  /// Bytes that the source owns.
+  /// Returns a source that owns its bytes.
   [[nodiscard]] static ByteSource owned(std::vector<std::byte> bytes);
-  /// `size` zero bytes, which use no memory.
+  /// Returns a source of `size` zero bytes, which use no memory.
   [[nodiscard]] static ByteSource zeros(std::uint64_t size);
-  /// The concatenated parts. Error: kTooLarge if their sizes add up to more than 2^64 - 1, or if
-  /// concatenations are parts of one another more than 256 deep.
+  /// Returns the parts as one source, in order. Error: kTooLarge if their sizes add up to more than 2^64 - 1,
+  /// or if concatenations are parts of one another more than 256 deep.
   [[nodiscard]] static Result<ByteSource> concatenation(std::vector<ByteSource> parts);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  /// `size` bytes from `offset` on. Error: kInvalidArgument if they are not inside this source.
+  /// Returns `size` bytes from `offset` on. Error: kInvalidArgument if they are not inside this source.
   [[nodiscard]] Result<ByteSource> slice(std::uint64_t offset, std::uint64_t size) const;
   /// Fills `out` with the bytes from `offset` on. Errors: kInvalidArgument if they are not inside this
   /// source, kIo, kCorrupt if the storage has become shorter.
   [[nodiscard]] Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const;
-  /// The offset of this source in `whole`, if it is a range of it.
+  /// Returns the offset of this source in `whole`, if it is a range of it.
   [[nodiscard]] std::optional<std::uint64_t> offset_in(const ByteSource& whole) const noexcept;
-  /// The storage and the range, to compare and sort sources by.
+  /// Returns the storage and the range, to compare and sort sources by.
   [[nodiscard]] SourcePlace place() const noexcept { return {storage_.get(), offset_, offset_ + size_}; }
   /// Opens the regular file that holds the bytes; see FileRange. Errors: see ByteStorage::open_descriptor.
   [[nodiscard]] Result<FileRange> open_range() const;
-  /// The name in messages.
+  /// Returns the name for messages.
   [[nodiscard]] std::string name() const;
   /// See ByteStorage::check_unchanged.
   [[nodiscard]] Result<void> check_unchanged() const;

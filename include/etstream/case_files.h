@@ -18,10 +18,10 @@
 // - null: no value (std::monostate);
 // - a tensor: {"npy": "x.npy"}, {"safetensors": "f.safetensors", "name": "x"}, or
 //   {"raw": "x.bin", "dtype": "float32", "shape": [1, 3]}.
-// A bundle has the elements of a tensor in the order of dimensions that the method has them in, or in that of
-// "dim_order" where the tensor is given one. The bytes of a raw file are contiguous, or, with "dim_order",
-// lie in that order already. Paths are relative to the JSON file. dtypes have torch's names. A case without
-// expected_outputs is for profiling only.
+// A bundle has the elements of a tensor in the method's order of dimensions, or in the order of "dim_order"
+// if the tensor has one. The bytes of a raw file are contiguous, or, with "dim_order", lie in that order
+// already. Paths are relative to the JSON file. dtypes have torch's names. A case without expected_outputs is
+// for profiling only.
 //
 // An object of methods gives suites sorted by method name, as ExecuTorch writes them. To list a method twice,
 // or in another order, use a list [{"method": "forward", "cases": [...]}]: its suites keep their order.

@@ -66,7 +66,7 @@ struct WeightPaths {
 [[nodiscard]] ETSTREAM_EXPORT Result<WeightPaths> find_weights(const std::vector<std::string>& paths,
                                                                const CheckpointOptions& options = {});
 
-/// The files of find_weights(). Errors: those too that it gives as problems.
+/// Returns the files of find_weights(). Errors: also those that it reports as problems.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> whole_sets(
     const std::vector<std::string>& paths, const CheckpointOptions& options = {});
 
@@ -89,7 +89,7 @@ struct DtypeRule {
 [[nodiscard]] ETSTREAM_EXPORT Result<void> convert(Checkpoint& checkpoint,
                                                    const std::vector<DtypeRule>& rules);
 
-/// All tensors of several checkpoints, in the order given.
+/// Returns all tensors of several checkpoints, in the order given.
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> join(std::vector<Checkpoint> checkpoints);
 
 /// Keeps one tensor of each name, after comparing the bytes of tensors with the same name. Errors:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The tensors of a checkpoint: what each format of weights is read as, and written from.
+// The tensors of a checkpoint, as read from and written to each format of weights.
 //
 //   etstream::Checkpoint checkpoint;
 //   checkpoint.tensors.push_back({"scale", "F32", etstream::TensorLayout{}, etstream::ByteSource::zeros(4)});
@@ -20,11 +20,11 @@ struct CheckpointTensor {
   std::string name;
   /// The type as the file spells it: "BF16", "Q4_0"; "" for a backend's opaque data, which has no type.
   std::string type;
-  /// None for such data, and for types that ExecuTorch's tensors can't have, such as quantised blocks.
-  /// Otherwise `data` has the size that the layout implies.
+  /// The layout of the tensor, from which the size of `data` follows. Empty for opaque data, and for types
+  /// that ExecuTorch's tensors can't have, such as quantised blocks.
   std::optional<TensorLayout> layout;
   ByteSource data;
-  /// The shape of a tensor without a layout, outermost dimension first, where the file says it. It counts
+  /// The shape of a tensor without a layout, outermost dimension first, if the file says it. It counts
   /// elements, also of types with several in a byte.
   std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
 };

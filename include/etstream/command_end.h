@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a command that was run ended.
+// The end of a command: its exit code, or the signal that ended it.
 //
 //   const etstream::CommandEnd end{.exit_code = 3};
 //   if (end.exit_code != 0 || end.signal != 0) std::printf("it failed\n");

@@ -24,22 +24,23 @@
 
 namespace etstream {
 
-/// How far an actual element `a` may be from the expected `e`. No member is negative or NaN.
+/// The largest difference between an actual element `a` and the expected `e`. No member is negative or NaN.
 struct Tolerance {
   /// Floating-point elements and doubles pass if |a - e| <= absolute + relative * |e|, as in NumPy's and
   /// torch's allclose; of complex ones, |x| is the modulus. The defaults are those of ExecuTorch 1.5.1 for
   /// bundled programs.
   double absolute = 1e-8;
   double relative = 1e-5;
-  /// Integers pass if |a - e| <= integer. The default of 0 is how ExecuTorch compares them: by the rule
-  /// above, a token ID over 100,000 would pass for the next one. Rounding in quantized outputs needs 1.
+  /// Integers pass if |a - e| <= integer. ExecuTorch compares them with 0, the default: by the rule above, a
+  /// token ID over 100,000 would pass for the next one. Rounding in quantized outputs needs 1.
   std::uint64_t integer = 0;
   /// NaN equals NaN, as in ExecuTorch: the model returned each expected NaN before it was exported. If false,
   /// each NaN is a mismatch.
   bool nan_equal = true;
 };
 
-/// The default tolerance, with what is given in its place. Integers may differ by `absolute` too.
+/// Returns the default tolerance with the given values in place of its own. Integers may differ by `absolute`
+/// too.
 [[nodiscard]] ETSTREAM_EXPORT Tolerance tolerance_of(std::optional<double> absolute,
                                                      std::optional<double> relative) noexcept;
 
@@ -54,8 +55,8 @@ struct Mismatch {
   Number actual;
 };
 
-/// The result of compare(). Errors are over the pairs in which both are finite; an error is infinite where
-/// the difference exceeds double's range, and errors of integers are exact up to 2^53.
+/// The result of compare(). Errors are over the pairs in which both are finite. An error is infinite if the
+/// difference exceeds double's range, and errors of integers are exact up to 2^53.
 struct Comparison {
   std::uint64_t elements = 0;
   std::uint64_t equal = 0;  // how many are, whatever the tolerance; NaN equals NaN where it passes
@@ -82,8 +83,8 @@ struct Comparison {
 [[nodiscard]] ETSTREAM_EXPORT Result<Comparison> compare(const Value& expected, const Value& actual,
                                                          const Tolerance& tolerance = {});
 
-/// One line for people: "10 elements agree; largest errors 1e-07 absolute, 2e-06 relative", or how many don't
-/// agree, and the first and the worst of these.
+/// Describes the result in one line for people: "10 elements agree; largest errors 1e-07 absolute, 2e-06
+/// relative", or how many elements don't agree, and the first and the worst of them.
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const Comparison& comparison);
 
 }  // namespace etstream

@@ -23,33 +23,34 @@
 
 namespace etstream {
 
-/// How far apart the elements of two tensors of one type and shape are.
+/// The differences between the elements of two tensors of one type and shape.
 struct ElementDifference {
   std::uint64_t elements = 0;    // how many there are
   std::uint64_t equal = 0;       // how many of them are; NaN equals NaN
   std::uint64_t not_finite = 0;  // how many are not, as one of both is NaN or infinite
-  /// The largest and the mean of the absolute differences where both elements are finite. Of data of four
-  /// bits in steps of its quantization.
+  /// The largest and the mean of the absolute differences of elements that are finite in both. For data of
+  /// four bits, they are in steps of its quantization.
   double largest = 0;
   double mean = 0;
 };
 
 struct DiffEntry {
-  /// Tells whether the content differs, only its place in the file, or elements by no more than the
+  /// The kind of a difference: in content, only in the place in the file, or in elements by no more than the
   /// tolerance.
   enum class Kind { kContent, kLayout, kTolerated };
   Kind kind = Kind::kContent;
   std::string subject;  // "method 'forward': operator aten::add.out", "segment 2"
   std::string in_a;     // what each file has: "3 calls"; "" for nothing
   std::string in_b;
-  /// The numbers of data that both files have, in one type and shape, whose elements are known.
+  /// The differences in numbers, for data that both files have in one type and shape, and whose elements are
+  /// known.
   std::optional<ElementDifference> elements = std::nullopt;
 };
 
 struct DiffOptions {
-  /// Within which the elements of constants, of named data and of weights count as equal; integers, as
-  /// quantized weights are, if they are no further apart than `absolute`. Without it any difference is one of
-  /// content.
+  /// The tolerance within which the elements of constants, of named data and of weights count as equal.
+  /// Integers, such as quantized weights, count as equal if they differ by no more than `absolute`. Without a
+  /// tolerance, any difference is one of content.
   std::optional<Tolerance> tolerance = std::nullopt;
   /// The names that the keys of named data stand for, in each file.
   KeyNames names_a = {};
@@ -58,10 +59,10 @@ struct DiffOptions {
 
 struct FileDiff {
   bool same_bytes = false;
-  /// Whether laying out one again gives the other (etstream/program_plan.h, for programs), so that all
-  /// differences are in layout. The order of named data, which is asked for by key, is layout.
+  /// True if laying out either file again gives the other (etstream/program_plan.h, for programs), so that
+  /// all differences are in layout. The order of named data is layout, as programs ask for it by key.
   bool same_content = false;
-  /// Returns whether the content is the same but for elements within the tolerance, and keys that follow from
+  /// True if the content is the same except for elements within the tolerance, and keys that follow from
   /// them.
   bool same_within_tolerance = false;
   std::vector<DiffEntry> differences;

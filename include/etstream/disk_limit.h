@@ -23,9 +23,8 @@
 namespace etstream {
 
 /// Checks that the files of `plans` take no more of the disk together than they may: `max_disk` bytes or,
-/// where none are given, 4 times what they take bytes from, and 1 MiB. Counts each file and each piece of
-/// memory that they take bytes from once, and no zeros. Reads nothing. Error: kTooLarge, with the
-/// size that they have.
+/// without it, 1 MiB more than 4 times the size of their sources. Counts each file and each piece of memory
+/// among the sources once, and no zeros. Reads nothing. Error: kTooLarge, with the size of the files.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_disk(std::span<const FilePlan* const> plans,
                                                       std::optional<std::uint64_t> max_disk = {});
 

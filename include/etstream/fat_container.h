@@ -26,7 +26,7 @@ struct FatContainer {
     ByteSource data;
   };
 
-  /// In file order, which is the order in which a reader prefers them.
+  /// The payloads in file order, which is the order in which a reader prefers them.
   std::vector<Payload> payloads;
   /// The alignment of each payload in the file, a power of two up to 2^30. With 1, payloads follow each other
   /// without padding, as ExecuTorch packs them; with the page size, each can be mapped and cloned.

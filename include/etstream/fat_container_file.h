@@ -39,9 +39,9 @@ class ETSTREAM_EXPORT FatContainerFile {
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
   [[nodiscard]] static constexpr std::uint32_t version() noexcept { return 1; }
-  /// The payloads in the order of the table.
+  /// Returns the payloads in the order of the table.
   [[nodiscard]] const std::vector<FatPayload>& payloads() const noexcept { return payloads_; }
-  /// The first payload of that name, or null.
+  /// Returns the first payload of that name, or null.
   [[nodiscard]] const FatPayload* find(std::string_view name) const noexcept;
 
   /// Checks what open() does not: names, and that only zeros are between the payloads and after them. Does
@@ -56,8 +56,8 @@ class ETSTREAM_EXPORT FatContainerFile {
   std::vector<FatPayload> payloads_;
 };
 
-/// The kind of file that the payload is, detected from its first bytes; none for data that only a backend can
-/// read. Error: kIo.
+/// Returns the kind of file that the payload is, detected from its first bytes; nothing for data that only a
+/// backend can read. Error: kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<FileKind>> kind_of(const FatPayload& payload);
 
 }  // namespace etstream

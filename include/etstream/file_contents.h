@@ -30,7 +30,7 @@ enum class ContentKind : std::uint8_t {
   kOther,      // data of unknown use
 };
 
-/// "tensor", "delegate"...
+/// Returns the name: "tensor", "delegate"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(ContentKind kind) noexcept;
 
 /// A range of the file.

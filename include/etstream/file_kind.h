@@ -27,21 +27,21 @@ enum class FileKind {
   kTorch
 };
 
-/// Detects the format from the identifier at offset 4; for GGUF, fat containers and packages (zip archives)
-/// from the identifier at offset 0, where those of torch have their members in a folder; for safetensors from
-/// the header, which follows a length below 2^32 that can't be mistaken for an identifier. Error:
-/// kUnsupported, naming what was found, as "an HTML page".
+/// Detects the format from the identifier at offset 4; for GGUF, fat containers and zip archives from the
+/// identifier at offset 0. Among zip archives, torch's have their members in a folder, and packages don't. A
+/// safetensors file is detected from its header, which follows a length below 2^32 that can't be mistaken for
+/// an identifier. Error: kUnsupported, naming what was found, as "an HTML page".
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
-/// Returns whether a file begins as an object in JSON does, and is of no binary format: the length or the
-/// offset that those begin with may spell white space and a brace too. Errors: kUnsupported for a download
-/// that went wrong, as of file_kind(); those of reading.
+/// Returns whether a file begins like an object in JSON, and is of no binary format. Binary formats begin
+/// with a length or an offset, whose bytes may also spell white space and a brace. Errors: kUnsupported for a
+/// download that went wrong, as in file_kind(); those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> begins_json_object(const ByteSource& file);
 
-/// For software: "program", "bundled_program", "segmented_bundle", "tensor_data", "safetensors", "gguf",
-/// "fat_container", "native_package", "torch".
+/// Returns the kind's name for software: "program", "bundled_program", "segmented_bundle", "tensor_data",
+/// "safetensors", "gguf", "fat_container", "native_package", "torch".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
-/// For people: "program (ET12)", "tensor data (FT01)", "GGUF"...
+/// Describes the kind for people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;
 
 }  // namespace etstream

@@ -53,18 +53,19 @@ struct FilePlan {
   std::uint64_t metadata_size = 0;  // the bytes that the plan itself holds in memory
   std::uint64_t payload_size = 0;   // the bytes that are read only when they are written
 
-  /// What `extent`, one of this plan's, holds.
+  /// Returns the label of `extent`, one of this plan's.
   [[nodiscard]] const std::string& label(const Extent& extent) const { return labels[extent.label]; }
 
-  /// The memory that writing uses, in bytes: the plan itself and the transfer buffer.
+  /// Returns the memory that writing uses, in bytes: the plan itself and the transfer buffer.
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory() const noexcept;
 };
 
-/// The same for several plans that are written one after the other.
+/// Returns the same for several plans that are written one after the other.
 [[nodiscard]] ETSTREAM_EXPORT std::uint64_t memory_to_write(std::span<const FilePlan* const> plans) noexcept;
 
-/// The file that writing `plan` gives, to read it before or instead of writing it. Errors: kUnsupported for a
-/// plan with a trailer, whose bytes are known only after writing; kTooLarge over 2^64 - 1 bytes.
+/// Returns the file that writing `plan` gives, to read it before or instead of writing it. Errors:
+/// kUnsupported for a plan with a trailer, whose bytes are known only after writing; kTooLarge over 2^64 - 1
+/// bytes.
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> source_of(const FilePlan& plan);
 
 /// Plans a copy of `source`.

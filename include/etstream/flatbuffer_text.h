@@ -66,10 +66,10 @@ class ETSTREAM_EXPORT FlatbufferText {
                                               const DecompileOptions& options = {},
                                               const std::string& name = "the flatbuffer") const;
 
-  /// The schema's path, as it was given.
+  /// Returns the schema's path, as it was given.
   [[nodiscard]] const std::string& path() const noexcept;
 
-  /// The schema's file_extension, without a dot; "bin" if it has none.
+  /// Returns the schema's file_extension, without a dot; "bin" if it has none.
   [[nodiscard]] const std::string& file_extension() const noexcept;
 
  private:

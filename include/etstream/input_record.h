@@ -29,17 +29,17 @@ class ETSTREAM_EXPORT InputRecord {
   InputRecord& operator=(const InputRecord&) = delete;
   ~InputRecord();
 
-  /// The one that records for this thread; null if there is none.
+  /// Returns the newest record of this thread; null if there is none.
   [[nodiscard]] static InputRecord* current() noexcept;
 
   /// Records a file that will be opened later, if it exists. `name` stands for it in messages.
   void add(const std::string& path);
   void add(const FileIdentity& file, const std::string& name);
 
-  /// Error: kInvalidArgument if the output at `path`, with links followed, is one of the recorded files other
-  /// than the replaceable one.
+  /// Checks that the output at `path`, with links followed, is none of the recorded files, except the
+  /// replaceable one. Error: kInvalidArgument.
   [[nodiscard]] Result<void> check_output(const std::string& path) const;
-  /// The same for a file that is written in place, which may not be any of the recorded files.
+  /// Checks the same for a file that is written in place, which may not be any of the recorded files.
   [[nodiscard]] Result<void> check_output_in_place(const FileIdentity& file, const std::string& name) const;
 
  private:

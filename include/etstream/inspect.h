@@ -38,7 +38,7 @@ struct FilePart {
   std::uint32_t file = 0;       // an index in FileInspection::files, where there are any
 };
 
-/// One of the files that an inspection is of.
+/// A file that an inspection covers.
 struct InspectedFile {
   std::string path;
   std::uint64_t size = 0;   // in bytes
@@ -51,8 +51,7 @@ struct NamedDataInfo {
   std::string name;                     // that the key stands for; empty where none is known
   std::uint64_t size = 0;               // in bytes; 0 where it is not in the program and nobody says it
   std::optional<std::uint64_t> offset;  // from the start of the file; none where it is not in the program
-  /// Who asks for it, and what for: "method 'forward', delegate 0 (XnnpackBackend): filter of
-  /// XNNFullyConnected 3".
+  /// The users of the data: "method 'forward', delegate 0 (XnnpackBackend): filter of XNNFullyConnected 3".
   std::vector<std::string> asked_by;
 };
 
@@ -88,16 +87,16 @@ struct InspectOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
 
-/// Lists what a path stands for: a file, as inspect(ByteSource) does, with a note where it is one of a set;
-/// or the files of a folder or an index, one after the other, as if they were one. Notes say which are
-/// missing or contradict each other. Errors: those of inspect(ByteSource); those of opening a folder or an
-/// index; kInvalidArgument for options of one file, where there are several. Where the options have no names,
-/// those of read_key_names_beside() count.
+/// Lists the contents of what a path stands for: a file, as inspect(ByteSource) does, with a note if it is
+/// one of a set; or the files of a folder or an index, one after the other, as if they were one. Notes say
+/// which files are missing or contradict each other. Errors: those of inspect(ByteSource); those of opening a
+/// folder or an index; kInvalidArgument for options that are for one file, if there are several. If the
+/// options have no names, it reads them with read_key_names_beside().
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const std::string& path,
                                                              const InspectOptions& options = {},
                                                              const OpenFile& open_file = &ByteSource::file);
 
-/// "float32 [1, 3, 224, 224]", "integer 3", "String"...
+/// Describes a value of a method: "float32 [1, 3, 224, 224]", "integer 3", "String"...
 [[nodiscard]] ETSTREAM_EXPORT std::string describe(const ValueInfo& info);
 
 }  // namespace etstream

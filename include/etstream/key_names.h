@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reads what the keys of named data stand for. Backends name data by its hash; a file of names, which
-// Python's etstream.executorch writes at export time, has the parameters that became it:
+// Reads the names that the keys of named data stand for. Backends name data by its hash; a file of names,
+// which Python's etstream.executorch writes at export time, lists the parameters that became it:
 //
 //   {"3f0c...": "layers.0.weight", "scale_9a4e...": ["layers.0.weight (scales)", "layers.1.weight (scales)"]}
 //
@@ -20,15 +20,15 @@
 
 namespace etstream {
 
-/// The name of a parameter by key; of several that are equal, all of them: "a, b".
+/// The name of a parameter by key; several equal parameters have all their names: "a, b".
 using KeyNames = std::map<std::string, std::string>;
 
 /// Reads a JSON object whose values are strings, or lists of strings. Memory: that of the keys and names.
 /// Errors: kTooLarge over 64 MiB; kCorrupt for invalid JSON; kInvalidArgument for another value; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<KeyNames> read_key_names(const ByteSource& json);
 
-/// Reads MODEL.names.json beside MODEL.pte, or beside another file of which that is the path. No names where
-/// it is not there. Errors: those of read_key_names().
+/// Reads MODEL.names.json beside MODEL.pte, or beside another file at that path. Returns no names if there is
+/// no such file. Errors: those of read_key_names().
 [[nodiscard]] ETSTREAM_EXPORT Result<KeyNames> read_key_names_beside(
     const std::string& path, const OpenFile& open_file = &ByteSource::file);
 

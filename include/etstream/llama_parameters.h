@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// params.json, by which ExecuTorch's export_llama knows the shape of a checkpoint in Meta's format, from the
-// config.json that Hugging Face's checkpoints have.
+// Makes params.json from the config.json of a Hugging Face checkpoint. ExecuTorch's export_llama reads the
+// shape of a checkpoint in Meta's format from it.
 //
 //   auto weights = etstream::open_checkpoint("Llama-3.2-1B");
 //   const auto rules = etstream::RenameRules::ready_made("llama");
@@ -26,12 +26,12 @@ struct LlamaParameters {
   std::string json;  // the text of params.json; "" for another than "llama", "mistral", "qwen2", "qwen3"
 };
 
-/// Returns what params.json has for a checkpoint whose tensors have Meta's names (tok_embeddings.weight), as
-/// the ready-made rules for its model give them, from config.json beside its first file. None for tensors of
-/// other names, and where there is no config.json or it has no model_type. Errors: kCorrupt for a config.json
-/// that is not JSON or lacks what is needed; kUnsupported for a model that ExecuTorch's Transformer computes
-/// otherwise: another activation, other scaling of RoPE than Llama 3's, other biases than Qwen2's, windows of
-/// Qwen's; those of reading.
+/// Returns the content of params.json for a checkpoint whose tensors have Meta's names
+/// (tok_embeddings.weight), as the ready-made rules for its model give them. Reads config.json beside its
+/// first file. Returns nothing for tensors of other names, and if there is no config.json or it has no
+/// model_type. Errors: kCorrupt for a config.json that is not JSON or lacks a value that is needed;
+/// kUnsupported for a model that ExecuTorch's Transformer would compute in another way: another activation,
+/// other scaling of RoPE than Llama 3's, other biases than Qwen2's, windows of Qwen's; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<LlamaParameters>> llama_parameters(
     const Checkpoint& checkpoint);
 

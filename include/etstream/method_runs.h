@@ -28,16 +28,17 @@ struct MethodRunOptions {
   std::string python = "python3";  // a path, or a name that is looked for in PATH
   std::uint64_t seed = 0;          // of random inputs
   std::uint32_t seconds = 60;      // that a run may take, at least 1
-  /// The most memory that a run may take, in bytes, besides what Python and ExecuTorch have taken before;
-  /// files that are mapped don't count. On Linux alone.
+  /// The most memory that a run may take, in bytes, besides what Python and ExecuTorch took before. Mapped
+  /// files don't count. On Linux alone.
   std::uint64_t memory = std::uint64_t{4} << 30;
   Tolerance tolerance;
-  /// Called at least ten times a second while a run lasts, in the thread that has called. Returns whether to
-  /// go on: false ends the runs with kInterrupted. May be empty.
+  /// A function that is called at least ten times a second while a run lasts, in the calling thread. It
+  /// returns whether to go on: false ends the runs with kInterrupted. May be empty.
   std::function<bool()> go_on = {};
 };
 
-/// An output of a run against the one that a test case expects, or why these can't be compared.
+/// The comparison of a run's output with the output that a test case expects, or the reason why they can't be
+/// compared.
 using OutputRun = std::variant<Comparison, std::string>;
 
 struct MethodRun {
@@ -51,16 +52,16 @@ struct MethodRun {
     kNotRun,  // the inputs can't be made
   };
   std::string method;
-  /// "test case 0", counted over all suites of the method; or, where the file has none for it, "zeros",
-  /// "ones", "random (seed 0)", or "no tensors" where no input is one.
+  /// The inputs of the run: "test case 0", counted over all suites of the method; "zeros", "ones" or "random
+  /// (seed 0)" if the file has no test case for it; "no tensors" if no input is a tensor.
   std::string inputs;
   End end = End::kOk;
   std::uint32_t error = 0;  // ExecuTorch's number; 0 where there is none
   std::string signal;       // "SIGSEGV"
   std::string reason;       // what ExecuTorch logged of it last, or what else is known
-  /// The call that it ended in: its number, as in ProgramGraph::calls, and its name. None where that is not
-  /// known or the method had not begun. Of a call that is run several times, in a loop, a signal in a later
-  /// turn counts as the jump's that leads to it.
+  /// The call that the run ended in: its number, as in ProgramGraph::calls, and its name. Empty if it is not
+  /// known or the method had not begun. If a signal comes in a later turn of a loop, this is the jump that
+  /// leads to the call.
   std::optional<std::uint64_t> instruction;
   std::string callee;              // "aten::add.out", "delegate XnnpackBackend"
   std::vector<OutputRun> outputs;  // one per output that the test case expects
@@ -86,14 +87,16 @@ struct MethodRun {
     const ByteSource& file, const std::vector<ByteSource>& weights = {},
     const MethodRunOptions& options = {});
 
-/// "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in executorch_prim::mod.Scalar
-/// (instruction 3)".
+/// Describes a run: "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in
+/// executorch_prim::mod.Scalar (instruction 3)".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const MethodRun& run);
 
-/// For software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory", "not_run".
+/// Returns the name for software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory",
+/// "not_run".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(MethodRun::End end) noexcept;
 
-/// The name of ExecuTorch's number (runtime/core/error.h of 1.5.1), such as "InvalidArgument"; "" for others.
+/// Returns the name of ExecuTorch's error number (runtime/core/error.h of 1.5.1), such as "InvalidArgument";
+/// "" for others.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view executorch_error_name(std::uint32_t error) noexcept;
 
 }  // namespace etstream

@@ -34,16 +34,16 @@ struct ArchiveTime {
   int second = 0;
 };
 
-/// The default time stamp: SOURCE_DATE_EPOCH of the environment, in UTC, or else the local time. Must not be
-/// called while another thread changes the environment. Error: kInvalidArgument if SOURCE_DATE_EPOCH is not a
-/// number of seconds.
+/// Returns the default time stamp: SOURCE_DATE_EPOCH of the environment, in UTC, or else the local time. Must
+/// not be called while another thread changes the environment. Error: kInvalidArgument if SOURCE_DATE_EPOCH
+/// is not a number of seconds.
 [[nodiscard]] ETSTREAM_EXPORT Result<ArchiveTime> current_archive_time();
 
 struct NativePackage {
   /// A flatbuffer with the identifier NPTG, which lists the constants that it requires and those that it
   /// changes.
   ByteSource graph;
-  /// At least those that the graph requires, contiguous, in any order.
+  /// The constants: at least those that the graph requires, contiguous, in any order.
   std::vector<CheckpointTensor> constants;
   /// Names of constants that are state, besides those that the graph changes. Each is stored with bytes of
   /// its own.

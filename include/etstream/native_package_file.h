@@ -45,14 +45,15 @@ class ETSTREAM_EXPORT NativePackageFile {
   [[nodiscard]] static Result<NativePackageFile> open(ByteSource file);
 
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
-  /// The members in the order of the directory.
+  /// Returns the members in the order of the directory.
   [[nodiscard]] const std::vector<PackageMember>& members() const noexcept { return members_; }
   [[nodiscard]] const ByteSource& graph() const noexcept { return graph_; }
-  /// The constants in the order of their bytes, which no two share.
+  /// Returns the constants in the order of their bytes. No two share bytes.
   [[nodiscard]] const std::vector<CheckpointTensor>& constants() const noexcept { return constants_; }
-  /// The aliases, sorted by key.
+  /// Returns the aliases, sorted by key.
   [[nodiscard]] const std::vector<ConstantAlias>& aliases() const noexcept { return aliases_; }
-  /// All tensors that a graph may ask for: the constants, then the aliases with the bytes of their constants.
+  /// Returns all tensors that a graph may ask for: the constants, then the aliases with the bytes of their
+  /// constants.
   [[nodiscard]] std::vector<CheckpointTensor> tensors() const;
 
   /// Checks what open() does not: each member's checksum, for which all bytes are read; the graph; that the

@@ -35,13 +35,14 @@ struct OutOfCoreOptions {
   /// The folder for the blocks, on a disk: a folder in memory (tmpfs) is refused. If empty, $TMPDIR, or
   /// /var/tmp if that is not set.
   std::string spill_folder = {};
-  /// How many bytes of its blocks each process keeps resident, at least kLeastOutOfCoreLimit; the rest is
-  /// written to the disk. 0: as many as the system chooses.
+  /// The most bytes of its blocks that each process keeps resident, at least kLeastOutOfCoreLimit; the rest
+  /// is written to the disk. With 0, the system decides.
   std::uint64_t limit = 0;
   /// Blocks of at least this size are in the file; at least kLeastOutOfCoreBlock.
   std::uint64_t from = kLeastOutOfCoreBlock;
-  /// Called with the reason where there can be no heap: because of the folder, the library, or a limit of the
-  /// process's (ulimit -v, -d, -f). The command runs without it then. If it is empty, that is an error.
+  /// A function that is called with the reason if there can be no heap: because of the folder, the library,
+  /// or a limit of the process's (ulimit -v, -d, -f). The command then runs without it. If the function is
+  /// empty, that is an error.
   std::function<void(const Error&)> without_heap = {};
 };
 

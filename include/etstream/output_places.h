@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// OutputPlaces: where the outputs of one command will be, so that no two of them become one file.
+// OutputPlaces: the places of a command's outputs, so that no two of them become one file.
 //
 //   etstream::OutputPlaces places;
 //   if (const auto added = places.add("model.pte"); !added) return added.error();

@@ -24,8 +24,8 @@
 namespace etstream {
 
 /// Peaks, in bytes. For a process, `resident` is the kernel's own high-water mark. The other two are sampled
-/// every 10 ms, or up to 100 ms where that would use more than 1 % of a processor; where the mark is above
-/// the samples, the difference counts as anonymous memory, so that no spike is missed.
+/// every 10 ms, or up to 100 ms if that would use more than 1 % of a processor. If the mark is above the
+/// samples, the difference counts as anonymous memory, so that no spike is missed.
 struct PeakMemory {
   std::uint64_t resident = 0;
   std::uint64_t anonymous = 0;  // memory that no file backs
@@ -110,14 +110,14 @@ struct ProfileOptions {
                                                               Profile& profile,
                                                               const ProfileOptions& options = {});
 
-/// What used more than the limit.
+/// A phase, or the whole command, that used more memory than the limit.
 struct Excess {
   const PhaseProfile* phase = nullptr;  // of the profile; null for the command as a whole
   std::uint64_t anonymous = 0;          // peak, in bytes
 };
 
-/// Returns what used the most anonymous memory, if that is more than `limit` bytes. With `name`, only phases
-/// of that name count. Error: kNotFound if no phase has the name.
+/// Returns the phase or the command that used the most anonymous memory, if that is more than `limit` bytes.
+/// With `name`, only phases of that name count. Error: kNotFound if no phase has the name.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<Excess>> find_excess(const Profile& profile,
                                                                         std::uint64_t limit,
                                                                         const std::string& name = {});

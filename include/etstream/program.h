@@ -27,10 +27,10 @@ namespace pte {
 class ETSTREAM_HIDDEN Program;
 }
 
-/// Whether a tensor's sizes are exact, upper bounds, or no bounds.
+/// The meaning of a tensor's sizes: exact, upper bounds, or no bounds.
 enum class ShapeDynamism : std::int8_t { kStatic = 0, kDynamicBound = 1, kDynamicUnbound = 2 };
 
-/// Where the bytes of a tensor are.
+/// The place of a tensor's bytes.
 enum class TensorStorage {
   kNone,      // not a tensor
   kProvided,  // by the method's caller: an input that is not planned, an output without a bound
@@ -40,10 +40,10 @@ enum class TensorStorage {
   kExternal,  // in another file, under the tensor's name
 };
 
-/// "planned", "constant"...; "" for kNone.
+/// Returns the name: "planned", "constant"...; "" for kNone.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(TensorStorage storage) noexcept;
 
-/// What an instruction does.
+/// The kind of an instruction.
 enum class CallKind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
 
 struct TensorInfo {
@@ -83,19 +83,20 @@ class ETSTREAM_EXPORT ProgramFile {
   ~ProgramFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
-  /// The size of the flatbuffer, which is at the start of the file and includes the extended header.
+  /// Returns the size of the flatbuffer, which is at the start of the file and includes the extended header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// The length of the extended header, which is at offset 8; 0 if there is none, and thus no segments.
+  /// Returns the length of the extended header, which is at offset 8; 0 if there is none, and thus no
+  /// segments.
   [[nodiscard]] std::uint32_t extended_header_size() const noexcept;
-  /// The offset and the size in bytes of all segments, according to the extended header.
+  /// Returns the offset and the size in bytes of all segments, according to the extended header.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
-  /// The alignment that the program was written with, up to 64 KiB, as far as the offsets of its segments
-  /// show it.
+  /// Returns the alignment that the program was written with, up to 64 KiB, as far as the offsets of its
+  /// segments show it.
   [[nodiscard]] Result<std::uint64_t> segment_alignment() const;
 
   /// Checks what open() does not: that indices are in range; that segments are inside the file, disjoint and
@@ -103,7 +104,7 @@ class ETSTREAM_EXPORT ProgramFile {
   /// ends the check. Errors: kIo, kOutOfMemory.
   [[nodiscard]] Result<void> verify(Findings& findings) const;
 
-  /// The library's internal representation.
+  /// Returns the library's internal representation.
   [[nodiscard]] const pte::Program& model() const noexcept { return *model_; }
 
  private:

@@ -33,8 +33,9 @@ namespace etstream {
 struct ConstantsOut {
   /// Maps a constant to its key, by the SHA-256 of its bytes (64 hexadecimal digits, lower case) or by its
   /// number in the program's constants (decimal). The key of any other constant is its tensor's fully
-  /// qualified name, or its SHA-256 if it has no name. Where tensors of several layouts share the bytes, the
-  /// keys of all but the first are "KEY:TYPE[SIZES]". An entry that is of no constant is an error.
+  /// qualified name, or its SHA-256 if it has no name. If tensors of several layouts share the bytes, the
+  /// keys of all but the first are "KEY:TYPE[SIZES]". An entry for a constant that the program lacks is an
+  /// error.
   std::map<std::string, std::string> keys;
 };
 
@@ -79,8 +80,8 @@ struct ProgramPlan {
                                                        const ProgramChanges& changes,
                                                        const ProgramPlanOptions& options = {});
 
-/// The same for a described program, which is packed only once, with its changes. Further errors: those of
-/// plan(ProgramDescription).
+/// Does the same for a described program, which is packed only once, with its changes. Further errors: those
+/// of plan(ProgramDescription).
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan(const ProgramDescription& program,
                                                        const ProgramChanges& changes,
                                                        const ProgramPlanOptions& options = {});

@@ -100,11 +100,12 @@ struct ETSTREAM_EXPORT ProgramGraph {
   [[nodiscard]] static Result<ProgramGraph> read(const ProgramFile& program, std::string_view method);
   [[nodiscard]] static Result<ProgramGraph> read(const ProgramFile& program, std::uint32_t method);
 
-  /// "aten::add.out", "delegate XnnpackBackend", "move", "jump if false", "free".
+  /// Returns the name of what it calls: "aten::add.out", "delegate XnnpackBackend", "move", "jump if false",
+  /// "free".
   [[nodiscard]] std::string name_of(const GraphCall& call) const;
 };
 
-/// The kind's name in the program's schema: "Tensor", "Int", "IntList", "Null"... "NONE".
+/// Returns the kind's name in the program's schema: "Tensor", "Int", "IntList", "Null"... "NONE".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view kind_of(const ValueInfo& info);
 
 }  // namespace etstream

@@ -29,18 +29,17 @@ struct ProgramInputOptions {
   std::string folder;  // that paths in JSON are relative to
   ProgramSchema schema;
   std::optional<ByteSource> segments_from;  // a program, for JSON; see ProgramJsonOptions
-  /// How vtables are shared in a program that JSON describes, unless its options say so.
+  /// The sharing of vtables in a program that JSON describes, unless its options say otherwise.
   VtableSharing described_vtables = VtableSharing::kOfEqualSize;
 };
 
-/// Fails where the findings have errors that the caller does not accept.
+/// Fails if the findings have errors that the caller does not accept.
 using RequireSound = std::function<Result<void>(const Findings&)>;
 
 /// Plans the program in `file`, or the one that it describes in JSON, with these changes. Calls
-/// `require_sound` once, with what ProgramFile::verify() found: before a program is planned, or of a
-/// described one when all changes are made. Errors: those of `require_sound`, ProgramFile::open(),
-/// read_program_json() and plan(ProgramFile); kInvalidArgument where `segments_from` is given for a program
-/// that is no JSON.
+/// `require_sound` once with what ProgramFile::verify() found: before planning a program, or after all
+/// changes to a described one. Errors: those of `require_sound`, ProgramFile::open(), read_program_json() and
+/// plan(ProgramFile); kInvalidArgument if `segments_from` is given for a program that is no JSON.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan_program_input(const ByteSource& file,
                                                                      const ProgramInputOptions& input,
                                                                      const ProgramChanges& changes,

@@ -26,7 +26,7 @@ inline constexpr std::string_view kMetadataPrefix = "metadata.";
 
 using MetadataValue = std::variant<std::string, std::int64_t, double, std::vector<std::int64_t>>;
 
-/// The bytes of a value: those of a string, or 8 little-endian bytes per number.
+/// Returns the bytes of a value: those of a string, or 8 little-endian bytes per number.
 [[nodiscard]] ETSTREAM_EXPORT ByteSource encode(const MetadataValue& value);
 
 /// Parses a value as people write it: 8192 is an integer, 0.5 or 1e-5 a double, [1, 2] a list of integers;
@@ -39,11 +39,11 @@ struct MetadataEntry {
   ByteSource value;
 };
 
-/// The metadata in the order of the program. Errors: kCorrupt, kIo.
+/// Reads the metadata in the order of the program. Errors: kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<MetadataEntry>> read_metadata(const ProgramFile& program);
 
-/// For people: text as it is, 8 bytes that are not text as an integer, other values as their number of bytes.
-/// Shows at most 200 bytes. Error: kIo.
+/// Describes the entry for people: text as it is, 8 bytes that are not text as an integer, other values as
+/// their number of bytes. Shows at most 200 bytes. Error: kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::string> describe(const MetadataEntry& entry);
 
 }  // namespace etstream

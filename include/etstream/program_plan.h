@@ -23,7 +23,7 @@
 
 namespace etstream {
 
-/// Where the data of delegates is: in the flatbuffer, which is limited to 2 GiB, or in segments.
+/// The place of the data of delegates: in the flatbuffer, which is limited to 2 GiB, or in segments.
 enum class DelegateData { kInline, kInSegments };
 
 /// An option that is not set stays as in the program, as far as the program shows it. A single segment may be
@@ -41,8 +41,9 @@ struct ProgramPlanOptions {
   /// The alignment of a delegate's data in the flatbuffer, up to 65536. ExecuTorch's default is 16. It does
   /// not apply to data in segments, but the extended header grows to it even so, as in ExecuTorch.
   std::optional<std::uint32_t> delegate_alignment = std::nullopt;
-  /// As with ExecuTorch's `extract_delegate_segments`, equal data is stored once, and empty data stays in the
-  /// flatbuffer. Moving data into segments reads it to find equal data.
+  /// The new place of the data of delegates. As with ExecuTorch's `extract_delegate_segments`, equal data is
+  /// stored once, and empty data stays in the flatbuffer. Moving data into segments reads it to find equal
+  /// data.
   std::optional<DelegateData> delegates = std::nullopt;
   /// Makes the two alignments above hold in the file where ExecuTorch 1.5.1 does not: for constant tensors,
   /// if theirs is larger than that of segments, and for delegates in segments. ExecuTorch loads such a
@@ -57,7 +58,7 @@ struct ProgramPlanOptions {
   std::optional<ExecutorchRelease> as_of = std::nullopt;
   std::optional<VtableSharing> vtables = std::nullopt;
 
-  /// Whether no option is set.
+  /// Returns whether no option is set.
   [[nodiscard]] bool empty() const noexcept {
     return !segment_alignment && !constant_tensor_alignment && !delegate_alignment && !delegates &&
            !strict_alignment && !extract_constants && !as_of && !vtables;

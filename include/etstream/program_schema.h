@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ProgramSchema: which tables and fields a program (.pte) has. The schema of ExecuTorch 1.5.1 is built in.
-// The schema of another release, with more fields and tables, can be loaded from its installation, so that
-// nothing in its programs is lost.
+// ProgramSchema: the tables and fields that a program (.pte) may have. The schema of ExecuTorch 1.5.1 is
+// built in. The schema of another release, with more fields and tables, can be loaded from its installation,
+// so that nothing in its programs is lost.
 //
 //   auto schema = etstream::ProgramSchema::load("executorch/schema/program.fbs");
 //   if (!schema) return schema.error();
@@ -25,7 +25,7 @@ class Schema;
 /// A value, cheap to copy. Const use from several threads is safe.
 class ETSTREAM_EXPORT ProgramSchema {
  public:
-  /// The schema of ExecuTorch 1.5.1.
+  /// Makes the schema of ExecuTorch 1.5.1.
   ProgramSchema() = default;
 
   /// Loads a .fbs file, with its includes from the same folder or from `include_folders`, or a binary schema
@@ -34,7 +34,7 @@ class ETSTREAM_EXPORT ProgramSchema {
   [[nodiscard]] static Result<ProgramSchema> load(const std::string& path,
                                                   const std::vector<std::string>& include_folders = {});
 
-  /// The library's internal representation. Error: kCorrupt, never for the built-in schema.
+  /// Returns the library's internal representation. Error: kCorrupt, never for the built-in schema.
   [[nodiscard]] Result<std::shared_ptr<const Schema>> schema() const;
 
  private:

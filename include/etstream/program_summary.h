@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Summarizes a program for people: what its methods do and with what, and where its bytes go.
+// Summarizes a program for people: its methods, what they call and use, and where its bytes go.
 //
 //   const auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
 //   if (!program) return program.error();

@@ -38,8 +38,8 @@ namespace etstream {
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ProgramFile& program,
                                                       const std::vector<const TensorDataFile*>& weights);
 
-/// The keys that `program` asks for and does not contain, sorted, each once: those of external tensors, and
-/// of named data of delegates. Errors: as of verify().
+/// Returns the keys that `program` asks for and does not contain, sorted, each once: those of external
+/// tensors, and of named data of delegates. Errors: as of verify().
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<std::string>> external_keys(const ProgramFile& program);
 
 }  // namespace etstream

@@ -46,8 +46,8 @@ struct RenameRuleSet;
 /// A value, cheap to copy. Const use from several threads is safe. By default, it has no rules.
 class ETSTREAM_EXPORT RenameRules {
  public:
-  /// Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such an object, both with
-  /// the line; kTooLarge over 64 MiB; read errors.
+  /// Reads rules from JSON. Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such
+  /// an object, both with the line; kTooLarge over 64 MiB; read errors.
   [[nodiscard]] static Result<RenameRules> read(const ByteSource& json);
 
   /// Rules for the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error:
@@ -55,11 +55,11 @@ class ETSTREAM_EXPORT RenameRules {
   [[nodiscard]] static Result<RenameRules> ready_made(std::string_view name);
   [[nodiscard]] static std::vector<std::string> ready_made_names();
 
-  /// The ready-made rules of this name, or else those in the file at this path. Errors: those of read() and
-  /// of opening the file; kNotFound where neither is there.
+  /// Returns the ready-made rules of this name, or else reads those in the file at this path. Errors: those
+  /// of read() and of opening the file; kNotFound if there are neither.
   [[nodiscard]] static Result<RenameRules> open(const std::string& name_or_path);
 
-  /// The library's internal representation; null for no rules.
+  /// Returns the library's internal representation; null for no rules.
   [[nodiscard]] const std::shared_ptr<const RenameRuleSet>& set() const noexcept { return set_; }
 
  private:
@@ -74,8 +74,8 @@ struct RenameOptions {
 };
 
 struct RenameReport {
-  /// The patterns of rules that no tensor matched first; of ready-made rules without those for tensors that
-  /// models of the family may lack: such as are left out, and those whose name another one gets.
+  /// The patterns of rules that apply to no tensor. Of ready-made rules, this leaves out those for tensors
+  /// that models of the family may lack: tensors that are left out, and tensors whose name another one gets.
   std::vector<std::string> unmatched_rules;
   std::vector<std::string> left_over_keys;  // of tensors without a rule, which keep their names
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What every fallible call returns: a value, or an Error that says what went wrong.
+// Result: the outcome of every call that can fail. It is a value, or an Error that says what went wrong.
 //
 //   etstream::Result<etstream::ByteSource> model = etstream::ByteSource::file("model.pte");
 //   if (!model) return model.error();
@@ -32,9 +32,9 @@ enum class ErrorCode {
   kInterrupted,  // the caller asked to stop
 };
 
-/// `message` is for people: it names the file and, where there is one, the offset, what was expected, what
-/// was found and what to do next. The rest is for software: `system_code` is the errno of a failed system
-/// call, otherwise 0. `file` is the file that the message is about, as the caller named it, which need not be
+/// `message` is for people: it names the file, the offset if there is one, what was expected, what was found
+/// and what to do next. The rest is for software: `system_code` is the errno of a failed system call,
+/// otherwise 0. `file` is the file that the message is about, as the caller named it, which need not be
 /// UTF-8. `offset`, in bytes from the beginning of that file, is the place in it, if the message names one.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;

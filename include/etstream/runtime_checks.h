@@ -17,12 +17,12 @@
 
 namespace etstream {
 
-/// Checks a program in which ProgramFile::verify() has found no error: that each of its calls passes the
-/// kinds of arguments, the lists and the memory that the operators of ExecuTorch 1.5.1 and XNNPACK's
-/// delegates take, on every path through the instructions. An error in `findings` is a call with which the
-/// runtime would read or write where it must not, or which it refuses; the program can still be read and
-/// rewritten. Operators that are not known are counted and named instead. docs/runtime-checks.md has all that
-/// this promises. Time: in proportion to the file's size; memory: to its metadata. Errors: kIo, kOutOfMemory.
+/// Checks a program in which ProgramFile::verify() has found no error: on every path through the
+/// instructions, each call must pass the kinds of arguments, the lists and the memory that the operators of
+/// ExecuTorch 1.5.1 and XNNPACK's delegates take. An error in `findings` is a call with which the runtime
+/// would read or write where it must not, or which it refuses; the program can still be read and rewritten.
+/// Operators that are not known are counted and named instead. docs/runtime-checks.md has all that this
+/// promises. Time: in proportion to the file's size; memory: to its metadata. Errors: kIo, kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> verify_calls(const ProgramFile& program, Findings& findings);
 
 }  // namespace etstream

@@ -47,16 +47,17 @@ enum class ScalarType : std::int8_t {
   kUInt64 = 29,
 };
 
-/// The size of an element in bytes: 1, 2, 4, 8 or 16; 0 for a number that is none of the above.
+/// Returns the size of an element in bytes: 1, 2, 4, 8 or 16; 0 for a number that is none of the above.
 [[nodiscard]] ETSTREAM_EXPORT std::uint64_t item_size(ScalarType type) noexcept;
-/// Whether it is a floating-point type, of 8 to 64 bits.
+/// Returns whether it is a floating-point type, of 8 to 64 bits.
 [[nodiscard]] ETSTREAM_EXPORT bool is_floating_point(ScalarType type) noexcept;
-/// As torch writes it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of the above.
+/// Returns the name that torch gives it: "float32", "float8_e4m3fn"; "unknown" for a number that is none of
+/// the above.
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(ScalarType type) noexcept;
-/// The type that torch, safetensors or people call `name`: "float16", "torch.half", "F16", "fp16".
+/// Finds the type that torch, safetensors or people call `name`: "float16", "torch.half", "F16", "fp16".
 [[nodiscard]] ETSTREAM_EXPORT std::optional<ScalarType> find_scalar_type(std::string_view name) noexcept;
-/// The size of a dense tensor in bytes: the product of `sizes`, times item_size(). Errors: kInvalidArgument
-/// for a negative size or an unknown type, kTooLarge over 2^64 - 1.
+/// Returns the size of a dense tensor in bytes: the product of `sizes`, times item_size(). Errors:
+/// kInvalidArgument for a negative size or an unknown type, kTooLarge over 2^64 - 1.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::uint64_t> byte_size(ScalarType type,
                                                               std::span<const std::int32_t> sizes);
 

@@ -12,12 +12,12 @@
 
 namespace etstream {
 
-/// Where a segment lies in the file.
+/// The place and the use of a segment.
 struct SegmentInfo {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  /// What it holds. In a program: "constants", "mutable data", "delegate XnnpackBackend" or "named data". In
-  /// tensor data: see TensorDataFile::segments(). "" if nothing uses it.
+  /// The use of the segment. In a program: "constants", "mutable data", "delegate XnnpackBackend" or "named
+  /// data". In tensor data: see TensorDataFile::segments(). "" if nothing uses it.
   std::string use;
 };
 

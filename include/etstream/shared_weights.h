@@ -34,7 +34,7 @@ struct SharedWeights {
   std::uint64_t least_size = kDefaultLeastShared;  // the smallest data to move, in bytes; at least 1
 };
 
-/// Why data stays in a program.
+/// The reason why data stays in a program.
 enum class KeptBecause {
   kInOneProgram,       // no other program has it
   kSmall,              // it is smaller than SharedWeights::least_size
@@ -44,7 +44,7 @@ enum class KeptBecause {
   kInitialState,       // it is the initial value of a mutable tensor
 };
 
-/// For people: "no other program has it".
+/// Describes the reason for people: "no other program has it".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(KeptBecause reason);
 
 /// Data that one or several programs have.
@@ -75,7 +75,7 @@ struct SharedWeightsPlan {
   std::vector<ProgramData> data;    // in the order of the programs
   std::vector<RenamedKey> renamed;  // in the order of the programs
 
-  /// The size of all files together, in bytes.
+  /// Returns the size of all files together, in bytes.
   [[nodiscard]] ETSTREAM_EXPORT std::uint64_t size() const noexcept;
 };
 

@@ -43,7 +43,8 @@ class ETSTREAM_EXPORT PendingOutput {
   /// Makes what was written the destination's content; durably, unless prepare() was called before. Must be
   /// called once.
   [[nodiscard]] virtual Result<void> commit() = 0;
-  /// After commit(): has the new content survive a loss of power, unless commit() did so already.
+  /// Makes the new content survive a loss of power, unless commit() has done so already. To be called after
+  /// commit().
   [[nodiscard]] virtual Result<void> make_durable() { return {}; }
   /// Restores the destination as it was before commit(), if that replaced it. What went to a pipe or a
   /// device, or was written in place, stays.
@@ -67,8 +68,8 @@ class ETSTREAM_EXPORT Sink : public PendingOutput {
   /// Skips `size` bytes that clone_range() put at the current position. Error: kInvalidArgument in a sink
   /// that can't share.
   [[nodiscard]] virtual Result<void> skip(std::uint64_t size);
-  /// The regular file that append() changes in place, in which no source may be. None for a sink that leaves
-  /// its destination unchanged until commit(), or that does not write to a file.
+  /// Returns the regular file that append() changes in place, in which no source may be. Returns nothing for
+  /// a sink that leaves its destination unchanged until commit(), or that does not write to a file.
   [[nodiscard]] virtual std::optional<FileIdentity> changed_in_place() const { return std::nullopt; }
 };
 
@@ -87,23 +88,23 @@ struct FileSinkOptions {
   /// writing uses to a few MiB. Without it the file is complete, but a power failure may undo it, as after
   /// `cp`.
   bool sync = true;
-  /// Is told, in a sentence that names the file, what its file system can't do and is done without: syncing,
-  /// or keeping the permissions of the file that is replaced. Called by the sink's thread, from its opening
-  /// until the end of commit().
+  /// A function that is told, in a sentence that names the file, what its file system can't do: syncing, or
+  /// keeping the permissions of the file that is replaced. Writing goes on without it. The sink's thread
+  /// calls it, from the opening until the end of commit().
   std::function<void(const std::string&)> warn = {};
 };
 
-/// A file at `path`, replaced atomically by commit(): it is written under a temporary name
+/// Opens a file at `path`, which commit() replaces atomically: it is written under a temporary name
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that file;
 /// the next sink to the same destination removes it. Links are followed and keep pointing at the file; an
-/// existing file's permissions are kept, and its owner and group where that is allowed; a new file's
-/// permissions follow the umask. Large sources in files of the same file system share their blocks with this
-/// file, if the file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a
-/// regular file (a FIFO, /dev/stdout) is written directly.
+/// existing file's permissions are kept, and its owner and group if that is allowed; a new file's permissions
+/// follow the umask. Large sources in files of the same file system share their blocks with this file, if the
+/// file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a regular file (a
+/// FIFO, /dev/stdout) is written directly.
 ///
-/// A file system that can't change permissions is written all the same where nobody but the owner may do more
-/// with the new file than with the old one, and so is one that can't sync: `options.warn` is told. One that
-/// can't rename is an error of commit(), and has the destination as it was.
+/// A file system that can't change permissions is written to all the same if nobody but the owner may do more
+/// with the new file than with the old one. So is a file system that can't sync. `options.warn` is told. On a
+/// file system that can't rename, commit() fails and leaves the destination as it was.
 ///
 /// Errors: kNotFound (the folder is missing), kIo, kInvalidArgument (a folder).
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<Sink>> open_file_sink(
@@ -114,13 +115,13 @@ struct FileSinkOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> make_folder(const std::string& path,
                                                        const FileSinkOptions& options = {});
 
-/// Returns the error that open_file_sink() would give as files are now, and makes nothing. A file system that
-/// refuses only where a file is made is not noticed.
+/// Returns the error that open_file_sink() would give as files are now, and makes nothing. It does not notice
+/// a file system that refuses only when a file is made.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_file_sink(const std::string& path);
 
-/// An open descriptor (a pipe, standard output), written from its current position on. The caller keeps
-/// owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a reader is a
-/// kIo error if the process ignores SIGPIPE.
+/// Opens a sink to a descriptor (a pipe, standard output), written from its current position on. The caller
+/// keeps owning it, and it is not closed. `name` stands for it in messages. Writing to a pipe without a
+/// reader is a kIo error if the process ignores SIGPIPE.
 [[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_descriptor_sink(int descriptor, std::string name);
 
 /// Appends to `out`, which must outlive the sink and shows what was appended so far.

@@ -28,12 +28,12 @@ struct Tensor {
   std::vector<std::int32_t> sizes;      // none is negative
   std::vector<std::uint8_t> dim_order;  // the dimensions, outermost first: 0, 1, 2... where contiguous
   ByteSource data;
-  /// Nobody has said that a tensor that is contiguous is to be so: a plan of a bundle lays its elements out
-  /// in the order that the method has.
+  /// True if nobody has asked for the order of this contiguous tensor: a plan of a bundle lays its elements
+  /// out in the order that the method has.
   bool any_order = false;
 };
 
-/// 0, 1, ... `dimensions` - 1: the dim_order of a contiguous tensor.
+/// Returns 0, 1, ... `dimensions` - 1: the dim_order of a contiguous tensor.
 [[nodiscard]] ETSTREAM_EXPORT std::vector<std::uint8_t> contiguous_dim_order(std::size_t dimensions);
 
 /// An argument or a result of a method. std::monostate is no value, which the format can hold but no method

@@ -25,7 +25,7 @@
 
 namespace etstream {
 
-/// The segment alignment of the .ptd files that a release of ExecuTorch writes, in bytes.
+/// Returns the segment alignment of the .ptd files that a release of ExecuTorch writes, in bytes.
 [[nodiscard]] constexpr std::uint32_t default_segment_alignment(ExecutorchRelease release) {
   return release == ExecutorchRelease::k1_0 ? 16 : 128;
 }

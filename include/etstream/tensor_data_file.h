@@ -47,17 +47,17 @@ class ETSTREAM_EXPORT TensorDataFile {
   ~TensorDataFile();
 
   [[nodiscard]] const ByteSource& file() const noexcept;
-  /// The size of the flatbuffer, which is at the start of the file and includes the header.
+  /// Returns the size of the flatbuffer, which is at the start of the file and includes the header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// The offset and the size in bytes of all segments, according to the header.
+  /// Returns the offset and the size in bytes of all segments, according to the header.
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   [[nodiscard]] Result<std::uint32_t> version() const;
-  /// The entries in file order.
+  /// Reads the entries in file order.
   [[nodiscard]] Result<std::vector<NamedTensorData>> entries() const;
-  /// The segments by index. The `use` of each is its first key with that tensor's layout, "'bias': float32
-  /// [10]", and how many other keys it has.
+  /// Returns the segments by index. The `use` of each is its first key with that tensor's layout, "'bias':
+  /// float32 [10]", and how many other keys it has.
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
 
   /// Checks what open() does not: what ExecuTorch 1.5.1 checks when it loads the file and asks for data; that

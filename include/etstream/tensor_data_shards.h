@@ -26,8 +26,8 @@ namespace etstream {
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<TensorData>> split(const TensorData& data,
                                                                     std::uint64_t most);
 
-/// The path of shard `number`, from 1 on: "out/w-00001-of-00003.ptd" for "out/w.ptd". Adds the extension .ptd
-/// if `path` does not have it.
+/// Returns the path of shard `number`, from 1 on: "out/w-00001-of-00003.ptd" for "out/w.ptd". Adds the
+/// extension .ptd if `path` does not have it.
 [[nodiscard]] ETSTREAM_EXPORT std::string shard_path(const std::string& path, std::uint32_t number,
                                                      std::uint32_t count);
 

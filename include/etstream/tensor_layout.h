@@ -24,7 +24,7 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
-/// For people: "float32 [2, 3]".
+/// Describes the layout for people: "float32 [2, 3]".
 [[nodiscard]] ETSTREAM_EXPORT std::string describe(const TensorLayout& layout);
 
 }  // namespace etstream

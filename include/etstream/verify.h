@@ -42,24 +42,24 @@ struct FileFindings : Findings {
                                                           const std::vector<ByteSource>& weights);
 
 /// Checks what a path stands for: a file, as verify(ByteSource) does, or weights in several files, as
-/// open_checkpoint() finds them: each file, that none is missing, and that they belong together; and for an
-/// index, that tensors are in the files that it says, and that they have as many bytes. Paths in `weights`
-/// stand for whole sets too; what is wrong with a set is in the findings. With options.partial, each file is
-/// checked by itself. Warns of temporary files that killed processes left beside one of the files, see
-/// commit_together() in sink.h. Errors: those of verify(ByteSource, ...); those of opening a folder or an
-/// index.
+/// open_checkpoint() finds them. Checks each of these files, that none is missing, and that they belong
+/// together; and for an index, that tensors are in the files that it names, with as many bytes as it says.
+/// Paths in `weights` stand for whole sets too. Problems of a set are in the findings. With options.partial,
+/// each file is checked by itself. Warns of temporary files that killed processes left beside one of the
+/// files, see commit_together() in sink.h. Errors: those of verify(ByteSource, ...); those of opening a
+/// folder or an index.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const std::string& path,
                                                           const std::vector<std::string>& weights = {},
                                                           const CheckpointOptions& options = {});
 
 /// Runs the methods of a program or a bundle in which no error was found, as run_methods() does, and adds the
-/// runs to `findings`: those that are not ok as errors too, which may then be more than 100. Where there is
-/// an error already it runs nothing. Errors: those of run_methods().
+/// runs to `findings`: those that are not ok as errors too, which may then be more than 100. If there is an
+/// error already, runs nothing. Errors: those of run_methods().
 [[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const ByteSource& file,
                                                     const std::vector<ByteSource>& weights,
                                                     const MethodRunOptions& options, FileFindings& findings);
 
-/// The same of a path, with the weights of `findings`, which verify() has returned for it.
+/// Does the same for a path, with the weights of `findings`, which verify() has returned for it.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const std::string& path, const MethodRunOptions& options,
                                                     FileFindings& findings,
                                                     const OpenFile& open_file = &ByteSource::file);

@@ -19,8 +19,9 @@
 
 namespace etstream {
 
-/// Called with the number of bytes written to a file so far and its total size, at least every 16 MiB, in the
-/// thread that writes. Returns whether to go on: false ends the writing with kInterrupted.
+/// A function that is called with the number of bytes written to a file so far and its total size, at least
+/// every 16 MiB, in the thread that writes. It returns whether to go on: false ends the writing with
+/// kInterrupted.
 using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 /// Checks that no source of `plan` lies in `file`, which is written in place. Error: kInvalidArgument if one
@@ -33,7 +34,7 @@ using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write(const FilePlan& plan, Sink& sink,
                                                  const Progress& progress = {});
 
-/// As write(), without the commit, for several files that should appear together.
+/// Does the same as write() without the commit, for several files that should appear together.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> write_uncommitted(const FilePlan& plan, Sink& sink,
                                                              const Progress& progress = {});
 

@@ -22,7 +22,7 @@ namespace etstream {
 enum class ExecutorchRelease : std::uint8_t { k1_0, k1_1, k1_2, k1_3, k1_4, k1_5 };
 inline constexpr ExecutorchRelease kLatestRelease = ExecutorchRelease::k1_5;
 
-/// Which tables with the same field offsets share a vtable in the output of FlatBuffers' Python builder.
+/// The tables with the same field offsets that share a vtable in the output of FlatBuffers' Python builder.
 /// flatc always requires equal table sizes as well.
 enum class VtableSharing : std::uint8_t {
   kOfEqualSize,  // only tables of equal size: from flatbuffers 25.12.19 on
@@ -36,13 +36,13 @@ struct WriterVersion {
   bool operator==(const WriterVersion&) const = default;
 };
 
-/// The release that a version such as "1.3", "1.3.1" or "1.5.0rc1" belongs to. Error: kInvalidArgument for
-/// anything but a version from 1.0 to 1.5.
+/// Returns the release that a version such as "1.3", "1.3.1" or "1.5.0rc1" belongs to. Error:
+/// kInvalidArgument for anything but a version from 1.0 to 1.5.
 [[nodiscard]] ETSTREAM_EXPORT Result<ExecutorchRelease> executorch_release(std::string_view version);
-/// "1.3"
+/// Returns the release's number: "1.3"
 [[nodiscard]] ETSTREAM_EXPORT std::string name_of(ExecutorchRelease release);
 
-/// How this version of the Python package flatbuffers, such as "25.2.10", shares vtables. Error:
+/// Returns how this version of the Python package flatbuffers, such as "25.2.10", shares vtables. Error:
 /// kInvalidArgument for anything but a version.
 [[nodiscard]] ETSTREAM_EXPORT Result<VtableSharing> vtable_sharing(std::string_view flatbuffers_version);
 

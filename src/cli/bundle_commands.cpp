@@ -60,7 +60,7 @@ Result<void> check_command(const BundleArguments& arguments, const BundledProgra
                   counted(findings.errors.size(), "error"));
 }
 
-/// The program's bytes, with the metadata that it is to have.
+/// Returns the program's bytes, with the metadata that it is to have.
 Result<ByteSource> read_program(const BundleArguments& arguments) {
   ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(arguments.model));
   if (arguments.metadata.empty()) return file;

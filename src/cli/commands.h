@@ -15,21 +15,20 @@
 
 namespace etstream::cli {
 
-/// What the chosen subcommand does, once the command line has been read, and the exit codes that it ends
-/// with.
+/// The work of the chosen subcommand, once the command line has been read, and its exit codes.
 struct Run {
   std::function<Result<void>()> work = {};
-  /// What follows "--" on the command line of a subcommand that runs another command.
+  /// The words after "--" on the command line of a subcommand that runs another command.
   std::vector<std::string> command = {};
   int done = 0;
   int failed = 1;
 };
 
-/// The whole command line. Parsing it sets `run`, which outlives it, where a subcommand is given.
+/// Makes the whole command line. Parsing it sets `run`, which outlives it, if a subcommand is given.
 [[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
 
 /// Adds a subcommand that runs `work` on its arguments. Returns it with these arguments, which live as long:
-/// its options set them. `check` gets both after parsing, and throws CLI11's errors where options don't go
+/// its options set them. `check` gets both after parsing, and throws CLI11's errors if options don't go
 /// together.
 template <class Arguments, class Work, class Check = void (*)(const CLI::App&, const Arguments&)>
 std::pair<CLI::App&, Arguments&> add_subcommand(

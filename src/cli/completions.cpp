@@ -8,7 +8,7 @@
 namespace etstream::cli {
 namespace {
 
-/// `text` with `escape` before each of `characters`.
+/// Returns `text` with `escape` before each of `characters`.
 std::string escaped(std::string_view text, std::string_view characters, std::string_view escape = "\\") {
   std::string out;
   for (const char c : text) {
@@ -18,10 +18,10 @@ std::string escaped(std::string_view text, std::string_view characters, std::str
   return out;
 }
 
-/// A word for bash and zsh.
+/// Quotes a word for bash and zsh.
 std::string shell_word(std::string_view text) { return "'" + escaped(text, "'", "'\\'") + "'"; }
 
-/// The names of all options, and of all subcommands, between spaces.
+/// Returns the names of all options, between spaces.
 std::string option_names(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::Option* option : app.get_options()) {
@@ -36,7 +36,7 @@ std::string command_names(const CLI::App& app) {
   return CLI::detail::join(out, " ");
 }
 
-/// The words that a value may be, of an option of `tool`, between spaces; "" where they are not known.
+/// Returns the possible values of an option of `tool`, between spaces; "" if they are not known.
 std::string choices_of(const CLI::Option& option, const CLI::App& tool) {
   const Completion completion = completion_of(option);
   if (completion == Completion::kSubcommands) return command_names(tool);
@@ -44,12 +44,13 @@ std::string choices_of(const CLI::Option& option, const CLI::App& tool) {
   return CLI::detail::join(CLI::detail::split(value_of(option), '|'), " ");
 }
 
-/// Has bash complete with `words`, which are divided by spaces.
+/// Returns a line with which bash completes with `words`, which are divided by spaces.
 std::string bash_words(const std::string& words) {
   return text("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$word\")", words);
 }
 
-/// What bash does about the value of an option; nothing leaves it to the shell, which completes files.
+/// Returns the cases in which bash completes the values of options. A case without words leaves them to the
+/// shell, which completes files.
 std::string bash_values(const WorkingCommand& command, const CLI::App& tool) {
   std::string out;
   for (const CLI::Option* option : command.app->get_options()) {
@@ -96,7 +97,7 @@ std::string zsh_options(const CLI::App& app, const CLI::App& tool) {
   return out;
 }
 
-/// The subcommands, for _describe.
+/// Returns the subcommands, for _describe.
 std::string zsh_described(const CLI::App& app) {
   std::string out;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -106,7 +107,7 @@ std::string zsh_described(const CLI::App& app) {
   return out;
 }
 
-/// What completes the words behind a subcommand, those of a group by the word that follows it.
+/// Returns the code that completes the words behind a subcommand. In a group, the next word chooses the code.
 std::string zsh_arguments(const CLI::App& app, const CLI::App& tool) {
   const std::vector<const CLI::App*> subcommands = app.get_subcommands({});
   if (subcommands.empty()) return "_arguments" + zsh_options(app, tool);
@@ -134,11 +135,11 @@ std::string fish_option(const CLI::Option& option, const std::string& start, con
     const std::string choices = choices_of(option, tool);
     if (!choices.empty()) out += " -a " + fish_word(choices);
   }
-  // One that goes by its place has no entry of its own to describe.
+  // An argument without a name has no entry of its own to describe.
   return out + (option.nonpositional() ? " -d " + fish_word(option.get_description()) : "") + "\n";
 }
 
-/// `complete` is what all lines begin with.
+/// `complete` is the beginning of all lines.
 std::string fish_subcommand(const std::string& complete, const CLI::App& app, const CLI::App& tool) {
   static constexpr std::string_view kSeen = "__fish_seen_subcommand_from";
   const std::string start = text("{} -n '{} {}", complete, kSeen, app.get_name());

@@ -20,7 +20,7 @@
 namespace etstream::cli {
 namespace {
 
-/// A person reads no more; --json has all.
+/// The most differences that are printed; --json has all.
 constexpr std::size_t kMostDifferences = 60;
 
 constexpr int kDifferent = 1;
@@ -42,8 +42,8 @@ std::string_view summary_of(const FileDiff& found) {
   return found.same_within_tolerance ? "same content within the tolerance" : "other content";
 }
 
-/// "4 of 6 elements equal (66.6%), largest difference 0.5, mean 0.1". The share is rounded down, so that 100%
-/// is all.
+/// Describes a difference: "4 of 6 elements equal (66.6%), largest difference 0.5, mean 0.1". The share is
+/// rounded down, so that 100% means all.
 std::string elements_text(const ElementDifference& found, bool is_tolerated) {
   const double share =
       found.elements == 0 ? 1 : static_cast<double>(found.equal) / static_cast<double>(found.elements);
@@ -53,7 +53,8 @@ std::string elements_text(const ElementDifference& found, bool is_tolerated) {
               is_tolerated ? "; within the tolerance" : "");
 }
 
-/// Says whether nothing but elements within the tolerance differs, and what is not looked at.
+/// Returns whether the files count as the same: nothing differs, except elements within the tolerance and
+/// what is ignored.
 bool counts_as_same(const FileDiff& found, bool ignore_layout) {
   if (found.same_bytes || (ignore_layout && found.same_within_tolerance)) return true;
   return found.same_within_tolerance && !found.same_content &&

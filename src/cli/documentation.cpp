@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream_documentation man|bash|zsh|fish: what is installed beside the command, on standard output; or
+// etstream_documentation man|bash|zsh|fish: a file to install beside the command, on standard output; or
 // markdown: the sections of docs/command.md.
 #include "cli/documentation.h"
 

@@ -10,7 +10,7 @@
 
 namespace etstream::cli {
 
-/// A subcommand that does something. Of a group's the name has both words: "fat pack".
+/// A subcommand that does something by itself. In a group, its name has both words: "fat pack".
 struct WorkingCommand {
   std::string name;
   const CLI::App* app = nullptr;
@@ -18,18 +18,18 @@ struct WorkingCommand {
 
 [[nodiscard]] std::vector<WorkingCommand> working_commands(const CLI::App& app);
 
-/// What a shell can complete a value with.
+/// The kinds of words with which a shell can complete a value.
 enum class Completion { kNothing, kFiles, kFolders, kChoices, kSubcommands };
 
-/// "-o", "--output"; none of an argument that goes by its place.
+/// Returns the names of an option: "-o", "--output"; none for an argument without a name.
 [[nodiscard]] std::vector<std::string> names_of(const CLI::Option& option);
-/// "OUT.bpte", "one|other"; "" of a flag.
+/// Returns the name of its value: "OUT.bpte", "one|other"; "" for a flag.
 [[nodiscard]] std::string value_of(const CLI::Option& option);
 [[nodiscard]] Completion completion_of(const CLI::Option& option);
 [[nodiscard]] bool is_help(const CLI::Option& option);
 
 [[nodiscard]] std::string manual_page(const CLI::App& app);
-/// A section a subcommand, each between the comments `<!-- NAME -->` and `<!-- end -->`.
+/// Returns a section for each subcommand, between the comments `<!-- NAME -->` and `<!-- end -->`.
 [[nodiscard]] std::string markdown_page(const CLI::App& app);
 
 [[nodiscard]] std::string bash_completion(const CLI::App& app);

@@ -45,7 +45,7 @@ struct FatListArguments {
   bool json = false;
 };
 
-/// The kind of file that a payload is, or "".
+/// Returns the kind of file that a payload is, or "".
 Result<std::string> kind_text(const FatPayload& payload, bool for_programs) {
   ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
   if (!kind) return std::string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What flatc is called for, in bounded memory or as exactly as flatc has it:
+// The uses of flatc, in bounded memory or exactly as flatc does them:
 // etstream compile [-I DIR]... SCHEMA DATA.json... -o OUT
 // etstream decompile [-I DIR]... [--raw-binary] [--size-prefixed] SCHEMA -- FILE... -o OUT
 #include <filesystem>
@@ -60,7 +60,7 @@ void check_flatc(const CLI::App&, const FlatcArguments& arguments) {
   }
 }
 
-/// All of a file. Error: kTooLarge over `limit` bytes.
+/// Returns all bytes of a file. Error: kTooLarge over `limit` bytes.
 Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit) {
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   if (source.size() > limit) {
@@ -72,9 +72,9 @@ Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t
   return out;
 }
 
-/// Where what each of the inputs becomes goes: to the output, or to FOLDER/STEM.EXTENSION where that is a
-/// folder, which is made. Notes the inputs, none of which an output may be. Errors: kIo; kInvalidArgument
-/// where two go to one place.
+/// Returns the output path for each of the inputs: the output, or FOLDER/STEM.EXTENSION if the output is a
+/// folder, which is made. Notes the inputs, as an output may not be one. Errors: kIo; kInvalidArgument if two
+/// paths are one file.
 Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, const std::string& extension) {
   // An output may be an input that is not opened yet.
   if (InputRecord* const inputs = InputRecord::current()) {
@@ -94,7 +94,7 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
   return paths;
 }
 
-/// An input, and where what it becomes goes: to `path`, which `sink` writes.
+/// An input and its output, which is at `path` and is written by `sink`.
 struct Conversion {
   const std::string& input;
   const std::string& path;
@@ -102,7 +102,7 @@ struct Conversion {
   const Progress& progress;
 };
 
-/// Calls `convert` with each input. What they become comes together. `is_text` is fit for a terminal.
+/// Calls `convert` with each input. All outputs appear together. `is_text` is fit for a terminal.
 Result<void> convert_all(const FlatcArguments& arguments, const std::string& extension, bool is_text,
                          const std::function<Result<void>(const Conversion&)>& convert) {
   ETSTREAM_ASSIGN(const auto paths, output_paths(arguments, extension));
@@ -145,7 +145,7 @@ Result<void> compile_command(const CompileArguments& arguments) {
   });
 }
 
-/// What JSON at `json` calls a file, so that it is found from there.
+/// Returns the name by which JSON at `json` refers to a file, so that readers of the JSON find it.
 std::string name_from(const std::string& json, const std::string& file) {
   if (is_standard_output(json)) return fs::absolute(file).string();
   return fs::absolute(file).lexically_relative(fs::absolute(json).parent_path()).string();
@@ -179,8 +179,8 @@ Result<void> decompile_command(const DecompileArguments& arguments) {
   });
 }
 
-/// `input` is what the files to be read are called, and `what` tells of them. `told` is a flag that asks
-/// flatc for what the command always does.
+/// Adds the options of both subcommands. `input` is the name of the files to be read, and `what` describes
+/// them. `told` is a flag by which flatc is asked for what the command always does.
 void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::string& input,
                        const std::string& what, const std::string& told) {
   command.add_option("SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file")->required();

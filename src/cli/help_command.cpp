@@ -16,7 +16,7 @@ struct HelpArguments {
   std::vector<std::string> names;
 };
 
-/// Returns the subcommand that the names lead to from `app`. Throws CLI::ValidationError where there is none.
+/// Returns the subcommand that the names lead to from `app`. Throws CLI::ValidationError if there is none.
 const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
   const CLI::App* out = &app;
   for (const std::string& name : arguments.names) {
@@ -28,7 +28,8 @@ const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
   return *out;
 }
 
-/// Not by the help() of a subcommand's, which is that of the one that was chosen: of this one.
+/// Prints the help of `app`. A subcommand's help() can't do this: it prints the help of the chosen
+/// subcommand, which is this one.
 void print_help(const CLI::App& app, const HelpArguments& arguments) {
   std::string name = app.get_name();
   for (const std::string& each : arguments.names) name += " " + each;

@@ -26,7 +26,7 @@
 namespace etstream::cli {
 namespace {
 
-/// A person reads no more parts of a file, and of a method no more of each list; --json has all.
+/// The most parts of a file, and the most rows of each list of a method, that are printed; --json has all.
 constexpr std::size_t kMostParts = 60;
 constexpr std::size_t kMostRows = 10;
 
@@ -40,7 +40,7 @@ struct InspectArguments {
   std::vector<std::string> names;
 };
 
-/// What a path ends with behind its folder, for people.
+/// Returns the name of a file without its folder, for people.
 std::string file_name(const std::string& path) { return printable(path.substr(path.rfind('/') + 1)); }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -49,7 +49,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-/// What is left of a list beyond the rows that are shown.
+/// Prints the number of rows of a list that are not shown.
 void print_rest(std::size_t rows, std::size_t all, std::string_view noun) {
   if (rows < all) say("{:>14} and {}; --json lists all\n", "...", counted(all - rows, noun));
 }
@@ -63,7 +63,7 @@ void print_duplicates(const std::vector<Duplicates>& duplicates) {
   print_rest(rows, duplicates.size(), "more group");
 }
 
-/// What is left of a method's list beyond the rows that are shown.
+/// Prints the number of rows of a method's list that are not shown.
 void print_more(std::size_t count, std::string_view noun) {
   if (count > kMostRows) say("    ... and {}\n", counted(count - kMostRows, noun));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The etstream command. Exit code 0: done; 1: an error, told on standard error; 2: a wrong command line. Of
-// diff 0: the same; 1: different; 2: an error or a wrong command line.
+// The etstream command. Exit code 0: done; 1: an error, described on standard error; 2: a wrong command line.
+// For diff 0: the same; 1: different; 2: an error or a wrong command line.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -30,7 +30,7 @@ int report(const std::string& command, const Error& error, int failed) {
   return failed;
 }
 
-/// Whether all that was printed has gone where standard output goes.
+/// Closes standard output, and checks that all printed output has been written.
 Result<void> close_standard_output() {
   errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;
@@ -39,7 +39,8 @@ Result<void> close_standard_output() {
   return Error{ErrorCode::kIo, "cannot write standard output" + reason};
 }
 
-/// Takes what follows "--" from the command line of a subcommand that runs another command: it is that one's.
+/// Takes the words after "--" from the command line of a subcommand that runs another command: they belong to
+/// that command.
 std::vector<std::string> take_command(std::vector<std::string>& arguments) {
   if (arguments.empty() || (arguments.front() != "run" && arguments.front() != "profile")) return {};
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -57,7 +58,7 @@ int run_command(int argc, char** argv) {
   run.command = take_command(arguments);
   const auto app = make_command_line(run);
   try {
-    // The last one first, as CLI11 wants it.
+    // The order is reversed, as CLI11 expects it.
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& asked) {  // for help, or the version
     return app->exit(asked);

@@ -74,7 +74,7 @@ etstream extract model.bpte \-\-program copy.pte \-\-cases cases
 .EE
 )";
 
-/// `text` as roff shows it, to the letter.
+/// Returns `text` so that roff shows it to the letter.
 std::string roff(std::string_view text) {
   static constexpr std::string_view kSpecial = "\\-'\"^~`";
   static constexpr std::string_view kEscapes[] = {"\\e", "\\-", "\\(aq", "\\(dq", "\\(ha", "\\(ti", "\\(ga"};
@@ -89,7 +89,7 @@ std::string roff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
-/// "-o, --output OUT.bpte", or all names but the first left out.
+/// Returns the heading of an option: "-o, --output OUT.bpte", or with its first name alone.
 std::string heading(const CLI::Option& option, bool all_names) {
   std::vector<std::string> names = names_of(option);
   if (!all_names) names.resize(std::min(names.size(), std::size_t{1}));
@@ -100,7 +100,7 @@ std::string heading(const CLI::Option& option, bool all_names) {
   return out + (out.empty() ? "" : " ") + italic(value);
 }
 
-/// Arguments and what is required first; help, which all commands have, is left out.
+/// Lists arguments and required options first; leaves out help, which all commands have.
 std::string synopsis(const std::string& tool, const WorkingCommand& command) {
   std::string required;
   std::string optional;
@@ -115,7 +115,7 @@ std::string synopsis(const std::string& tool, const WorkingCommand& command) {
   return bold(tool + " " + command.name) + required + optional + "\n";
 }
 
-/// Of a subcommand without help, which all have.
+/// Lists the options. For a subcommand it leaves out help, which all have.
 std::string options(const CLI::App& app, bool subcommand) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {

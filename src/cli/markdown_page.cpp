@@ -7,21 +7,21 @@
 namespace etstream::cli {
 namespace {
 
-/// `words` in a cell of a table, which `|` would end, also in code.
+/// Returns `words` for a cell of a table, which `|` would end, also in code.
 std::string cell(std::string_view words) {
   std::string out;
   for (const char c : words) out += c == '|' ? "\\|" : std::string(1, c);
   return out;
 }
 
-/// "`-o`, `--output OUT.bpte`"
+/// Returns the names of an option: "`-o`, `--output OUT.bpte`"
 std::string heading(const CLI::Option& option) {
   const std::string names = CLI::detail::join(names_of(option), "`, `");
   const std::string value = value_of(option);
   return cell(text("`{}{}{}`", names, names.empty() || value.empty() ? "" : " ", value));
 }
 
-/// What is required; the table has the rest.
+/// Returns the command with its required arguments; the table has the rest.
 std::string synopsis(const WorkingCommand& command) {
   std::string out = command.name;
   for (const CLI::Option* option : command.app->get_options()) {

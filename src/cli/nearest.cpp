@@ -8,9 +8,9 @@
 namespace etstream::cli {
 namespace {
 
-/// Returns how many letters have to be left out, added, changed, or swapped with the next one.
+/// Returns how many letters must be left out, added, changed, or swapped with the next one.
 std::size_t distance(std::string_view a, std::string_view b) {
-  // Distances of the beginnings of `a` from all beginnings of `b`: of the last three of `a`.
+  // These hold the distances from the last three beginnings of `a` to all beginnings of `b`.
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> now(b.size() + 1);
@@ -39,7 +39,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
   std::size_t least = std::max<std::size_t>(word.size() / kLettersForOne, 1) + 1;
   for (const std::string& name : names) {
     const std::size_t away = distance(word, name);
-    // Another word of the same length altogether is none that was meant.
+    // A name in which every letter differs was not meant.
     if (away >= least || away >= name.size()) continue;
     least = away;
     out = name;

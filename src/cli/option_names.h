@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library's messages in the command's words: they end with what to do, "; bundle with program_alignment
-// 128", and call an option what the library's structs do.
+// Turns the library's messages into the command's words. The messages end with advice, "; bundle with
+// program_alignment 128", and call an option by its name in the library's structs.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace etstream::cli {
 
-/// `message`, with the command's options where it says what to do.
+/// Returns `message` with the command's options in its advice.
 [[nodiscard]] std::string with_option_names(std::string message);
 
-/// The same for each of `findings`.
+/// Does the same for each of `findings`.
 [[nodiscard]] Findings with_option_names(Findings findings);
 
 }  // namespace etstream::cli

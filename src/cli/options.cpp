@@ -13,7 +13,7 @@
 namespace etstream::cli {
 namespace {
 
-/// An option whose text `parse` takes to `out`.
+/// Adds an option whose text `parse` reads into `out`.
 template <class T>
 void add_version(CLI::App& command, const std::string& name, const std::string& description,
                  std::optional<T>& out, Result<T> (*parse)(std::string_view)) {

@@ -28,42 +28,44 @@ inline constexpr const char* kSize = "SIZE";
 inline constexpr const char* kFolder = "DIR";
 inline constexpr const char* kSubcommand = "SUBCOMMAND";
 
-/// An option whose value has the type name `type`.
+/// Adds an option whose value has the type name `type`.
 template <class T>
 CLI::Option* add_option(CLI::App& command, const std::string& name, const std::string& type, T& value,
                         const std::string& description) {
   return command.add_option(name, value, description)->type_name(type);
 }
 
-/// An option that may be given several times, with one value each.
+/// Adds an option that may be given several times, with one value each.
 CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
                       std::vector<std::string>& values, const std::string& description);
 CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::vector<std::string>& choices,
                         std::string& value, const std::string& description);
 
-/// Returns what turns a size such as 16M into its bytes, in decimal digits, and refuses what is none.
+/// Returns a validator that turns a size such as 16M into its bytes, in decimal digits, and refuses other
+/// words.
 [[nodiscard]] CLI::Validator size_in_bytes(SizeBounds bounds);
-/// Returns what refuses all but decimal digits.
+/// Returns a validator that refuses anything but decimal digits.
 [[nodiscard]] CLI::Validator whole_number();
 
-/// Returns what refuses all but numbers that are neither negative nor NaN.
+/// Returns a validator that refuses negative numbers, NaN, and words that are no numbers.
 [[nodiscard]] CLI::Validator tolerance();
 
-/// A whole number.
+/// Adds an option for a whole number.
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& number,
                         const std::string& description) {
   return add_option(command, name, kNumber, number, description)->check(whole_number());
 }
 
-/// A size in bytes, such as 16M. What the option sets is at least as wide as the bounds.
+/// Adds an option for a size in bytes, such as 16M. The variable that it sets is at least as wide as the
+/// bounds.
 template <class T>
 CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, const std::string& description,
                       SizeBounds bounds = {}) {
   return add_option(command, name, kSize, bytes, description)->transform(size_in_bytes(bounds));
 }
 
-/// A size of which a part of a file begins at a multiple, of 32 bits.
+/// Adds an option for an alignment: a size of 32 bits.
 template <class T>
 CLI::Option* add_alignment(CLI::App& command, const std::string& name, T& bytes,
                            const std::string& description) {
@@ -85,30 +87,30 @@ struct OutputOptions : WriteOptions {
   bool json = false;
 };
 
-/// --align of a fat container.
+/// Adds --align of a fat container.
 CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment);
 void add_partial_option(CLI::App& command, bool& partial);
-/// --names, which may be given several times.
+/// Adds --names, which may be given several times.
 void add_names_option(CLI::App& command, std::vector<std::string>& files);
-/// The names in all of these files. Errors: those of opening and reading them.
+/// Reads the names in all of these files. Errors: those of opening and reading them.
 [[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
 void add_write_options(CLI::App& command, WriteOptions& options);
-/// Only --max-memory and --max-disk. Returns both, in this order.
+/// Adds only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
 
-/// -o, the path of `what` is written, such as `example`.
+/// Adds -o, the path to which `what` is written, such as `example`.
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
                      const std::string& example);
 void add_output_flags(CLI::App& command, OutputOptions& options);
-/// Throws CLI11's errors where options don't go together.
+/// Throws CLI11's errors if options don't go together.
 void check_output(const CLI::App& command, const OutputOptions& options);
 
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of);
 void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables);
 
 void add_metadata_option(CLI::App& command, std::vector<std::string>& given);
-/// The bytes of the values, by their keys; those of @FILE are its content. Errors: kInvalidArgument for what
-/// is no KEY=VALUE, or has a key that comes twice; those of opening a file.
+/// Returns the bytes of the values, by their keys; a value @FILE is the content of that file. Errors:
+/// kInvalidArgument for a word that is no KEY=VALUE, or has a key that comes twice; those of opening a file.
 [[nodiscard]] Result<std::map<std::string, ByteSource>> read_metadata_options(
     const std::vector<std::string>& given);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What subcommands that run another command share.
+// Helpers for subcommands that run another command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,25 +13,26 @@
 
 namespace etstream::cli {
 
-/// The name of that place.
+/// The name of that command in help texts.
 inline constexpr const char* kOtherCommand = "COMMAND";
 
-/// The place in help texts of what follows "--". What comes there without the mark goes to `misplaced`.
+/// Adds to the help text the place of the words after "--". Words there without the mark go to `misplaced`.
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced);
 /// Throws CLI::RequiredError unless there is a command behind "--", and nothing before it.
 void require_other_command(const Run& run, const std::vector<std::string>& misplaced);
 
-/// The folder with what is loaded into other commands, in a place that is known from this command's.
+/// Returns the folder with the files that are loaded into other commands. Its place is known from this
+/// command's.
 [[nodiscard]] std::filesystem::path installed_folder();
 
-/// Returns `error`, for which the command can't be run, and has the run end as env(1) and others that run
-/// one: with 127 where there is none, 126 where it is no program, otherwise 125.
+/// Returns `error`, the reason why the command can't be run, and sets the exit code as env(1) and similar
+/// commands do: 127 if there is no such command, 126 if it is no program, otherwise 125.
 [[nodiscard]] Error not_run(Run& run, Error error);
 
-/// "1 process", "2 processes"
+/// Counts processes: "1 process", "2 processes"
 [[nodiscard]] std::string count_processes(std::size_t n);
 
-/// The file that this process runs, where links lead to; empty where the system doesn't tell.
+/// Returns the file that this process runs, with links followed; empty if the system doesn't tell.
 [[nodiscard]] std::filesystem::path own_program();
 
 }  // namespace etstream::cli

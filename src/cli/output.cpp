@@ -23,11 +23,11 @@
 namespace etstream::cli {
 namespace {
 
-/// What the command takes before it writes: its data, and the pages of files that readers keep. Measured 0.5
-/// to 1.3 MiB.
+/// The memory that the command takes before it writes: its data, and the pages of files that readers keep.
+/// Measured 0.5 to 1.3 MiB.
 constexpr std::uint64_t kOwnMemory = std::uint64_t{3} << 19;
 
-/// Memory of this process in bytes that no file backs; 0 where the system doesn't tell.
+/// Returns the memory of this process in bytes that no file backs; 0 if the system doesn't tell.
 std::uint64_t own_anonymous_memory() {
   std::ifstream status("/proc/self/status");
   std::uint64_t kibibytes = 0;
@@ -37,7 +37,7 @@ std::uint64_t own_anonymous_memory() {
   return kibibytes << 10;
 }
 
-/// Whether an interrupt may end the process at once: a pipe or a device has nothing to put in order, and
+/// Returns whether an interrupt may end the process at once: a pipe or a device has nothing to clean up, and
 /// opening it or writing to it may take for ever.
 bool is_stream(const std::string& path) {
   std::error_code ignored;
@@ -47,7 +47,7 @@ bool is_stream(const std::string& path) {
           !std::filesystem::is_directory(status));
 }
 
-/// A folder that goes again, unless it was there before or somebody keeps it.
+/// A folder that is removed again, unless it was there before or its keep() is called.
 class NewFolder {
  public:
   NewFolder(std::string path, bool is_new) : path_(std::move(path)), is_new_(is_new) {}
@@ -79,8 +79,8 @@ Result<void> check_no_input(const std::string& path) {
   return inputs != nullptr && file ? inputs->check_output_in_place(*file, path) : Result<void>();
 }
 
-/// Refuses an output that can't be made where it is to be. `folder` is made for those in it, if it is not
-/// there.
+/// Refuses an output that can't be made in its place. `folder` is made for the outputs in it, if it does not
+/// exist.
 Result<void> check_place(const Output& output, const std::filesystem::path& folder) {
   if (output.write || is_standard_output(output.path)) return {};
   std::error_code ignored;
@@ -93,7 +93,7 @@ Result<void> check_place(const Output& output, const std::filesystem::path& fold
   return check_file_sink(is_in_new ? made.string() : output.path);
 }
 
-/// Adds to `out` what `output` becomes, written up to its commit.
+/// Writes `output` up to its commit, and adds it to `out`.
 Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
                            std::vector<std::unique_ptr<PendingOutput>>& out) {
   if (output.write) {
@@ -155,7 +155,8 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
     plans.push_back(output.plan);
     if (!is_stream(output.path)) on_disk.push_back(output.plan);
   }
-  // What the plans were made from is in memory too. Of many small payloads it takes more than they do.
+  // The data from which the plans were made is in memory too. With many small payloads it takes more than
+  // they do.
   const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({}));
   if (options.max_memory && memory > *options.max_memory) {
     return make_error(
@@ -179,8 +180,8 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
   ETSTREAM_TRY(check_outputs(outputs, options, folder));
   const bool sync = !options.no_sync;
   std::vector<const Output*> files;
-  // Streams come first: what has gone there can't be taken back, and an interrupt, which ends the process at
-  // once while it waits for a reader, finds no temporary file.
+  // Streams come first: what has gone there can't be taken back. An interrupt, which ends the process at once
+  // while it waits for a reader, then leaves no temporary file.
   for (const Output& output : outputs) {
     if (!is_stream(output.path)) {
       files.push_back(&output);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where a command's output goes: a file that appears whole, or standard output.
+// The output of a command: a file that appears whole, or standard output.
 #pragma once
 
 #include <functional>
@@ -22,53 +22,53 @@ namespace etstream::cli {
 /// Returns whether a path stands for standard output: "-", or whatever leads to where that goes.
 [[nodiscard]] bool is_standard_output(const std::string& path);
 
-/// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. A file that the command
-/// has read is refused as the output: it is likely a slip. So is a terminal, but for text.
+/// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. Refuses a file that the
+/// command has read, which is probably a slip, and a terminal unless the output is text.
 [[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path,
                                         const WriteOptions& options);
 
-/// What goes where.
+/// An output and its path.
 struct Output {
   const FilePlan* plan = nullptr;  // null where `write` is there
   std::string path;
   bool is_text = false;  // which may go to a terminal
-  /// Writes what is no file of a plan that is made already, such as a folder, up to its commit.
+  /// Writes an output that has no plan, such as a folder, up to its commit.
   std::function<Result<std::unique_ptr<PendingOutput>>(const Progress&)> write = {};
 };
 
-/// The same for several outputs: all are there in the end, or none is. They come in this order, behind what
-/// goes to streams. `folder`, if it is not there, is made for them, and removed where they do not appear.
+/// Does the same for several outputs: all appear in the end, or none does. They come in this order, after
+/// outputs to streams. `folder`, if it does not exist, is made for them, and removed if they do not appear.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
 
-/// How many bytes of memory the command takes to write the plans: those that are as large as their metadata,
-/// itself and its readers included.
+/// Returns how many bytes of memory the command takes to write the plans: those that grow with their
+/// metadata, and those of the command and its readers.
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
 
 /// Does what comes before all writing, also for plans that are only shown, whose outputs may have no path.
-/// Errors: kTooLarge where the plans' figures are over the limits, or, without one for the disk, what
-/// check_disk() allows; kInvalidArgument where two outputs are one file, or one is an input; those of
-/// check_file_sink(). `folder` as for write_outputs().
+/// Errors: kTooLarge if the plans' figures are over the limits, or, without a limit for the disk, over what
+/// check_disk() allows; kInvalidArgument if two outputs are one file, or one is an input; those of
+/// check_file_sink(). `folder` is as for write_outputs().
 [[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
 
-/// Error: kInvalidArgument where two of `paths` are one file.
+/// Refuses `paths` of which two are one file. Error: kInvalidArgument.
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);
 
-/// A sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
+/// Opens a sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
 [[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text);
 
-/// A progress function with a bar, which stops the writing when the process is interrupted. It catches
-/// interrupts while it lives, so it is made before a temporary file and outlives it.
+/// Returns a progress function with a bar, which stops the writing when the process is interrupted. It
+/// catches interrupts while it lives, so it is made before a temporary file and outlives it.
 [[nodiscard]] Progress interruptible_progress();
 
 /// Prints the findings of `path`. Error: kCorrupt if there are errors among them.
 [[nodiscard]] Result<void> require_sound(const std::string& path, const Findings& findings);
 
-/// Each finding on a line of standard error.
+/// Prints each finding on a line of standard error.
 void print(const Findings& findings);
 
-/// How files are written, with warnings on standard error of what their file system can't do.
+/// Returns the options for writing files, with warnings on standard error of what their file system can't do.
 [[nodiscard]] FileSinkOptions file_options(bool sync);
 
 }  // namespace etstream::cli

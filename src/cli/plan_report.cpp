@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostExtents = 40;
 
-/// The extents that a table shows: the largest, in file order.
+/// Returns the extents that a table shows: the largest, in file order.
 std::vector<const Extent*> rows_of(const FilePlan& plan) {
   std::vector<const Extent*> rows;
   for (const Extent& extent : plan.extents) rows.push_back(&extent);

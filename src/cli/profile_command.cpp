@@ -4,8 +4,7 @@
 //     [--memray F] -- COMMAND...
 // etstream profile --compare A.json B.json
 //
-// Exit code: the command's; 3 where it took more than --fail-above; if it can't be run that of `etstream
-// run`.
+// Exit code: the command's; 3 if it took more than --fail-above; if it can't be run, that of `etstream run`.
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -73,7 +72,7 @@ std::string words_of(const ProfileJump::Caller& caller) {
   return printable(text("{}, {}:{}", caller.function, caller.file, caller.line));
 }
 
-/// What the same callers added counts together.
+/// Prints the jumps, and adds up those of the same callers.
 void print_jumps(const std::vector<ProfileJump>& jumps) {
   std::map<std::vector<std::string>, std::uint64_t> sums;
   for (const ProfileJump& jump : jumps) {
@@ -124,7 +123,7 @@ Result<void> write_reports(const Profile& profile, const ProfileArguments& argum
   return outputs.empty() ? Result<void>() : write_outputs(outputs, {});
 }
 
-/// Tells of it where the command took more than it may.
+/// Returns whether the command took more than it may, and says so if it did.
 Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments) {
   if (arguments.fail_above.empty()) return false;
   ETSTREAM_ASSIGN(const auto excess, find_excess(profile, arguments.limit, arguments.limited_phase));
@@ -135,7 +134,7 @@ Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments)
   return true;
 }
 
-/// Has Python import, before any other module, what tells of it as `arguments` want to know.
+/// Makes Python import, before any other module, the code that reports what `arguments` ask for.
 Result<void> have_python_tell(const ProfileArguments& arguments) {
   if (!arguments.executorch && !arguments.callers && arguments.memray.empty()) return {};
   const std::filesystem::path folder = installed_folder() / "python";
@@ -159,7 +158,7 @@ std::string change(std::uint64_t a, std::uint64_t b) {
   return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
 }
 
-/// Two profiles, or two phases; null where there is none.
+/// Prints two profiles, or two phases; null if there is none.
 template <class Measured>
 void print_compared(const std::string& name, const Measured* a, const Measured* b) {
   const auto figure = [](const Measured* one) {
@@ -213,7 +212,7 @@ Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
   return {};
 }
 
-/// "1G@lower" of --fail-above: the limit, and the phase that it is for.
+/// Reads "1G@lower" of --fail-above: the limit, and the phase that it is for.
 void read_limit(ProfileArguments& arguments) {
   if (arguments.fail_above.empty()) return;
   const std::size_t at = arguments.fail_above.find('@');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A progress bar on standard error, for work that takes over a second, where that is a terminal.
+// A progress bar on standard error, for work that takes over a second, if standard error is a terminal.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class ProgressBar {
   /// Wipes the bar away.
   ~ProgressBar();
 
-  /// Bytes done and in all. May be called at any rate.
+  /// Shows the bytes done and in all. May be called at any rate.
   void show(std::uint64_t done, std::uint64_t total);
 
  private:

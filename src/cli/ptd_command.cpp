@@ -43,7 +43,7 @@ struct PtdArguments : OutputOptions {
   bool partial = false;
 };
 
-/// From TYPE and GLOB=TYPE.
+/// Reads the rules in TYPE and GLOB=TYPE.
 Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given) {
   std::vector<DtypeRule> rules;
   for (const std::string& each : given) {
@@ -59,7 +59,7 @@ Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given
   return rules;
 }
 
-/// Of `subjects` that `what` is true of.
+/// Warns of `subjects` for which `what` is true.
 void warn_of(const std::vector<std::string>& subjects, std::string_view noun, std::string_view what,
              bool list_all, Findings& findings) {
   if (subjects.empty()) return;
@@ -73,8 +73,8 @@ void warn_of(const std::vector<std::string>& subjects, std::string_view noun, st
                                    quote(subjects.front()), what));
 }
 
-/// Warns of rules that match no tensor and of tensors that no rule matches: with --dry-run each, otherwise
-/// how many.
+/// Warns of rules that match no tensor and of tensors that no rule matches: with --dry-run of each, otherwise
+/// of their number.
 Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& checkpoint) {
   if (arguments.rules.empty()) return {};
   ETSTREAM_ASSIGN(const RenameRules rules, RenameRules::open(arguments.rules));
@@ -105,7 +105,7 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
   return plan(data);
 }
 
-/// Returns the params.json of a checkpoint in Meta's format; none where no config.json tells it.
+/// Returns the params.json of a checkpoint in Meta's format; nothing if no config.json has its values.
 Result<std::optional<std::string>> params_of(const Checkpoint& checkpoint) {
   ETSTREAM_ASSIGN(const auto found, llama_parameters(checkpoint));
   if (!found) return std::optional<std::string>();
@@ -141,7 +141,7 @@ Result<void> write_torch_file(const Checkpoint& checkpoint, const PtdArguments& 
   return {};
 }
 
-/// As several files, which all appear or none does.
+/// Writes several files, which all appear or none does.
 Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) {
   const std::size_t tensors = checkpoint.tensors.size();
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));

@@ -43,7 +43,7 @@ struct PteArguments : OutputOptions {
   ProgramChanges changes;
 };
 
-/// Those that the program's changes are made of.
+/// Opens the files for the program's changes.
 Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, ProgramChanges& changes) {
   ETSTREAM_ASSIGN(const std::vector<std::string> paths,
                   whole_sets(arguments.constants_from, {.partial = arguments.partial}));
@@ -59,7 +59,7 @@ Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, P
   return files;
 }
 
-/// Or shows the plan. Weights first: a program that needs them is not there before they are.
+/// Writes or shows the plan. Weights come first: a program must not be there before its weights.
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
   TensorDataOutput weights;
   if (planned.tensor_data) {

@@ -32,14 +32,14 @@ struct ShareArguments : WriteOptions {
   bool json = false;
 };
 
-/// A program, what reports and the container call it, and its file's name in the folder.
+/// A program, its name in reports and the container, and its file's name in the folder.
 struct NamedFile {
   std::string name;
   std::filesystem::path path;
   std::filesystem::path output;
 };
 
-/// Reads "NAME=FILE" or "FILE". A name has no slash: what has one before the = is a path.
+/// Reads "NAME=FILE" or "FILE". A name has no slash: a word that has one before the = is a path.
 NamedFile named_file(const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
   if (name.size() == given.size() || name.empty() || name.find('/') != std::string::npos) {
@@ -59,7 +59,7 @@ Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
   return inputs;
 }
 
-/// Weights first, as programs that need them are not there before they are.
+/// Returns the outputs, weights first: a program must not be there before its weights.
 std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutput& weights,
                                const ShareArguments& arguments) {
   std::vector<Output> outputs = weights.outputs();
@@ -71,7 +71,7 @@ std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutpu
   return outputs;
 }
 
-/// Or, for a dry run, does what comes before.
+/// Writes the files or, for a dry run, does what comes before.
 Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& weights,
                          const ShareArguments& arguments) {
   if (!planned.files.weights) {

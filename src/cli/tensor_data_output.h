@@ -29,20 +29,20 @@ struct TensorDataOutput {
   bool is_named = true;  // or the paths of shards are examples
 
   [[nodiscard]] std::uint64_t size() const;
-  /// The outputs, which refer to this; without paths where they are not named.
+  /// Returns the outputs, which refer to this; without paths if they are not named.
   [[nodiscard]] std::vector<Output> outputs() const;
 };
 
-/// Into `most`, which outlives the command.
+/// Adds an option that sets `most`, which outlives the command.
 CLI::Option* add_split_option(CLI::App& command, std::optional<std::uint64_t>& most);
 
-/// One file at `path`, or its shards with data of at most `most` bytes each. Errors: those of split() and of
-/// plan(); kInvalidArgument for shards to standard output.
+/// Plans a file at `path`, or its shards with data of at most `most` bytes each. Errors: those of split() and
+/// of plan(); kInvalidArgument for shards to standard output.
 [[nodiscard]] Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data,
                                                                const std::string& path,
                                                                std::optional<std::uint64_t> most);
 
-/// What is written where, a line each, or as JSON.
+/// Prints the files with their contents, a line each, or returns them as JSON.
 void print_shards(const TensorDataOutput& output);
 [[nodiscard]] nlohmann::ordered_json shards_to_json(const TensorDataOutput& output);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the command needs of the terminal and of signals.
+// Functions for the terminal and for signals.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ inline constexpr int kStandardOutput = 1;
 /// goes to.
 [[nodiscard]] bool leads_to_standard_output(const std::string& path);
 
-/// For as long as it lives, Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark, so that
-/// the work can stop in good order. The second one ends the process as usual. One at a time.
+/// Catches interrupts while it lives: Ctrl-C and a request to end (SIGINT, SIGTERM, SIGHUP) only set a mark,
+/// so that the work can stop in good order. The second one ends the process as usual. Only one may exist at a
+/// time.
 class CaughtInterrupts {
  public:
   CaughtInterrupts();
@@ -29,7 +30,7 @@ class CaughtInterrupts {
 /// Ends the process by the signal that was caught, so that a shell sees what happened.
 void die_of_interrupt();
 
-/// Ends the process by a signal, as another one has ended.
+/// Ends the process by a signal that has ended another one.
 void die_of(int signal);
 
 /// Makes a write fail when its reader has gone away, or at a limit to the size of files. By default the
@@ -38,8 +39,8 @@ void let_writes_fail();
 /// Undoes let_writes_fail(), for a command that takes the process over.
 void let_writes_end_as_before();
 
-/// Opens standard input, output and error where the parent closed them, on what can't be read or written:
-/// else a file that is opened next would take their place, and be written to.
+/// Opens standard input, output and error if the parent closed them, on something that can't be read or
+/// written. Otherwise the next file to be opened would take their place, and be written to.
 void occupy_standard_descriptors();
 
 }  // namespace etstream::cli

@@ -44,7 +44,7 @@ CaughtInterrupts::CaughtInterrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], nullptr, &before_catching[i]);
-    // One that the parent had ignored (nohup) stays ignored.
+    // A signal that the parent had ignored (nohup) stays ignored.
     if (before_catching[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
   }
 }
@@ -65,7 +65,7 @@ void die_of(int signal) {
   sigemptyset(&only);
   sigaddset(&only, signal);
   ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
-  // The other process has left its memory behind, if any is to be.
+  // The other process has left its core dump, if there is to be one.
   const ::rlimit none{};
   ::setrlimit(RLIMIT_CORE, &none);
   std::raise(signal);

@@ -31,7 +31,7 @@ struct VerifyArguments {
   bool json = false;
 };
 
-/// The first names, for a line.
+/// Returns the first names, for a line.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMostShown = 8;
   std::string out;

@@ -28,7 +28,7 @@ const CLI::App& chosen(const CLI::App& app) {
   return parsed.empty() ? app : chosen(*parsed.front());
 }
 
-/// Returns what the arguments chose, or the one before it that has something left over.
+/// Returns the app that the arguments chose, or the one before it that has words left over.
 const CLI::App& with_extras(const CLI::App& command) {
   const CLI::App* out = &command;
   while (out->remaining().empty() && out->get_parent() != nullptr) out = out->get_parent();
@@ -57,8 +57,8 @@ bool takes_value(const CLI::Option& option) {
 
 std::string ending(const std::string& path) { return std::filesystem::path(path).extension().string(); }
 
-/// Returns the option that `word` was likely meant for, which stands there by its place: an option that is
-/// not given, and has a value with the same ending, as in CASES.json; null where there is none, or several.
+/// Returns the option for which `word`, an argument without a name, was probably meant: an option that is not
+/// given, and whose value has the same ending, as in CASES.json. Returns null if there is none, or several.
 const CLI::Option* option_for(const CLI::App& command, const std::string& word) {
   const CLI::Option* found = nullptr;
   for (const CLI::Option* option : command.get_options()) {
@@ -70,12 +70,12 @@ const CLI::Option* option_for(const CLI::App& command, const std::string& word) 
   return found;
 }
 
-/// Returns whether a value of `option` ends as `word` does, as in CASES.json.
+/// Returns whether a value of `option` has the ending of `word`, as in CASES.json.
 bool fits(const CLI::Option& option, const std::string& word) {
   return !ending(word).empty() && ending(word) == ending(option.get_type_name());
 }
 
-/// Returns what stands in a place of its own though it looks like the value of `option`; "" for nothing.
+/// Returns the argument without a name that looks like the value of `option`; "" if there is none.
 std::string in_other_place(const CLI::App& command, const CLI::Option& option) {
   for (const CLI::Option* positional : command.get_options()) {
     const bool is_one = !positional->nonpositional() && positional->count() == 1;
@@ -84,8 +84,8 @@ std::string in_other_place(const CLI::App& command, const CLI::Option& option) {
   return "";
 }
 
-/// Returns "; did you mean --cases cases.json?" where `option` lacks a value, and an argument looks like it:
-/// one that has no place, or one of a list that is no file.
+/// Returns "; did you mean --cases cases.json?" if `option` lacks a value, and an argument looks like it: one
+/// that has no place, or one of a list that is no file.
 std::string misplaced_value(const CLI::App& command, const CLI::Option& option) {
   Words words = command.remaining();
   const bool is_alone = std::ranges::none_of(words, is_option) && words.size() == 1;
@@ -104,7 +104,7 @@ std::string misplaced_value(const CLI::App& command, const CLI::Option& option) 
   return "";
 }
 
-/// Returns the words as a shell has to be given them.
+/// Quotes the words for a shell.
 std::string as_typed(const Words& words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
@@ -118,8 +118,8 @@ std::string as_typed(const Words& words) {
   return printable(out);
 }
 
-/// Returns what is said of a command to run that does not come after "--"; "" where an option before it is
-/// what is wrong.
+/// Returns the message about a command to run that does not come after "--"; "" if an option before it is
+/// wrong.
 std::string misplaced_command(const CLI::App& command, const Words& arguments, const Run& run) {
   const CLI::Option* const place = command.get_option_no_throw(kOtherCommand);
   constexpr std::string_view kWhere = "the command to run comes after --";
@@ -140,7 +140,7 @@ std::string misplaced_command(const CLI::App& command, const Words& arguments, c
               as_typed(Words(begin, arguments.end())));
 }
 
-/// Returns what is said of an option with too few values, or too many; `words` begin with its name.
+/// Returns the message about an option with too few values, or too many; `words` begin with its name.
 std::string describe_count(const CLI::App& command, const std::string& words) {
   const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.find(':')));
   if (option == nullptr) return words;
@@ -151,7 +151,7 @@ std::string describe_count(const CLI::App& command, const std::string& words) {
               option->count());
 }
 
-/// Returns what is said of what is left over.
+/// Returns the message about words that are left over.
 std::string describe_extra(const CLI::App& command) {
   const Words words = command.remaining();
   if (words.empty()) return "";
@@ -169,7 +169,7 @@ std::string describe_extra(const CLI::App& command) {
       meant == nullptr ? "" : text("; did you mean {} {}?", meant->get_name(), printable(words.front())));
 }
 
-/// Returns what is said of what is missing; `words` are CLI11's.
+/// Returns the message about missing arguments; `words` are CLI11's.
 std::string describe_missing(const CLI::App& command, const std::string& words) {
   constexpr std::string_view kEnd = " is required";
   const Words names = subcommand_names(command);
@@ -188,7 +188,7 @@ std::string describe_within(const CLI::App& command, const CLI::ParseError& erro
     std::string words = misplaced_command(command, arguments, run);
     if (!words.empty()) return words;
   }
-  // A slip in an option's or a subcommand's name makes another one be missing.
+  // A slip in the name of an option or a subcommand leaves another one missing.
   const Words left = command.remaining();
   const bool is_slip =
       std::ranges::any_of(left, is_option) || (!left.empty() && !subcommand_names(command).empty());

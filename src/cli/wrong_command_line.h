@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The sentence about a command line that can't be understood.
+// The message about a command line that can't be understood.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,12 +11,12 @@
 
 namespace etstream::cli {
 
-/// Returns what is wrong with the command line, and what to do: "etstream: there is no subcommand 'verfy';
-/// did you mean verify?". `app` has parsed `arguments`, which came to `error`; `run` has what followed "--".
+/// Returns the problem of the command line, and the advice: "etstream: there is no subcommand 'verfy'; did
+/// you mean verify?". `app` has parsed `arguments`, with the error `error`; `run` has the words after "--".
 [[nodiscard]] std::string describe(const CLI::App& app, const CLI::ParseError& error,
                                    const std::vector<std::string>& arguments, const Run& run);
 
-/// Returns "there is no subcommand 'verfy'; did you mean verify?", of the subcommands of `app`.
+/// Returns "there is no subcommand 'verfy'; did you mean verify?", about the subcommands of `app`.
 [[nodiscard]] std::string no_subcommand(const CLI::App& app, const std::string& word);
 
 }  // namespace etstream::cli

@@ -17,12 +17,12 @@ class AlignedBuffer {
  public:
   static constexpr std::size_t kLeastAlignment = 64;  // of a cache line, and of the widest vector registers
 
-  /// None where there is no memory. An empty buffer has none to point at.
+  /// Returns a buffer, or nothing if there is no memory. An empty buffer has a null pointer.
   [[nodiscard]] static std::optional<AlignedBuffer> allocate(
       std::size_t size, std::size_t alignment = kLeastAlignment) noexcept {
     if (size == 0) return AlignedBuffer(nullptr, 0);
     if (size > std::numeric_limits<std::size_t>::max() - alignment) return std::nullopt;
-    // aligned_alloc gives multiples of the alignment only.
+    // aligned_alloc accepts only multiples of the alignment.
     const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
     auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
     if (!data) return std::nullopt;

@@ -24,7 +24,7 @@ std::string tag_text(Tag tag) {
   return name;
 }
 
-/// The tag of what ExecuTorch holds a value as.
+/// Returns the tag under which ExecuTorch holds a value.
 Tag tag_of(const Value& value) noexcept {
   constexpr Tag kTags[] = {Tag::None, Tag::Tensor, Tag::Int, Tag::Bool, Tag::Double};
   return kTags[value.index()];
@@ -34,8 +34,9 @@ ScalarType scalar_type_of(::executorch::aten::ScalarType type) noexcept {
   return static_cast<ScalarType>(type);  // the numbers are ExecuTorch's
 }
 
-/// An error if a tensor of a test case can't stand for one of the method's, as far as is known before it
-/// runs. A dynamic dimension may be smaller than planned; whether it is dynamic shows when the tensor is set.
+/// Returns an error if a tensor of a test case can't stand for one of the method's, as far as this is known
+/// before it runs. A dynamic dimension may be smaller than planned; whether it is dynamic shows when the
+/// tensor is set.
 Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor, const std::string& where) {
   const ScalarType wanted = scalar_type_of(info.scalar_type());
   if (tensor.scalar_type != wanted) {
@@ -51,7 +52,7 @@ Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor,
     return make_error(ErrorCode::kInvalidArgument, "{}has a dim_order of {} dimensions, expected {}", where,
                       tensor.dim_order.size(), dimensions);
   }
-  // ExecuTorch aborts where a product of sizes is over its range, also where another size is 0.
+  // ExecuTorch aborts if a product of sizes is over its range, even if another size is 0.
   std::vector<std::int32_t> sizes = tensor.sizes;
   std::replace(sizes.begin(), sizes.end(), 0, 1);
   const auto most = byte_size(wanted, sizes);
@@ -66,7 +67,7 @@ Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor,
                     tensor.data.size(), *bytes);
 }
 
-/// One run of a test case: what it needs while it lasts.
+/// A run of a test case, with its state.
 class Run {
  public:
   Run(runtime::Method& method, const MethodTestCase& test_case, std::string where)
@@ -85,7 +86,7 @@ class Run {
     return {};
   }
 
-  /// Gives memory to the outputs that the plan has none for.
+  /// Gives memory to the outputs for which the plan has none.
   Result<void> place_outputs() {
     for (std::size_t i = 0; i < meta_.num_outputs(); ++i) {
       const auto tag = meta_.output_tag(i);
@@ -101,7 +102,7 @@ class Run {
   }
 
   Result<void> execute() {
-    // Kernels are anyone's code, and some throw.
+    // Anyone may write kernels, and some throw.
     try {
       const auto error = method_.execute();
       if (error == runtime::Error::Ok) return {};
@@ -182,7 +183,7 @@ class Run {
                         "{}the method does not take its shape: ExecuTorch says {}", where,
                         runtime::to_string(error));
     }
-    // It was copied to where it was planned.
+    // The output was copied to its planned place.
     if (info->is_memory_planned()) buffers_.pop_back();
     return {};
   }
@@ -206,7 +207,7 @@ class Run {
     return compare(expected, actual, tolerance);
   }
 
-  /// The method's tensor, whose data stays where it is.
+  /// Returns the method's tensor, whose data stays in its place.
   static Result<Tensor> tensor_of(const ::executorch::aten::Tensor& tensor) {
     if (!tensor.unsafeGetTensorImpl()->device().is_cpu()) {
       return make_error(ErrorCode::kUnsupported, "is not in the CPU's memory");

@@ -17,7 +17,8 @@ namespace etstream {
 
 namespace runtime = ::executorch::runtime;
 
-/// In the order in which they are made; the method goes first, as it points into all others.
+/// The members in the order in which they are made; the method is destroyed first, as it points into all
+/// others.
 struct LoadedMethod::Impl {
   std::vector<AlignedBuffer> buffers;
   std::vector<runtime::Span<std::uint8_t>> spans;
@@ -45,7 +46,7 @@ struct LoadedMethod::Impl {
       }
       buffers.push_back(*std::move(buffer));
       const auto bytes = buffers.back().bytes();
-      // State that the program gives no initial value begins as zeros, as under ExecuTorch's own Module.
+      // State without an initial value in the program begins as zeros, as under ExecuTorch's own Module.
       std::fill(bytes.begin(), bytes.end(), std::byte{0});
       spans.emplace_back(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size());
     }

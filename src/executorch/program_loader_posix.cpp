@@ -31,7 +31,7 @@ runtime::Error check_range(const std::string& program, std::uint64_t program_siz
   return runtime::Error::InvalidArgument;
 }
 
-/// As a mapping of the program would align what is at `offset`.
+/// Returns the alignment that a mapping of the program would give to the bytes at `offset`.
 std::size_t alignment_of(std::size_t offset) noexcept {
   constexpr std::size_t kMost = 4096;
   const std::size_t own = offset & (~offset + 1);
@@ -46,7 +46,7 @@ class ProgramLoader final : public runtime::DataLoader {
 
   runtime::Result<runtime::FreeableBuffer> load(std::size_t offset, std::size_t size,
                                                 const SegmentInfo& /*segment*/) const override {
-    // Asked before memory is: a damaged program names any size.
+    // This check comes before the allocation, as a damaged program may give any size.
     if (const auto error = check_range(name_, program_.size(), offset, size); error != runtime::Error::Ok)
       return error;
     auto buffer = AlignedBuffer::allocate(size, alignment_of(offset));
@@ -81,12 +81,12 @@ class ProgramLoader final : public runtime::DataLoader {
   const std::string name_;
 };
 
-/// The alignment that ExecuTorch asks of a program's first byte, and of data that asks for no other.
+/// The alignment that ExecuTorch needs for a program's first byte, and for data that asks for no other.
 constexpr std::uint64_t kLeastAlignment = 16;
 
 std::size_t page_size() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// A mapping does without the descriptor that it was made with.
+/// Closes the descriptor of a mapping, which does not need it any more.
 struct Closer {
   int descriptor;
   ~Closer() { ::close(descriptor); }
@@ -104,7 +104,8 @@ Result<MappedBytes> map(const FileRange& range, const std::string& name) {
                       "a program of {} bytes is larger than this machine's address space", range.size);
   }
   const auto mapped = static_cast<std::size_t>(*length);
-  // Private, and never written: a page of it is the page cache's until someone writes to the file.
+  // The mapping is private, and never written to: its pages are the page cache's until someone writes to the
+  // file.
   void* const address = ::mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, range.descriptor,
                                static_cast<off_t>(range.offset - before));
   if (address == MAP_FAILED) {
@@ -117,7 +118,7 @@ Result<MappedBytes> map(const FileRange& range, const std::string& name) {
   return MappedBytes(mapping, static_cast<const std::byte*>(address) + before);
 }
 
-/// Lets the pages that lie wholly inside [data, data + size) go. Who still looks at one has it read again.
+/// Drops the pages that lie wholly inside [data, data + size). A page that is still in use is read again.
 void forget(void* data, std::size_t size) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::size_t skipped = static_cast<std::size_t>(padding_to(begin, page_size()));
@@ -162,7 +163,7 @@ class MappedProgramLoader final : public runtime::DataLoader {
   const std::string name_;
 };
 
-/// Where the program lies has to leave its segments aligned as they are inside it.
+/// Checks that the program's place in the file keeps its segments aligned as they are inside it.
 Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
   ETSTREAM_ASSIGN(const ProgramFile opened, ProgramFile::open(program));
   ETSTREAM_ASSIGN(const auto segments, opened.segments());

@@ -23,7 +23,7 @@ namespace {
 
 namespace runtime = ::executorch::runtime;
 
-/// A cause; none where the question finds nothing.
+/// A cause; empty if the question finds nothing.
 using Cause = std::optional<std::string>;
 /// The questions about an attempt that failed. Errors: those of reading the program.
 using Question = Result<Cause> (*)(const LoadAttempt&);
@@ -38,7 +38,7 @@ std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
-/// "operator 'aten::sin.out' has", "4 operators have ('a', 'b', 'c' and 1 more)"
+/// Begins a sentence: "operator 'aten::sin.out' has", "4 operators have ('a', 'b', 'c' and 1 more)"
 std::string subject(std::string_view noun, const std::vector<std::string>& names) {
   if (names.size() == 1) return text("{} {} has", noun, quote(names.front()));
   return text("{} have ({})", counted(names.size(), noun), listed(names));
@@ -86,7 +86,7 @@ Result<Cause> missing_backends(const LoadAttempt& attempt) {
   return Cause(text("{} been registered, but can't run here", subject("backend", unavailable)));
 }
 
-/// The keys of a map; those that it can't tell are left out.
+/// Returns the keys of a map; leaves out keys that it can't tell.
 std::set<std::string> keys_of(const runtime::NamedDataMap* map) {
   std::set<std::string> out;
   const auto count = map == nullptr ? runtime::Result<std::uint32_t>(0U) : map->get_num_keys();
@@ -123,7 +123,7 @@ struct Meaning {
   std::string_view words;           // where none finds a cause
 };
 
-/// The meaning of each of ExecuTorch's numbers (runtime/core/error.h).
+/// Returns the meaning of each of ExecuTorch's numbers (runtime/core/error.h).
 const Meaning& meaning_of(runtime::Error number) {
   using Number = runtime::Error;
   static const std::vector<Meaning> kMeanings = {
@@ -163,7 +163,7 @@ const Meaning& meaning_of(runtime::Error number) {
 Error with_cause(const Meaning& meaning, std::string said, const LoadAttempt& attempt) {
   if (attempt.program.size() > 0) {
     for (const Question question : meaning.questions) {
-      // A file that can't be read tells nothing.
+      // A file that can't be read explains nothing.
       const auto cause = question(attempt);
       if (cause && *cause) return Error{meaning.code, text("{}: {}", said, **cause)};
     }

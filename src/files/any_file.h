@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// AnyFile: an open file of any kind that etstream knows. What reports say of each kind is a visit of it,
-// which does not compile while a kind is left out.
+// AnyFile: an open file of any kind that etstream knows. A report visits it with a function for each kind,
+// and does not compile if a kind is left out.
 //
 //   ETSTREAM_ASSIGN(const AnyFile file, open_any(source));
 //   match(file, [](const ProgramFile& program) { ... }, [](const TensorDataFile& weights) { ... }, ...);
@@ -29,17 +29,17 @@
 
 namespace etstream {
 
-/// One file of a checkpoint, by itself: tensors behind a header.
+/// A file of a checkpoint, by itself: tensors behind a header.
 struct CheckpointFile {
   ByteSource file;
   FileKind kind = FileKind::kSafetensors;  // or kGguf, kTorch
   std::uint32_t version = 0;               // of the format; 0 of safetensors, which has none
   ByteSource metadata;                     // of GGUF, as the file has it
-  /// In the order of their bytes.
+  /// The tensors in the order of their bytes.
   std::vector<CheckpointTensor> tensors;
 };
 
-/// "float32 [2, 3]", "Q4_0 [32, 64]".
+/// Describes a tensor: "float32 [2, 3]", "Q4_0 [32, 64]".
 [[nodiscard]] std::string type_text(const CheckpointTensor& tensor);
 
 using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile,
@@ -51,7 +51,7 @@ using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, Ch
 [[nodiscard]] FileKind kind_of(const AnyFile& file) noexcept;
 [[nodiscard]] const ByteSource& source_of(const AnyFile& file) noexcept;
 
-// What public headers ask of a ByteSource, of a file that is open.
+// Functions of public headers for a ByteSource, here for an open file.
 
 /// See read_contents(ByteSource).
 [[nodiscard]] Result<std::vector<FileContent>> read_contents(const AnyFile& file);

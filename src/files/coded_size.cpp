@@ -19,7 +19,7 @@ constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
 constexpr std::uint64_t kPlaces = 16;
 constexpr std::uint64_t kSamplePiece = kSample / kPlaces;
 
-/// How many bits a byte takes that is coded by how often it comes among those at `at`, `at + step`...
+/// Returns the bits that a byte takes if it is coded by its frequency among those at `at`, `at + step`...
 double bits_of_plane(std::span<const std::byte> bytes, std::size_t at, std::size_t step) {
   std::array<std::uint32_t, 256> counts{};
   double all = 0;
@@ -31,11 +31,11 @@ double bits_of_plane(std::span<const std::byte> bytes, std::size_t at, std::size
     bits -= count / all * std::log2(count / all);
     ++kinds;
   }
-  // A sample shows less of a distribution than there is: by so much on average (Miller and Madow).
+  // A sample shows less variety than the whole distribution: by this much on average (Miller and Madow).
   return std::min(bits + (kinds - 1) / (2 * all * std::log(2.0)), 8.0);
 }
 
-/// The part of its size that a sample can be brought to, as elements of so many bytes.
+/// Returns the share of its size to which a sample can be reduced, as elements of so many bytes.
 double share_of(std::span<const std::byte> sample, std::size_t element) {
   double bits = 0;
   for (std::size_t at = 0; at < element; ++at) bits += bits_of_plane(sample, at, element);
@@ -47,7 +47,7 @@ double least_share(std::span<const std::byte> sample, std::uint32_t element_size
   return std::min({share_of(sample, 1), share_of(sample, 2), share_of(sample, 4)});
 }
 
-/// Those to look at, the largest first.
+/// Returns the contents to sample, the largest first.
 std::vector<std::uint32_t> largest_leaves(const std::vector<FileContent>& contents) {
   std::vector<bool> is_parent(contents.size());
   for (std::size_t i = 1; i < contents.size(); ++i) is_parent[contents[i].parent] = true;
@@ -70,7 +70,7 @@ Result<CodedSizes> estimate_coded_sizes(const ByteSource& file, const std::vecto
     std::ranges::sort(leaves);
     for (const std::uint32_t leaf : leaves) {
       const FileContent& content = contents[leaf];
-      // Pieces begin where elements do, which are of 16 bytes at most.
+      // Pieces begin where elements do. Elements have 16 bytes at most.
       const std::uint64_t step = (content.size - kSamplePiece) / (kPlaces - 1) / 16 * 16;
       for (std::uint64_t i = 0; i < kPlaces; ++i) {
         const std::span piece(sample.get() + i * kSamplePiece, kSamplePiece);

@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-/// The error for files of two kinds.
+/// Makes the error about files of two kinds.
 Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
   const auto told = [](const AnyFile& file) {
     return text("{}, {}", source_of(file).name(), describe(kind_of(file)));
@@ -163,14 +163,14 @@ Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& 
 
 namespace {
 
-/// Whether a path stands for weights in several files.
+/// Returns whether a path stands for weights in several files.
 Result<bool> is_of_several(const ReportedPath& path, const CheckpointOptions& options) {
   if (path.has_several || options.partial) return path.has_several;
   ETSTREAM_ASSIGN(const auto place, place_in_set(path, options.open_file));
   return place.has_value();
 }
 
-/// The tensors of all files, and where each is.
+/// Returns the tensors of all files, with the file and the place of each.
 std::vector<NamedPiece> pieces_of(const OpenedWeights& opened) {
   std::vector<NamedPiece> out;
   for (const GivenWeights& given : opened.given) {
@@ -197,7 +197,7 @@ std::string format_of(const OpenedWeights& opened) {
   return text("{} in {}", describe(kind), counted(files, "file"));
 }
 
-/// Whether both are the same files, one after the other.
+/// Returns whether both are the same files, one after the other.
 Result<bool> are_same_files(const OpenedWeights& a, const OpenedWeights& b) {
   const auto& one = a.given.front();
   const auto& other = b.given.front();
@@ -232,13 +232,13 @@ Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const 
   return out;
 }
 
-/// An error for a tolerance that is none. Written so that NaN is refused too.
+/// Refuses an invalid tolerance. This form of the test refuses NaN too.
 Result<void> check(const DiffOptions& options) {
   if (!options.tolerance || (options.tolerance->absolute >= 0 && options.tolerance->relative >= 0)) return {};
   return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
 }
 
-/// The same options with the names beside the files, where they have none.
+/// Returns the same options, with the names beside the files if the options have none.
 Result<DiffOptions> with_names(DiffOptions options, const std::string& a, const std::string& b,
                                const OpenFile& open_file) {
   if (options.names_a.empty()) {
@@ -280,7 +280,8 @@ Result<FileDiff> diff(const ByteSource& a, const ByteSource& b, const DiffOption
       ETSTREAM_ASSIGN(const AnyFile other, open_any(b));
       DiffList list(out.differences, options);
       ETSTREAM_ASSIGN(out.same_content, diff_opened(one, other, list));
-      // Where tables lie in a flatbuffer, padding, or what nothing refers to.
+      // Such files differ in the places of tables in a flatbuffer, in padding, or in bytes that nothing
+      // refers to.
       const auto kind = out.same_content ? DiffEntry::Kind::kLayout : DiffEntry::Kind::kContent;
       if (out.differences.empty()) ETSTREAM_TRY(list.compare_bytes("file", "", a, b, kind));
       out.same_within_tolerance = out.same_content || !list.has_content();

@@ -8,7 +8,7 @@
 namespace etstream {
 namespace {
 
-/// "constant 2, filter of XNNFullyConnected 0, 'layers.0.weight'"
+/// Describes a use of named data: "constant 2, filter of XNNFullyConnected 0, 'layers.0.weight'"
 std::string subject_of(std::size_t number, const NamedDataUse& use, const KeyNames& names) {
   std::string out = text("constant {}", number);
   if (!use.use.empty()) out += text(", {}", use.use);

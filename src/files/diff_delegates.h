@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Compares the delegates of two programs, and the named data that these ask for, by its use: a key that is
-// the hash of what it stands for says nothing of what became of a weight.
+// Compares the delegates of two programs, and the named data that they ask for, by its use. A key that is a
+// hash of its data can't tell what became of a weight.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 
 namespace etstream {
 
-/// Named data by its key, the first where one is there twice.
+/// Named data by its key. If a key comes twice, its first data counts.
 using NamedPieces = std::map<std::string, ByteSource>;
 
 class DelegateComparison {
  public:
-  /// Reads what the delegates of both ask for. Errors: those of read_named_data_uses().
+  /// Reads what the delegates of both programs ask for. Errors: those of read_named_data_uses().
   [[nodiscard]] static Result<DelegateComparison> open(const ProgramFile& a, const ProgramFile& b);
 
   /// Compares the delegates of a method that is in both: their data without keys, and the data that they ask
@@ -34,7 +34,7 @@ class DelegateComparison {
 
   [[nodiscard]] const NamedPieces& named_a() const noexcept { return a_.named; }
   [[nodiscard]] const NamedPieces& named_b() const noexcept { return b_.named; }
-  /// The keys of what was compared.
+  /// Returns the keys of the named data that was compared.
   [[nodiscard]] const std::set<std::string>& compared_a() const noexcept { return a_.compared; }
   [[nodiscard]] const std::set<std::string>& compared_b() const noexcept { return b_.compared; }
 
@@ -46,7 +46,7 @@ class DelegateComparison {
   };
 
   [[nodiscard]] static Result<Side> read_side(const ProgramFile& program);
-  /// None where the delegate's data asks for nothing.
+  /// Returns null if the delegate's data asks for nothing.
   [[nodiscard]] static const DelegateUses* uses_of(const Side& side, const GraphDelegate& delegate);
   [[nodiscard]] Result<void> compare_uses(DiffList list, const DelegateUses& a, const DelegateUses& b);
   [[nodiscard]] Result<void> compare_use(DiffList& list, std::size_t number, const NamedDataUse& a,

@@ -8,7 +8,7 @@
 namespace etstream {
 namespace {
 
-/// Elements of four bits, two a byte with the first in the low half, as bytes.
+/// Gives elements of four bits as bytes. A byte has two of them, with the first in the low half.
 class UnpackedNibbles final : public DerivedStorage {
  public:
   explicit UnpackedNibbles(ByteSource packed) : packed_(std::move(packed)) {}
@@ -37,7 +37,7 @@ class UnpackedNibbles final : public DerivedStorage {
   ByteSource packed_;
 };
 
-/// Returns the piece as a tensor, whose elements fill its data; none where that is not so.
+/// Returns the piece as a tensor whose elements fill its data; nothing if they don't.
 std::optional<Tensor> as_tensor(const NamedPiece& piece) {
   if (!piece.layout) return std::nullopt;
   Tensor out{piece.layout->scalar_type, piece.layout->sizes, piece.layout->dim_order, piece.data};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// DiffList: the differences that are found, and the files' formats that find them.
+// DiffList: the differences that are found, and the functions for each format that find them.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class ElementComparisons {
   explicit ElementComparisons(const std::optional<Tolerance>& tolerance) : tolerance_(tolerance) {}
 
   [[nodiscard]] bool has_tolerance() const noexcept { return tolerance_.has_value(); }
-  /// None where the elements of one are not known, or both are not of one layout.
+  /// Compares two pieces; returns nothing if the elements of one are not known, or their layouts differ.
   [[nodiscard]] Result<std::optional<Compared>> compare(const NamedPiece& a, const NamedPiece& b);
 
  private:
@@ -64,20 +64,20 @@ class DiffList {
   DiffList(std::vector<DiffEntry>& out, const DiffOptions& options)
       : DiffList(out, {}, std::make_shared<Shared>(options)) {}
 
-  /// Returns whether the content differs, by more than the tolerance, in any of what was added since this
-  /// list was made.
+  /// Returns whether anything that was added since this list was made differs in content by more than the
+  /// tolerance.
   [[nodiscard]] bool has_content() const { return shared_->content > content_before_; }
-  /// Returns whether neither content nor elements within the tolerance differ in what was added since.
+  /// Returns whether nothing that was added since differs, in content or in elements within the tolerance.
   [[nodiscard]] bool is_same() const { return !has_content() && !has_tolerated(); }
   [[nodiscard]] bool has_tolerated() const { return shared_->tolerated > tolerated_before_; }
-  /// The names that the keys of named data stand for, in both files.
+  /// Returns the names that the keys of named data stand for, in both files.
   [[nodiscard]] const KeyNames& names_a() const { return shared_->options.names_a; }
   [[nodiscard]] const KeyNames& names_b() const { return shared_->options.names_b; }
 
   [[nodiscard]] DiffList within(std::string_view subject) const {
     return DiffList(out_, text("{}{}: ", prefix_, subject), shared_);
   }
-  /// Adds a difference. Only the first are kept, all are counted.
+  /// Adds a difference. All are counted, but only the first are kept.
   void add(DiffEntry entry) {
     constexpr std::size_t kMost = 1000;
     if (entry.kind == DiffEntry::Kind::kContent) ++shared_->content;
@@ -94,7 +94,7 @@ class DiffList {
   void compare_layout(std::string_view subject, const std::string& a, const std::string& b) {
     compare(subject, a, b, DiffEntry::Kind::kLayout);
   }
-  /// Compares what two sources hold; `what` says what that is.
+  /// Compares the bytes of two sources; `what` describes them.
   [[nodiscard]] Result<void> compare_bytes(std::string_view subject, const std::string& what,
                                            const ByteSource& a, const ByteSource& b,
                                            DiffEntry::Kind kind = DiffEntry::Kind::kContent) {
@@ -106,11 +106,11 @@ class DiffList {
     compare(subject, text("{}, which differ from byte {} on", told(a), *different), told(b), kind);
     return {};
   }
-  /// Compares the data of two pieces, and where it differs their elements. Says whether the bytes are equal.
+  /// Compares the data of two pieces, and its elements if it differs. Returns whether the bytes are equal.
   [[nodiscard]] Result<bool> compare_data(std::string_view subject, const NamedPiece& a, const NamedPiece& b);
 
  private:
-  /// By a list and those within it.
+  /// The state that a list and the lists within it share.
   struct Shared {
     explicit Shared(const DiffOptions& given) : options(given), elements(given.tolerance) {}
     const DiffOptions& options;
@@ -134,12 +134,12 @@ class DiffList {
   std::uint64_t tolerated_before_;
 };
 
-/// Entries of both by their keys, null where one has none.
+/// Pairs the entries of both by their keys. An entry is null if one file lacks its key.
 template <class T>
 [[nodiscard]] std::map<std::string, std::pair<const T*, const T*>> by_key(
     const std::vector<T>& a, const std::vector<T>& b, const std::function<std::string(const T&)>& key) {
   std::map<std::string, std::pair<const T*, const T*>> out;
-  // A key that comes again is numbered, from where the one before it ended.
+  // A key that comes again gets a number, counted from the last one.
   const auto place = [&](const T& entry, auto member, std::map<std::string, int>& next) {
     const std::string first = key(entry);
     std::string name = first;
@@ -156,33 +156,35 @@ template <class T>
   return out;
 }
 
-/// Pieces by name: what they are, their bytes, and where they lie.
+/// Compares pieces by name: their descriptions, bytes and places.
 [[nodiscard]] Result<void> compare_pieces(DiffList& list, const std::vector<NamedPiece>& a,
                                           const std::vector<NamedPiece>& b);
-/// What there is of a piece, "" of none.
+/// Describes a piece; "" for none.
 [[nodiscard]] std::string piece_text(const NamedPiece* piece);
 
-/// "float32 [1, 3] in order [0, 1]", of a Tensor or a TensorLayout.
+/// Describes the layout of a Tensor or a TensorLayout: "float32 [1, 3] in order [0, 1]".
 template <class Layout>
 [[nodiscard]] std::string layout_text(const Layout& layout) {
   return text("{} {} in order {}", name_of(layout.scalar_type), list_text(layout.sizes),
               list_text(layout.dim_order));
 }
 
-// The result says whether both files have the same content.
+// These functions return whether both files have the same content.
 [[nodiscard]] Result<bool> diff_files(const ProgramFile& a, const ProgramFile& b, DiffList list);
 [[nodiscard]] Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b,
                                       DiffList list);
-/// Segments by index: where they are, how long and of what use, which is their layout: what is in them is
-/// compared by its name. Those of one size that nothing uses differ in their bytes too, which is of `kind`.
+/// Compares segments by index: their places, sizes and uses, which are layout. Their content is compared by
+/// its name. If two segments of one size have no use, their bytes are compared too, and a difference is of
+/// `kind`.
 [[nodiscard]] Result<void> diff_segments(const ByteSource& a, const std::vector<SegmentInfo>& in_a,
                                          const ByteSource& b, const std::vector<SegmentInfo>& in_b,
                                          DiffEntry::Kind kind, DiffList& list);
 
-/// The name that a key stands for, quoted; the key where there is none.
+/// Returns the quoted name that a key stands for, or the key if it has none.
 [[nodiscard]] std::string shown_name(const KeyNames& names, const std::string& key);
 
-/// Where things are in two programs, or in two tensor data files, whose content is the same or not.
+/// Compares the places of all parts of two programs, or of two tensor data files. `same` tells whether their
+/// content is the same.
 template <class File>
 [[nodiscard]] Result<void> diff_places(const File& a, const File& b, bool same, DiffList& list) {
   list.compare_layout("flatbuffer", counted(a.flatbuffer_size(), "byte"),

@@ -15,7 +15,8 @@ namespace {
 
 using Graphs = std::vector<ProgramGraph>;
 
-/// Data of a program, whose name is "constant 'linear.weight'", or "constant 3" where the program says none.
+/// Data of a program. Its name is "constant 'linear.weight'", or "constant 3" if the program has no name for
+/// it.
 using Payloads = std::vector<NamedPiece>;
 
 Result<Graphs> read_graphs(const ProgramFile& program) {
@@ -35,7 +36,7 @@ std::string values_text(const ProgramGraph& graph, const std::vector<std::uint32
   return out;
 }
 
-/// All of a value but for where it is in planned memory, and for its data.
+/// Describes a value, without its place in planned memory and its data.
 std::string value_text(const GraphValue& value) {
   std::string doubles;
   for (const double number : value.doubles) doubles += text(" {}", exact_text(number));
@@ -53,7 +54,7 @@ std::string call_text(const ProgramGraph& graph, const GraphCall& call) {
               is_jump ? text(" to {}", call.destination) : "");
 }
 
-/// Compares two lists place by place, and says how many entries differ and which is the first.
+/// Compares two lists place by place. Tells how many entries differ and which is the first.
 template <class T, class Text>
 void compare_entries(DiffList& list, std::string_view noun, const std::vector<T>& a, const std::vector<T>& b,
                      Text text_of) {
@@ -107,7 +108,7 @@ Result<void> compare_methods(DiffList list, const ProgramGraph& a, const Program
   return {};
 }
 
-/// The constants of all methods and the data that mutable memory starts from, each once.
+/// Returns the constants of all methods and the initial data of mutable memory, each once.
 Payloads payloads_of(const Graphs& graphs) {
   std::set<std::pair<TensorStorage, std::uint32_t>> seen;
   Payloads out;
@@ -130,7 +131,7 @@ Payloads payloads_of(const Graphs& graphs) {
   return out;
 }
 
-/// The named data that no delegate of both asks for at the same place.
+/// Returns the named data that no delegate asks for at the same place in both programs.
 Payloads other_named_data(const NamedPieces& all, const std::set<std::string>& compared,
                           const KeyNames& names) {
   Payloads out;
@@ -146,8 +147,8 @@ Payloads other_named_data(const NamedPieces& all, const std::set<std::string>& c
 
 using PayloadPairs = std::map<std::string, std::pair<const NamedPiece*, const NamedPiece*>>;
 
-/// Those of which neither program has one under the same key with the same bytes, nor one of the same shape
-/// and bytes under another key: constants without names are numbered again when one is added.
+/// Returns the payloads that differ. Leaves out payloads with equal bytes under one key, and pairs of equal
+/// shape and bytes under two keys, as constants without names get new numbers when one is added.
 Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
   PayloadPairs changed;
   for (const auto& [key, both] : all) {
@@ -188,7 +189,7 @@ Result<void> compare_payloads(DiffList& list, const Payloads& a, const Payloads&
   return {};
 }
 
-/// The program as one layout has it, whichever it has.
+/// Returns the program in one fixed layout, whatever layout it has.
 Result<ByteSource> laid_out(const ProgramFile& program, ComparedParts parts) {
   ETSTREAM_ASSIGN(const FilePlan plan, plan_comparable(program, parts));
   std::vector<ByteSource> pieces;
@@ -199,8 +200,8 @@ Result<ByteSource> laid_out(const ProgramFile& program, ComparedParts parts) {
   return whole.slice(0, opened.flatbuffer_size());
 }
 
-/// Returns whether both programs are the same, or all of them but what lies in segments. A program with
-/// fields that the schema lacks can't be laid out again, and is taken for another.
+/// Returns whether both programs are the same, or all of them except what lies in segments. A program with
+/// fields that the schema lacks can't be laid out again, and counts as different.
 Result<bool> same_content(const ProgramFile& a, const ProgramFile& b, ComparedParts parts) {
   std::vector<ByteSource> both;
   for (const ProgramFile* const program : {&a, &b}) {

@@ -29,7 +29,7 @@ bool is_payload(const FileContent& content) {
   return content.kind != ContentKind::kTables && content.kind != ContentKind::kPadding;
 }
 
-/// The places in `contents` of those of `payloads` that have the same bytes.
+/// Returns the places in `contents` of those `payloads` that have the same bytes.
 Result<std::map<ContentHash, std::vector<std::uint32_t>>> by_bytes(const ByteSource& file,
                                                                    const std::vector<FileContent>& contents,
                                                                    const std::vector<std::uint32_t>& payloads,
@@ -50,7 +50,8 @@ Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file,
                                                 const std::vector<FileContent>& contents) {
   std::vector<Duplicates> out;
   FileBudget budget(file);
-  // The largest first, and each behind what it lies in: what is in a spare one is spare with it.
+  // The largest come first, and each comes after the one that it lies in: a part of a spare payload is spare
+  // with it.
   std::vector<bool> is_spare(contents.size());
   std::vector<std::uint32_t> order(contents.size());
   std::iota(order.begin(), order.end(), 0U);

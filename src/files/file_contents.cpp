@@ -17,15 +17,15 @@
 namespace etstream {
 namespace {
 
-/// Takes down what formats say of a file, in any order.
+/// Collects the parts of a file that its format names, in any order.
 class Collector {
  public:
-  /// `whole` is what offsets count from.
+  /// `whole` is the file in which offsets count.
   explicit Collector(ByteSource whole) : whole_(std::move(whole)), budget_(whole_) {
     found_.push_back({.kind = ContentKind::kContainer, .name = whole_.name(), .size = whole_.size()});
   }
 
-  /// Adds what lies at `data`, if that is in the file and not empty.
+  /// Adds the part at `data`, if it is in the file and not empty.
   void add(const ByteSource& data, FileContent content) {
     const auto offset = data.offset_in(whole_);
     if (!offset || data.size() == 0) return;
@@ -33,7 +33,7 @@ class Collector {
     content.size = data.size();
     found_.push_back(std::move(content));
   }
-  /// `bytes` of a file within the file are gone into.
+  /// Counts `bytes` of a file within the file that is entered.
   Result<void> enter(std::uint64_t bytes) { return budget_.spend(bytes); }
 
   [[nodiscard]] std::vector<FileContent> take() { return std::move(found_); }
@@ -61,7 +61,7 @@ void add_tensors(const std::vector<CheckpointTensor>& tensors, Collector& out) {
   }
 }
 
-/// What programs and tensor data are made of: a flatbuffer, and segments.
+/// Adds the parts of programs and tensor data: a flatbuffer, and segments.
 template <class File>
 Result<void> add_segments(const File& file, Collector& out) {
   const auto flatbuffer = file.file().slice(0, file.flatbuffer_size());
@@ -161,24 +161,25 @@ Result<void> add_contents(const FatContainerFile& container, Collector& out) {
     out.add(payload.data, {.name = payload.name});
     if (!seen.insert(payload.data.place()).second) continue;
     ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
-    // As verify() has it: one in another has no use, and none in none would be without end.
+    // Like verify(), this does not enter a container in a container: it has no use, and nests could have no
+    // end.
     if (!kind || *kind == FileKind::kFatContainer) continue;
     ETSTREAM_TRY(out.enter(payload.data.size()));
     const auto opened = open_any(payload.data);
-    // What is wrong with it is for verify() to say.
+    // verify() reports the problems of a payload that can't be opened.
     if (!opened) continue;
     ETSTREAM_TRY(match(*opened, [&](const auto& file) { return add_contents(file, out); }));
   }
   return {};
 }
 
-/// Puts ranges into each other, by where they lie.
+/// Nests ranges by their places.
 class Nesting {
  public:
   explicit Nesting(const ByteSource& whole) : whole_(whole) {}
 
   Result<std::vector<FileContent>> run(std::vector<FileContent> found) {
-    // The whole file stays first, and what was found first of those of one range.
+    // The whole file stays first. Of equal ranges, the one that was found first comes first.
     std::stable_sort(found.begin() + 1, found.end(), [](const FileContent& a, const FileContent& b) {
       return a.offset != b.offset ? a.offset < b.offset : a.size > b.size;
     });
@@ -212,7 +213,7 @@ class Nesting {
       merge(within, std::move(content));
       return {};
     }
-    // What reaches out of another, or into what came before, counts as far as it is inside and new.
+    // Only the part of a range that lies inside its parent, and behind its last sibling, counts.
     const std::uint64_t end = std::min(end_of(content), end_of(within));
     content.offset = std::max(content.offset, open_.back().filled);
     if (content.offset >= end) return {};
@@ -225,7 +226,8 @@ class Nesting {
     return {};
   }
 
-  /// Two of the same range: of a segment, what is in it says more; two names for one tensor are counted.
+  /// Merges two contents of one range. The content of a segment says more than the segment; names for one
+  /// tensor are counted.
   static void merge(FileContent& into, FileContent content) {
     if (into.kind == ContentKind::kContainer && content.kind != ContentKind::kContainer) {
       content.parent = into.parent;
@@ -236,7 +238,7 @@ class Nesting {
     }
   }
 
-  /// What lies between the children of one, up to `end`, belongs to nothing: tables, or padding.
+  /// Fills the gap between the children of a parent, up to `end`: it holds tables, or padding.
   Result<void> fill(const Open& parent, std::uint64_t end) {
     if (parent.filled >= end) return {};
     FileContent gap{.kind = ContentKind::kTables, .offset = parent.filled, .size = end - parent.filled};
@@ -254,7 +256,7 @@ class Nesting {
     open_.pop_back();
     FileContent& content = out_[closed.index];
     if (closed.has_children) return fill(closed, end_of(content));
-    // A container of which nothing is known holds data.
+    // A container without known contents holds data.
     if (content.kind == ContentKind::kContainer && closed.index != 0) content.kind = ContentKind::kOther;
     return {};
   }

@@ -42,7 +42,7 @@ class Counted final : public ByteStorage {
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
-/// "float32 [1, 3]", of a Tensor or a TensorInfo, and its dim_order unless it is contiguous. `bound` is what
+/// Describes a Tensor or a TensorInfo, "float32 [1, 3]", with its dim_order unless it is contiguous. `bound`
 /// follows the sizes.
 template <class Shaped>
 std::string tensor_text(const Shaped& tensor, std::string_view bound = "") {
@@ -71,7 +71,7 @@ void add_segments(const std::vector<SegmentInfo>& segments, std::string_view pre
   }
 }
 
-/// Adds what a program that begins at `base` in the file consists of.
+/// Adds the parts of a program that begins at `base` in the file.
 Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
                          const KeyNames& names, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.methods, program.methods());
@@ -98,7 +98,7 @@ Result<void> add_file(const ProgramFile& program, const KeyNames& names, FileIns
   return add_program(program, "", 0, names, inspection);
 }
 
-/// Adds the tensors among the values. `bundle` is the file that their data lies in.
+/// Adds the tensors among the values. `bundle` is the file with their data.
 void add_tensors(const std::vector<Value>& values, const std::string& where, const ByteSource& bundle,
                  FileInspection& inspection) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -142,7 +142,7 @@ Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*
                       FileInspection& inspection) {
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    // Elements with others between them, as torch's files have them, are no part of the file by themselves.
+    // Elements that are scattered, as in torch's files, are no part of the file by themselves.
     const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : ", strided";
     add_part(inspection, text("{}: {}{}", quote(tensor.name), type_text(tensor), how), tensor.data,
              checkpoint.file);
@@ -177,7 +177,8 @@ Result<void> add_file(const NativePackageFile& package, const KeyNames& /*names*
   return {};
 }
 
-/// Puts the parts in file order, each once though it may be shared, and sees how much is left between them.
+/// Sorts the parts by their places, each once though it may be shared, and sets metadata_size to the bytes
+/// outside of them.
 void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
   const auto place = [](const FilePart& part) { return std::pair(part.offset, part.size); };

@@ -17,7 +17,7 @@ class InfoList {
  public:
   explicit InfoList(const KeyNames& names) : names_(names) {}
 
-  /// Returns the entry of a key, which is new or there already.
+  /// Returns the entry of a key, and makes it if it is new.
   NamedDataInfo& at(const std::string& key) {
     const auto [place, is_new] = places_.try_emplace(key, out_.size());
     if (!is_new) return out_[place->second];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The named data of a program with who asks for it.
+// The named data of a program with its users.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace etstream {
 
-/// Lists the named data of a program that begins at `base` in its file, in its order, and then what it asks
-/// for and does not have. Errors: those of read_named_data_uses(); kCorrupt.
+/// Lists the named data of a program that begins at `base` in its file, in its order, and then the data that
+/// it asks for and does not have. Errors: those of read_named_data_uses(); kCorrupt.
 [[nodiscard]] Result<std::vector<NamedDataInfo>> read_named_data_info(const ProgramFile& program,
                                                                       std::uint64_t base,
                                                                       const KeyNames& names);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch 1.5.1: Method::parse_external_constants and getTensorDataPtr look tensors up, a MergedDataMap of
-// the files and then of the program what delegates ask for (runtime/executor); another one of the files alone
-// refuses keys that come twice (extension/named_data_map).
+// ExecuTorch 1.5.1 looks tensors up by Method::parse_external_constants and getTensorDataPtr. For data that
+// delegates ask for, it looks in a MergedDataMap of the files and then of the program (runtime/executor).
+// Another MergedDataMap of the files alone refuses keys that come twice (extension/named_data_map).
 #include "etstream/program_weights.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kMostKeysNamed = 10;  // of a file, with the same warning
 
-/// What tells two layouts apart, of which one is `other`.
+/// Describes a layout so that it differs from the text for `other`.
 std::string describe_beside(const TensorLayout& layout, const TensorLayout& other) {
   if (layout.dim_order == other.dim_order) return describe(layout);
   return text("{} with dim_order {}", describe(layout), list_text(layout.dim_order));
@@ -74,7 +74,7 @@ class PairVerifier {
       for (NamedTensorData& entry : entries) {
         std::string key = entry.key;
         const auto [there, added] = entries_.try_emplace(std::move(key), Entry{i, std::move(entry)});
-        // Of those within a file its own check tells.
+        // A file's own check reports keys that come twice within it.
         if (added || there->second.file == i) continue;
         error(name_of(i),
               "key {}: expected in one file alone, found in {} too: ExecuTorch 1.5.1's "
@@ -156,7 +156,7 @@ class PairVerifier {
           request.is_xnnpack ? ": XNNPACK does not compare them, and reads past the end" : "");
   }
 
-  /// Of what other backends ask for, only which of the keys that there are.
+  /// Finds which of the keys other backends ask for. Nothing else is known of their requests.
   Result<void> find_other_keys() {
     std::set<std::string> keys;
     for (const auto& [key, entry] : entries_) {
@@ -203,7 +203,7 @@ class PairVerifier {
     }
   }
 
-  /// `what` is what the program has to do with the key. Many keys of a file are counted.
+  /// Warns about keys. `what` is the program's relation to them. Many keys of a file are counted.
   void warn_of_key(const Entry& entry, const std::string& key, std::string_view what) {
     if (++warned_[{entry.file, what}] > kMostKeysNamed) return;
     warning(name_of(entry.file), "key {}: {} {}", quote(key), program_name(), what);

@@ -23,7 +23,7 @@
 namespace etstream {
 namespace {
 
-/// A file that is checked, as far as it can be opened, and the program that it holds if it is a bundle.
+/// A file that is checked, as far as it can be opened, and its program if it is a bundle.
 struct Checked {
   std::optional<AnyFile> file;
   std::optional<ProgramFile> held;
@@ -36,13 +36,13 @@ struct Checked {
 
 Result<Checked> open_and_verify(const ByteSource& file, Findings& findings);
 
-/// Checks the payloads that are files themselves, those that share bytes once.
+/// Checks the payloads that are files themselves, and only once if they share bytes.
 Result<void> verify_payloads(const FatContainerFile& container, Findings& findings) {
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
   for (const FatPayload& payload : container.payloads()) {
     if (!seen.insert({payload.offset, payload.data.size()}).second) continue;
     ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
-    // One in another has no use, and none in none would be without end.
+    // A container in a container has no use, and nests could have no end, so that none is entered.
     if (!kind || *kind == FileKind::kFatContainer) continue;
     Findings of_payload;
     ETSTREAM_TRY(open_and_verify(payload.data, of_payload));
@@ -57,7 +57,7 @@ Result<void> verify_payloads(const FatContainerFile& container, Findings& findin
   return {};
 }
 
-/// Checks the calls of a program that is sound otherwise too.
+/// Checks the calls of a program without other errors.
 Result<void> verify_program(const ProgramFile& program, LoadedFrom from, Findings& findings) {
   ETSTREAM_ASSIGN(const bool is_sound, verify_loadable(program, from, findings));
   return is_sound ? verify_calls(program, findings) : Result<void>();
@@ -77,7 +77,7 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
         return done;
       },
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
-      // All that can be checked of others has been when they were opened.
+      // Opening other files has already checked all there is to check.
       [&](const CheckpointFile& checkpoint) {
         return checkpoint.kind == FileKind::kTorch ? verify_checksums(checkpoint.file, findings)
                                                    : Result<void>();
@@ -89,7 +89,7 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
       [&](const NativePackageFile& package) { return package.verify(findings); });
 }
 
-/// What is wrong with the file goes to `findings`.
+/// Opens a file and checks it. Its problems go to `findings`.
 Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
   Checked checked;
   const auto verify_it = [&]() -> Result<void> {
@@ -121,7 +121,7 @@ void append(Findings& findings, Findings more) {
   std::move(more.warnings.begin(), more.warnings.end(), std::back_inserter(findings.warnings));
 }
 
-/// Adds what is wrong with each of `files` by itself.
+/// Adds the problems of each of `files` by itself.
 Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSource>& files,
                                                      Findings& findings) {
   std::vector<Checked> out;
@@ -172,7 +172,7 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
 
 namespace {
 
-/// Adds what is wrong with each of the files, but that at `but`, which has been checked, and with the set.
+/// Adds the problems of the set and of each file, except the file at `but`, which has been checked.
 Result<void> verify_set(const OpenedWeights& opened, const std::string& but, FileFindings& findings) {
   for (const GivenWeights& given : opened.given) {
     if (!given.index.empty()) findings.files.push_back(given.index);
@@ -225,8 +225,8 @@ Result<FileFindings> verify_with_weights(const std::string& path, const std::vec
   return findings;
 }
 
-/// Warns of each folder with one of the files where a writer who is gone has left a temporary file: of what
-/// it wrote together, some may have come and some not.
+/// Warns of each folder with one of the files in which a dead writer has left a temporary file: of its
+/// outputs, some may have been committed and some not.
 void warn_of_leftovers(const std::string& path, FileFindings& findings) {
   std::set<std::string> left;
   const auto look_beside = [&](const std::string& file) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a path stands for in a report: one file, or the files of a checkpoint.
+// The files that a path stands for in a report: one file, or the files of a checkpoint.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,12 @@ struct ReportedPath {
   bool has_several = false;  // whether it is an index, or a folder with several files
 };
 
-/// Errors: those of opening the path; those of a folder without weights, or with several.
+/// Opens a path for a report. Errors: those of opening the path; those of a folder without weights, or with
+/// several.
 [[nodiscard]] Result<ReportedPath> reported_path(const std::string& path, const OpenFile& open_file);
 
-/// Returns the place of one file among those of its set; none for a file that is no part of one. Errors:
-/// those of opening a GGUF file, which says it itself.
+/// Returns the place of a file among those of its set; nothing for a file that is no part of one. Errors:
+/// those of opening a GGUF file, which names its own place.
 [[nodiscard]] Result<std::optional<SetPlace>> place_in_set(const ReportedPath& path,
                                                            const OpenFile& open_file);
 

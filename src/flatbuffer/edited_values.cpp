@@ -8,7 +8,7 @@
 namespace etstream {
 namespace {
 
-/// Longer vectors of scalars are payload.
+/// The largest vector of scalars, in bytes, that is held in memory. Longer ones are payload.
 constexpr std::uint64_t kMostAtHand = std::uint64_t{64} << 10;
 
 }  // namespace

@@ -50,7 +50,7 @@ class EditedValues final : public ValueReader {
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 
  private:
-  /// Larger than any position in a flatbuffer.
+  /// The number of the first table that is added: larger than any position in a flatbuffer.
   static constexpr std::uint64_t kFirstAdded = std::uint64_t{1} << 32;
   struct EditedField {
     std::uint64_t node = 0;
@@ -72,7 +72,7 @@ class EditedValues final : public ValueReader {
   };
 
   FieldValue bytes(std::span<const std::byte> bytes);
-  /// What the flatbuffer has.
+  /// Returns the value that the flatbuffer itself has.
   Result<FieldValue> value(ValueNode node, const TableType& declared, const FieldType& field);
   Result<FieldValue> inline_vector(const VectorView& vector, const FieldType& field);
   Result<FieldValue> string_value(const VectorView& string);
@@ -90,7 +90,7 @@ class EditedValues final : public ValueReader {
   std::uint64_t added_ = 0;
   std::unordered_map<EditedField, FieldValue, EditedFieldHash> edits_;
   std::vector<std::uint64_t> edited_;  // by table type: the fields that some edit names, a bit each
-  // What edits hold:
+  // Values that edits refer to:
   std::deque<std::vector<ValueNode>> table_vectors_;
   std::deque<std::vector<std::byte>> byte_vectors_;
   std::deque<std::string> strings_;

@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-/// What a walk meets, for checks of more than safe reading.
+/// The facts that a walk collects for checks of more than safe reading.
 struct Met {
   bool keeps_extents = false;
   std::vector<UsedRange> extents;  // of objects: of a table up to the end of its last known field
@@ -105,7 +105,8 @@ class Verification : public FlatbufferVisitor {
   FileBudget budget_;                 // shared with later walks
 };
 
-/// The first of `extents`, in order, that lies on another, unless both are one that is shared.
+/// Returns the first of `extents`, in order, that overlaps another, unless both are one object that is
+/// shared.
 std::optional<Error> find_overlap(const FlatbufferView& view, const std::vector<UsedRange>& extents) {
   UsedRange last;
   for (const UsedRange& extent : extents) {
@@ -120,7 +121,7 @@ std::optional<Error> find_overlap(const FlatbufferView& view, const std::vector<
   return std::nullopt;
 }
 
-/// The first byte that is not zero and in none of `extents`, which are in order.
+/// Returns the first byte that is not zero and lies in none of `extents`, which are in order.
 Result<std::optional<Error>> find_stray_byte(const FlatbufferView& view, std::vector<UsedRange> extents) {
   extents.push_back({view.file().size(), view.file().size()});
   std::uint64_t end = 0;

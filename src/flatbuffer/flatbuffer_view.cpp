@@ -76,7 +76,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
            std::span(out.content).first(std::clamp<std::uint64_t>(rest, kOffsetSize, out.content.size()))));
   std::int32_t distance = 0;
   std::memcpy(&distance, out.content.data(), sizeof(distance));
-  // The vtable lies that much before the table; behind it where the number is negative.
+  // The vtable lies this many bytes before the table; behind it if the number is negative.
   const std::int64_t vtable = static_cast<std::int64_t>(position) - distance;
   const auto out_of_place = [&](std::string_view expected) {
     return corrupt(position, text("the distance to a vtable {}", expected), std::to_string(distance));
@@ -84,7 +84,7 @@ Result<TableView> FlatbufferView::table(std::uint64_t position) const {
   if (vtable < 0 || vtable % 2 != 0) return out_of_place("that is even and inside the file");
   out.vtable = static_cast<std::uint64_t>(vtable);
   if (!range_fits(out.vtable, sizeof(out.vtable_size), file().size())) return out_of_place("inside the file");
-  // Its size, the table's, and then the fields' offsets.
+  // The vtable begins with its own size and the table's; the fields' offsets follow.
   std::array<std::uint16_t, 2 + std::tuple_size_v<decltype(out.offsets)>> entries{};
   const std::span entry_bytes = std::as_writable_bytes(std::span(entries));
   const std::uint64_t behind = file().size() - out.vtable;

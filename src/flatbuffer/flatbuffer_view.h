@@ -25,24 +25,25 @@
 namespace etstream {
 
 inline constexpr std::uint64_t kOffsetSize = 4;
-/// Of a vector or string: how many elements follow.
+/// The size in bytes of the count of elements, before a vector or a string.
 inline constexpr std::uint64_t kCountSize = 4;
-/// Of a vtable: its size and the table's, before the fields' offsets.
+/// The size in bytes of a vtable's header, before the fields' offsets: its own size and the size of its
+/// table.
 inline constexpr std::uint64_t kVtableHeader = 4;
 
-/// A flatbuffer without the size before it. Nothing moves, as that would change its alignment: the offset to
-/// the root takes the place of the size, and the identifier follows. `name` is what messages call it. Errors:
-/// kCorrupt; those of reading.
+/// Makes a flatbuffer without the size before it. Nothing moves, as that would change its alignment: the
+/// offset to the root takes the place of the size, and the identifier follows. `name` is what messages call
+/// it. Errors: kCorrupt; those of reading.
 [[nodiscard]] Result<ByteSource> without_size_prefix(const ByteSource& prefixed, const std::string& name);
 
 /// A table whose vtable lies in the file. Positions are offsets in the file. FlatBuffers' Python builder
-/// before 25.12.19 shares one vtable between tables of different sizes: the size that it declares for them is
-/// no bound for anything, and is not read.
+/// before 25.12.19 shares one vtable between tables of different sizes. So the size that the vtable declares
+/// for them bounds nothing, and is not read.
 struct TableView {
   std::uint64_t position = 0;
   std::uint64_t vtable = 0;
   std::uint16_t vtable_size = 0;
-  // At hand, so that most fields take no read of their own:
+  // Bytes at hand, so that most fields take no read of their own:
   std::array<std::uint16_t, 12> offsets{};  // the vtable's first entries: where fields are, 0 if absent
   std::array<std::byte, 36> content{};  // the bytes from the table's position on, as far as the file has them
 };
@@ -55,7 +56,7 @@ struct VectorView {
   [[nodiscard]] std::uint64_t elements() const noexcept { return position + kCountSize; }
 };
 
-/// What a union holds.
+/// The value of a union.
 struct MemberView {
   const UnionMember* type = nullptr;
   std::uint64_t position = 0;  // of its table or string, which is checked when it is read, or of its struct
@@ -75,55 +76,55 @@ class FlatbufferView {
   [[nodiscard]] const std::string& name() const noexcept { return reader_->name(); }
 
   [[nodiscard]] Result<TableView> root() const;
-  /// The table at `position`, which an offset led to.
+  /// Returns the table at `position`, which an offset led to.
   [[nodiscard]] Result<TableView> table(std::uint64_t position) const;
 
-  /// Where the field's inline part is; none if it is absent.
+  /// Returns the position of the field's inline part; nothing if the field is absent.
   [[nodiscard]] Result<std::optional<std::uint64_t>> find(const TableView& table,
                                                           const FieldType& field) const;
-  /// The bytes that a table, which is one of `declared`, takes up to the end of its last known field.
+  /// Returns the bytes that a table, which is one of `declared`, takes up to the end of its last known field.
   [[nodiscard]] Result<std::uint64_t> extent(const TableView& table, const TableType& declared) const;
-  /// A scalar's bits, zero-extended; those of the default if it is absent, 0 if it has none.
+  /// Returns a scalar's bits, zero-extended; the bits of the default if it is absent, or 0 if it has none.
   [[nodiscard]] Result<std::uint64_t> scalar(const TableView& table, const FieldType& field) const;
   [[nodiscard]] Result<std::optional<TableView>> child(const TableView& table, const FieldType& field) const;
-  /// A vector, or a string: its elements are inside the file. They may lie unaligned, as FlatBuffers takes
-  /// them.
+  /// Returns a vector, or a string, whose elements are inside the file. They may lie unaligned, as
+  /// FlatBuffers accepts them.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const TableView& table,
                                                          const FieldType& field) const;
   [[nodiscard]] Result<std::optional<std::string>> string(const TableView& table,
                                                           const FieldType& field) const;
 
-  /// What the union in `field` of `table`, which is one of `declared`, holds; none if its type is NONE.
-  /// Error also: kCorrupt for a member that the schema lacks, or a type without its object.
+  /// Returns the value of the union in `field` of `table`, which is one of `declared`; nothing if its type is
+  /// NONE. Error also: kCorrupt for a member that the schema lacks, or a type without its object.
   [[nodiscard]] Result<std::optional<MemberView>> member(const TableView& table, const TableType& declared,
                                                          const FieldType& field) const;
 
-  /// Element `i`, which is below the vector's count, of a vector of tables, strings, or unions: of those in
-  /// `field` of a table of type `declared`, their `types` being in the field before.
+  /// Returns element `i`, which is below the vector's count, of a vector of tables or strings; or of unions,
+  /// in `field` of a table of type `declared`, whose `types` are in the field before.
   [[nodiscard]] Result<TableView> table_at(const VectorView& vector, std::uint64_t i) const;
   [[nodiscard]] Result<VectorView> string_at(const VectorView& vector, std::uint64_t i) const;
   [[nodiscard]] Result<std::optional<MemberView>> member_at(const TableType& declared, const FieldType& field,
                                                             const VectorView& types, const VectorView& vector,
                                                             std::uint64_t i) const;
-  /// The string at `position`, which an offset led to.
+  /// Returns the string at `position`, which an offset led to.
   [[nodiscard]] Result<VectorView> string_object(std::uint64_t position) const;
 
-  /// The elements of an inline vector as bytes that stay in the file.
+  /// Returns the elements of an inline vector as bytes that stay in the file.
   [[nodiscard]] Result<ByteSource> bytes(const VectorView& vector, const FieldType& field) const;
-  /// A string's characters. Error also: kTooLarge over 1 MiB.
+  /// Returns a string's characters. Error also: kTooLarge over 1 MiB.
   [[nodiscard]] Result<std::string> characters(const VectorView& string) const;
-  /// The elements of a vector of scalars of the width of `T`. Error also: kTooLarge over 1 MiB.
+  /// Returns the elements of a vector of scalars of the width of `T`. Error also: kTooLarge over 1 MiB.
   template <class T>
   [[nodiscard]] Result<std::vector<T>> values(const VectorView& vector) const;
 
   [[nodiscard]] Result<std::uint64_t> read_bits(std::uint64_t position, unsigned width) const;
   [[nodiscard]] Result<void> read(std::uint64_t position, std::span<std::byte> out) const;
-  /// The first byte in [begin, end), which is inside the file, that is not zero.
+  /// Returns the first byte in [begin, end), which is inside the file, that is not zero.
   [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(std::uint64_t begin,
                                                                 std::uint64_t end) const {
     return etstream::find_nonzero(*reader_, begin, end);
   }
-  /// "FILE: offset POSITION: expected EXPECTED, found FOUND".
+  /// Makes the error "FILE: offset POSITION: expected EXPECTED, found FOUND".
   [[nodiscard]] Error corrupt(std::uint64_t position, std::string_view expected,
                               std::string_view found) const;
 
@@ -136,18 +137,18 @@ class FlatbufferView {
     std::uint64_t position = 0;
     std::uint64_t distance = 0;
   };
-  /// The one at `position`, in `table` where that is given.
+  /// Reads the offset at `position`, in `table` if one is given.
   Result<Offset> offset_at(std::uint64_t position, const TableView* table = nullptr) const;
-  /// Where the field's offset leads; none if it is absent.
+  /// Returns the position that the field's offset leads to; nothing if the field is absent.
   Result<std::optional<std::uint64_t>> target_of(const TableView& table, const FieldType& field) const;
-  /// The bits at `position`, which is behind the table's.
+  /// Reads the bits at `position`, which is behind the table's.
   Result<std::uint64_t> bits_in(const TableView& table, std::uint64_t position, unsigned width) const;
-  /// Where an offset leads: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
+  /// Follows an offset: forward, to `size` bytes inside the file that lie at a multiple of `alignment`.
   Result<std::uint64_t> follow(const Offset& offset, std::uint64_t size = 4,
                                std::uint64_t alignment = 4) const;
-  /// Where element `i` of a vector of tables or strings leads.
+  /// Returns the position that element `i` of a vector of tables or strings leads to.
   Result<std::uint64_t> element_at(const VectorView& vector, std::uint64_t i) const;
-  /// Member number `type`, which is said at `type_position`, behind an offset.
+  /// Returns member number `type` behind an offset. The type itself is at `type_position`.
   Result<std::optional<MemberView>> member_of(const TableType& declared, const FieldType& field,
                                               std::uint64_t type, std::uint64_t type_position,
                                               const Offset& offset) const;

@@ -19,32 +19,33 @@
 
 namespace etstream {
 
-/// What a walk calls. A visitor derives from it and declares again what it cares for.
+/// The functions that a walk calls. A visitor derives from it and declares again those that it needs.
 struct FlatbufferVisitor {
-  /// Whether the walk goes into a field of a table at all.
+  /// Returns whether the walk goes into a field of a table at all.
   static bool wants(const FieldType&) { return true; }
   static Result<void> begin_table(const TableView&, const TableType&) { return {}; }
   static Result<void> end_table() { return {}; }
-  /// A field that `table` lacks; a union only if it is required.
+  /// Reports a field that `table` lacks; a union only if it is required.
   static Result<void> absent(const TableView&, const TableType&, const FieldType&) { return {}; }
-  /// A union with a value and no type.
+  /// Reports a union with a value and no type.
   static Result<void> untyped(const TableView&, const TableType&, const FieldType&) { return {}; }
-  /// What follows is in `field`. `member` is what a union holds, null for other fields.
+  /// Announces that the following calls are about `field`. `member` is what a union holds, null for other
+  /// fields.
   static void begin_field(const TableType&, const FieldType&, const UnionMember* /*member*/) {}
-  /// The offset at `at` leads to `target`.
+  /// Reports that the offset at `at` leads to `target`.
   static void link(std::uint64_t /*at*/, std::uint64_t /*target*/) {}
-  /// A string, a vector of offsets or of types, or a struct in a union takes these bytes.
+  /// Reports the bytes of a string, of a vector of offsets or of types, or of a struct in a union.
   static Result<void> reach(std::uint64_t /*position*/, std::uint64_t /*size*/) { return {}; }
-  /// A scalar or a struct: a field, or a union's member.
+  /// Reports a scalar or a struct: a field, or a union's member.
   static Result<void> inline_value(std::uint64_t /*position*/, const InlineType&) { return {}; }
   static Result<void> string(const VectorView&) { return {}; }
   static Result<void> inline_vector(const VectorView&, const FieldType&) { return {}; }
-  /// Its elements follow. `types` are those of unions.
+  /// Announces a vector whose elements follow. `types` are those of unions.
   static Result<void> begin_vector(const TableType&, const FieldType&, const VectorView& /*types*/,
                                    const VectorView&) {
     return {};
   }
-  /// An element that is a union of no type.
+  /// Reports an element that is a union of no type.
   static Result<void> no_member() { return {}; }
   static void end_vector() {}
 };
@@ -78,7 +79,7 @@ class FlatbufferWalk {
                           int depth) {
     ETSTREAM_ASSIGN(const auto position, view_.find(table, field));
     if (field.kind == FieldKind::kUnion && (position || !field.required)) {
-      // One that is absent has a type too, which must say so.
+      // An absent union has a type too, which must be NONE.
       ETSTREAM_ASSIGN(const auto member, view_.member(table, declared, field));
       if (!member) return position ? visitor_.untyped(table, declared, field) : Result<void>();
       visitor_.begin_field(declared, field, member->type);
@@ -139,7 +140,7 @@ class FlatbufferWalk {
     return {};
   }
 
-  /// Behind the offset at `at`.
+  /// Walks the value of a union, behind the offset at `at`.
   Result<void> walk_member(std::uint64_t at, const MemberView& member, int depth) {
     visitor_.link(at, member.position);
     if (member.type->kind == FieldKind::kStruct) {

@@ -27,7 +27,7 @@ struct Key {
   std::uint64_t number = 0;
   double real = 0;
 
-  /// As flatc compares them. Strings that are not there are last.
+  /// Compares as flatc does. Strings that are absent come last.
   bool operator<(const Key& other) const {
     if (!is_there || !other.is_there) return is_there;
     return string < other.string || (string == other.string && (number < other.number || real < other.real));
@@ -47,7 +47,7 @@ Key key_of(const std::uint8_t* at, const FieldDef& field) {
   return {.number = static_cast<std::uint64_t>(value) ^ kSign};
 }
 
-/// The key at `at`, which is null where it is not in the file.
+/// Reads the key at `at`, or the default if `at` is null because the file lacks the key.
 Key read_key(const std::uint8_t* at, const FieldDef& field) {
   switch (field.value.type.base_type) {
     case flatbuffers::BASE_TYPE_STRING: {
@@ -86,7 +86,7 @@ const FieldDef* key_field(const StructDef& type) {
   return found == fields.end() ? nullptr : *found;
 }
 
-/// The order in which flatc has elements with these keys.
+/// Returns the order into which flatc sorts elements with these keys.
 std::vector<std::uint32_t> order_of(const std::vector<Key>& keys) {
   std::vector<std::uint32_t> out(keys.size());
   std::iota(out.begin(), out.end(), 0);
@@ -118,7 +118,7 @@ std::vector<std::uint32_t> order_of(const std::vector<Key>& keys) {
   return out;
 }
 
-/// The vectors of a flatbuffer that the parser has built, and so is sound.
+/// Sorts the vectors of a flatbuffer that the parser has built, and which is therefore sound.
 class Sorter {
  public:
   explicit Sorter(const flatbuffers::Parser& parser) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Vectors of what has a key, which flatc sorts by it in time that grows with the square of equal keys.
+// The order of vectors whose elements have a key. flatc sorts them in time that grows with the square of
+// equal keys.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ namespace etstream {
 [[nodiscard]] bool leave_unsorted(flatbuffers::Parser& parser);
 
 /// Sorts the vectors of `flatbuffer`, which `parser` has built, as flatc does. Equal keys come in flatc's
-/// order too, unless a vector takes flatc over 64 comparisons for each element: then in that of the JSON.
+/// order too, unless flatc takes over 64 comparisons for each element of a vector: then they stay in the
+/// order of the JSON.
 void sort_by_keys(const flatbuffers::Parser& parser, std::span<std::byte> flatbuffer);
 
 }  // namespace etstream

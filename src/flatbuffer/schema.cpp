@@ -17,7 +17,8 @@ namespace {
 constexpr std::uint64_t kLargestAlignment = std::uint64_t{1} << 16;
 constexpr std::int32_t kLargestStruct = 65535;  // as a table, which holds it
 
-/// As the file has it, or what is no type: FlatBuffers' accessors would make an enumerator of any number.
+/// Returns the type that the file has, or MaxBaseType for a number that is no type. FlatBuffers' accessors
+/// would make an enumerator of any number.
 reflection::BaseType base_of(const reflection::Type& type,
                              flatbuffers::voffset_t field = reflection::Type::VT_BASE_TYPE) {
   const auto number = reinterpret_cast<const flatbuffers::Table&>(type).GetField<std::int8_t>(field, 0);
@@ -41,13 +42,13 @@ std::uint64_t default_bits(const reflection::Field& field) {
   return static_cast<std::uint64_t>(field.default_integer());
 }
 
-/// Null where what is declared has no attribute of that name.
+/// Returns null if the declaration has no attribute of that name.
 template <class Declared>
 const reflection::KeyValue* find_attribute(const Declared& declared, const char* name) {
   return declared.attributes() ? declared.attributes()->LookupByKey(name) : nullptr;
 }
 
-/// 0 where the field has no force_align; none where it is no power of two up to the largest.
+/// Returns 0 if the field has no force_align; nothing if it is no power of two up to the largest.
 std::optional<std::uint32_t> force_align_of(const reflection::Field& field) {
   const auto* attribute = find_attribute(field, "force_align");
   if (!attribute || !attribute->value()) return 0;
@@ -62,7 +63,7 @@ std::optional<std::uint32_t> force_align_of(const reflection::Field& field) {
 
 std::string without_namespace(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
-/// The table, struct, enum or union that a type names among those declared; null where it names none.
+/// Returns the table, struct, enum or union that a type names among those declared; null if it names none.
 template <class Declared>
 const Declared* named(const flatbuffers::Vector<flatbuffers::Offset<Declared>>& declared,
                       const reflection::Type& type) {
@@ -70,7 +71,7 @@ const Declared* named(const flatbuffers::Vector<flatbuffers::Offset<Declared>>& 
   return index < declared.size() ? declared.Get(index) : nullptr;
 }
 
-/// The kind of a field, or none for what is not supported.
+/// Returns the kind of a field, or nothing for a kind that is not supported.
 std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflection::Type& type) {
   const bool is_vector = base_of(type) == reflection::Vector;
   const auto base = is_vector ? element_of(type) : base_of(type);
@@ -87,14 +88,15 @@ std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflect
                              : pick(FieldKind::kTable, FieldKind::kTableVector);
 }
 
-/// A struct's size and alignment are what the schema says they are, if they can be.
+/// Returns whether a struct can have the size and the alignment that the schema gives it.
 bool is_sound_struct(const reflection::Object& object) {
   return object.minalign() > 0 && object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
          is_power_of_two(static_cast<std::uint64_t>(object.minalign())) &&
          object.bytesize() % object.minalign() == 0;
 }
 
-/// Of a field, a struct's member, or a vector's or array's element; none for a struct that can't be.
+/// Returns the inline type of a field, a struct's member, or a vector's or array's element; nothing for a
+/// struct that is wrong.
 std::optional<InlineType> inline_type(const reflection::Schema& schema, const reflection::Type& type) {
   const bool is_many = base_of(type) == reflection::Vector || base_of(type) == reflection::Array;
   const auto base = is_many ? element_of(type) : base_of(type);
@@ -150,7 +152,7 @@ Result<FieldType> convert_field(const reflection::Schema& schema, const reflecti
   return out;
 }
 
-/// Whether the field before one of unions holds their types.
+/// Returns whether the field before a field of unions holds their types; true for other fields.
 bool is_paired(const TableType& table, std::size_t i) {
   const auto follows = [&](FieldKind kind) { return i > 0 && table.fields[i - 1].kind == kind; };
   if (table.fields[i].kind == FieldKind::kUnion) return follows(FieldKind::kUnionType);
@@ -210,7 +212,7 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
   return out;
 }
 
-/// Structs hold no struct that holds them, and are nested as deep as tables at most.
+/// Refuses structs that hold themselves, or are nested deeper than tables may be.
 Result<void> check_nesting(const std::vector<StructType>& structs) {
   std::vector<bool> settled(structs.size());
   for (int depth = 0; depth < kDeepestTable; ++depth) {
@@ -267,7 +269,7 @@ Result<UnionType> convert_union(const reflection::Schema& schema, const reflecti
   return out;
 }
 
-/// The first of `all` whose `member` is `value`; null if there is none.
+/// Returns the first of `all` whose `member` is `value`; null if there is none.
 template <class T, class Member, class Value>
 const T* find_by(const std::vector<T>& all, Member member, const Value& value) {
   const auto found = std::ranges::find(all, value, member);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Schema: which tables a flatbuffer has and what is in them, as data.
+// Schema: the tables of a flatbuffer and their fields, as data.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace etstream {
 
-/// How deep tables may be nested: FlatBuffers' own verifier stops there.
+/// The deepest nesting of tables: FlatBuffers' own verifier stops there.
 inline constexpr int kDeepestTable = 64;
 
 enum class FieldKind {
@@ -42,18 +42,19 @@ struct InlineType {
   std::optional<std::size_t> enumeration;  // of a scalar: an index in Schema::enums()
   std::optional<std::size_t> structure;    // of a struct: an index in Schema::structs()
 
-  /// The bits that a scalar has.
+  /// Returns a mask of the bits that a scalar has.
   [[nodiscard]] constexpr std::uint64_t mask() const noexcept {
     return ~std::uint64_t{0} >> (64 - 8 * width);
   }
 };
 
-/// Whether it is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of them is bytes.
+/// Returns whether the type is a plain byte: one byte wide, no bool, no enumeration, no struct. A vector of
+/// them is bytes.
 [[nodiscard]] inline bool is_byte(const InlineType& type) {
   return type.width == 1 && !type.is_bool && !type.enumeration && !type.structure;
 }
 
-/// What is inline in it is the field itself, or an inline vector's element.
+/// The type of a field. Its inline part is the field itself, or an element of an inline vector.
 struct FieldType : InlineType {
   std::string name;
   std::uint16_t id = 0;  // its place in the vtable
@@ -63,24 +64,24 @@ struct FieldType : InlineType {
   bool is_c_string = false;   // a string without a zero byte, at which its readers would end it
   bool is_not_empty = false;  // a string that has characters
   std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
-  // Of an inline vector: at least natural_alignment, more with force_align.
+  // The alignment of an inline vector: at least natural_alignment, more with force_align.
   std::uint32_t alignment = 1;
-  // Of a table or a table vector: an index in Schema::tables(). Of unions: one in Schema::unions().
+  // The index of a table or a table vector in Schema::tables(), or of unions in Schema::unions().
   std::size_t type = 0;
 };
 
-/// The most bytes that a name has: a FlatbufferView reads no longer string or list as a whole.
+/// The most bytes that a name has. A FlatbufferView reads no longer string or list as a whole.
 inline constexpr std::uint64_t kLongestString = std::uint64_t{1} << 20;
 
-/// Returns what a string of `field` has to be that `value` is not, in words that follow "expected"; empty for
-/// one that may be there. This alone decides what names may hold.
+/// Returns the rule for a string of `field` that `value` breaks, in words that follow "expected"; empty if it
+/// breaks none. This function alone decides what names may hold.
 [[nodiscard]] std::string_view unmet_rule(const FieldType& field, std::string_view value);
 
 [[nodiscard]] inline bool is_type_of_unions(const FieldType& field) {
   return field.kind == FieldKind::kUnionType || field.kind == FieldKind::kUnionTypeVector;
 }
 
-/// A table, a string, or a struct, which is what is inline in it.
+/// A member of a union: a table, a string, or a struct. Only a struct is inline in it.
 struct UnionMember : InlineType {
   std::string name;
   FieldKind kind = FieldKind::kTable;
@@ -91,7 +92,7 @@ struct TableType {
   std::string name;               // without namespaces
   std::vector<FieldType> fields;  // fields[i].id == i
 
-  /// The field that has the types of the unions in `field`.
+  /// Returns the field that has the types of the unions in `field`.
   [[nodiscard]] const FieldType& types_of(const FieldType& field) const { return fields[field.id - 1U]; }
 };
 
@@ -117,21 +118,21 @@ struct EnumType {
   bool is_flags = false;  // each value is one bit, and they are combined
   std::vector<EnumValue> values;
 
-  /// Null for what has no name.
+  /// Returns null for a value without a name.
   [[nodiscard]] const EnumValue* find(std::uint64_t bits) const;
   [[nodiscard]] const EnumValue* find(std::string_view value_name) const;
 };
 
 struct UnionType {
   std::string name;
-  /// By their numbers; none for 0 and for gaps.
+  /// The members by their numbers; nothing for 0 and for gaps.
   std::vector<std::optional<UnionMember>> members;
 
-  /// Null for a number that no member has.
+  /// Returns null for a number that no member has.
   [[nodiscard]] const UnionMember* member(std::uint64_t number) const {
     return number < members.size() && members[number] ? &*members[number] : nullptr;
   }
-  /// The number of a member; 0 for NONE.
+  /// Returns the number of a member; 0 for NONE.
   [[nodiscard]] std::optional<std::uint8_t> number_of(std::string_view member) const;
 };
 
@@ -145,21 +146,21 @@ class Schema {
 
   [[nodiscard]] const std::vector<TableType>& tables() const noexcept { return tables_; }
   [[nodiscard]] const std::vector<UnionType>& unions() const noexcept { return unions_; }
-  /// At the index of each struct; empty elsewhere.
+  /// Returns the structs at their indices; entries for other objects are empty.
   [[nodiscard]] const std::vector<StructType>& structs() const noexcept { return structs_; }
-  /// At the index of each enum that is no union; empty elsewhere.
+  /// Returns the enums that are no unions at their indices; other entries are empty.
   [[nodiscard]] const std::vector<EnumType>& enums() const noexcept { return enums_; }
   [[nodiscard]] const TableType& root() const noexcept { return tables_[root_]; }
   [[nodiscard]] std::size_t root_index() const noexcept { return root_; }
-  /// 4 bytes, or none.
+  /// Returns the 4 bytes of the identifier, or none.
   [[nodiscard]] const std::string& identifier() const noexcept { return identifier_; }
 
-  /// The index of a table, or of a field in it, by name.
+  /// Returns the index of a table, or of a field in it, by name.
   [[nodiscard]] std::optional<std::size_t> find_table(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find_field(std::size_t table, std::string_view name) const;
 
-  /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument where
-  /// the table is not there, or has a field of that name.
+  /// Appends a scalar or an inline vector to a table, for this schema alone. Error: kInvalidArgument if the
+  /// table does not exist, or has a field of that name.
   [[nodiscard]] Result<void> add_field(std::string_view table, FieldType field);
 
   /// Takes over the rules that `known` gives the strings of fields that both schemas have.
@@ -179,8 +180,8 @@ class Schema {
   std::string identifier_;
 };
 
-/// The schema of schema/ that is compiled in as `Binary`, a class that schema/compile_schema.cpp makes of it.
-/// The same object at every call.
+/// Returns the schema of schema/ that is compiled in as `Binary`, a class that schema/compile_schema.cpp
+/// makes of it. The same object at every call.
 template <class Binary>
 [[nodiscard]] Result<const Schema*> embedded_schema() {
   static const Result<Schema> kSchema =

@@ -42,11 +42,11 @@ class Packer {
     return BackwardBuilder(EmptyVectors::kAligned, options.vtables);
   }
 
-  /// Where a struct's bytes begin in structs_.
+  /// The place of a struct's bytes in structs_.
   struct StructPlace {
     std::size_t begin = 0;
   };
-  /// What a field's slot in its table will hold, once the field's children are placed.
+  /// The content of a field's slot in its table, known once the field's children are placed.
   using Slot = std::variant<AbsentValue, ScalarValue, StructPlace, Ref>;
 
   Result<Ref> pack_table(ValueNode node, std::size_t type, int depth) {
@@ -100,12 +100,13 @@ class Packer {
     }
   }
 
-  /// flatc makes a struct where it reads it, and takes it away again for later, but not what aligned it.
+  /// Pads as flatc does: it makes a struct when it reads it, and then removes it for later, but leaves the
+  /// padding.
   void pad_for_struct(const InlineType& type) {
     if (order_ == ObjectOrder::kFlatc && type.structure) builder_.pad(type.natural_alignment);
   }
 
-  /// By which flatc sorts: a struct counts as an offset.
+  /// Returns the width by which flatc sorts fields: a struct counts as an offset.
   static std::uint32_t inline_width(const FieldType& field) {
     const bool is_scalar = field.kind == FieldKind::kScalar || field.kind == FieldKind::kUnionType;
     return is_scalar ? field.width : 4;
@@ -145,7 +146,7 @@ class Packer {
     }
   }
 
-  /// A table, a string or a union: a field, or an element of one. `wrong` is what another value is.
+  /// Packs a table, a string or a union: a field, or an element of one. `wrong` is what another value is.
   Result<Ref> pack_object(const TableType& table, const FieldType& field, FieldKind kind,
                           const FieldValue& value, int depth, std::string_view wrong) {
     if (const auto* child = std::get_if<TableValue>(&value); child && kind == FieldKind::kTable) {

@@ -21,17 +21,19 @@ enum class ObjectOrder {
 
 struct PackOptions {
   std::uint64_t limit = kLargestFlatbuffer;  // of the file, in bytes
-  /// Room for a header of the format's own behind the identifier, in bytes: an extent of zeros, the second
+  /// The size in bytes of a header of the format's own behind the identifier: an extent of zeros, the second
   /// one and labelled "header", whose source the caller replaces. It counts as metadata.
   std::uint32_t header_size = 0;
   ObjectOrder order = ObjectOrder::kObjectApi;
-  /// In the order of the object API; flatc's vtables are shared by tables of equal size.
+  /// The sharing of vtables in the order of the object API. In flatc's order, tables of equal size share
+  /// them.
   VtableSharing vtables = VtableSharing::kOfEqualSize;
 };
 
-/// Packs what `reader` gives, from its root on: a table's children first, in the order of its fields; then
-/// the table, its fields in that order too or, as flatc does, the widest first and of one width the last
-/// first; scalars that equal their default left out; vtables shared as `vtables` says; strings not shared.
+/// Packs what `reader` gives, from its root on. A table's children come first, in the order of its fields.
+/// Then comes the table, with its fields in that order too or, as in flatc, the widest first and of one width
+/// the last first. Scalars that equal their default are left out, vtables are shared as `vtables` says, and
+/// strings are not shared.
 ///
 /// Errors: the reader's own; kInvalidArgument for a value that is not of its field's kind, a string
 /// that breaks its field's rule (unmet_rule()), a required field that is absent, tables nested deeper than

@@ -36,7 +36,7 @@ Result<ByteVector> content_of_schema(const std::string& path) {
   return out;
 }
 
-/// FlatBuffers' parser looks each namespace up among all that came before.
+/// The most namespaces of a schema: FlatBuffers' parser looks each one up among all that came before.
 constexpr std::size_t kMostNamespaces = 8192;
 
 std::size_t count_namespaces(std::span<const std::byte> schema) {
@@ -53,7 +53,8 @@ Error too_many_namespaces(const std::string& path) {
                   "the schema has more than {} namespaces, which takes too long to parse", kMostNamespaces);
 }
 
-/// How much is read of included files, some of them again at each include that follows.
+/// A bound on the bytes that are read of included files. Each include reads some of the files before it
+/// again.
 struct IncludeWork {
   static constexpr std::uint64_t kMostTimes = 256;
 
@@ -73,8 +74,9 @@ struct IncludeWork {
   std::size_t namespaces = 0;  // in files that were seen
 };
 
-/// While one lives, FlatBuffers reads the files that this thread's schemas include as content_of_schema()
-/// does: they are regular and not too large, and are noted as inputs. Its own functions wait for a FIFO.
+/// Makes FlatBuffers read the files that this thread's schemas include as content_of_schema() does, while one
+/// lives: they must be regular and not too large, and are noted as inputs. FlatBuffers' own functions would
+/// wait for a FIFO.
 class CheckedIncludes {
  public:
   CheckedIncludes() {
@@ -85,7 +87,7 @@ class CheckedIncludes {
   CheckedIncludes& operator=(const CheckedIncludes&) = delete;
   ~CheckedIncludes() { --living; }
 
-  /// Why a file that is there could not be loaded, if one could not.
+  /// Returns the error of an existing file that could not be loaded, if there is one.
   [[nodiscard]] static std::optional<Error> take_error() { return std::exchange(error, std::nullopt); }
 
  private:
@@ -94,7 +96,7 @@ class CheckedIncludes {
     flatbuffers::FileExistsFunction exists;
   };
 
-  /// FlatBuffers' own, which stay in force for schemas that others parse.
+  /// Returns FlatBuffers' own functions, which stay in force for schemas that others parse.
   static const Functions& before() {
     static const Functions kBefore = {flatbuffers::SetLoadFileFunction(&load),
                                       flatbuffers::SetFileExistsFunction(&exists)};
@@ -109,7 +111,7 @@ class CheckedIncludes {
     if (living == 0) return before().load(path, binary, out);
     auto content = content_of_schema(path);
     if (!content) {
-      // That there is no such file the parser says, with the line that asks for it.
+      // The parser itself reports that there is no such file, with the line that asks for it.
       if (content.error().code != ErrorCode::kNotFound) error = content.error();
       return false;
     }
@@ -139,7 +141,7 @@ bool is_binary(std::span<const std::byte> schema) {
          flatbuffers::BufferHasIdentifier(schema.data(), reflection::SchemaIdentifier());
 }
 
-/// What a binary schema can't say: it has defaults as signed integers.
+/// Refuses defaults that a binary schema can't hold, as it stores them as signed integers.
 Result<void> check_defaults(const flatbuffers::Parser& parser, const std::string& path) {
   for (const flatbuffers::StructDef* table : parser.structs_.vec) {
     for (const flatbuffers::FieldDef* field : table->fields.vec) {
@@ -209,7 +211,7 @@ flatbuffers::IDLOptions parser_options() {
 }
 
 Error parser_error(const flatbuffers::Parser& parser) {
-  // "/WHOLE/PATH/OF/FILE:LINE: COLUMN: error: WHAT", or without a file from LINE on.
+  // The message is "/WHOLE/PATH/OF/FILE:LINE: COLUMN: error: WHAT"; without a file, it begins with LINE.
   constexpr std::string_view kBeforeWhat = ": error: ";
   const std::string& file = parser.file_being_parsed_;
   std::string_view rest = parser.error_;

@@ -28,12 +28,12 @@ struct FieldBinding {
   FieldValue (*read)(const void* object);
 };
 
-/// By table and field; null for a field that no binding names.
+/// Bindings by table and field; null for a field that no binding names.
 template <class Binding>
 using BoundFields = std::vector<std::vector<const Binding*>>;
 
-/// `Binding` has a `table` and a `field`, names of the schema; the bindings outlive what is bound. Error:
-/// kInvalidArgument for a binding that the schema does not have.
+/// Finds the fields of bindings. `Binding` has a `table` and a `field`, names of the schema; the bindings
+/// outlive the result. Error: kInvalidArgument for a binding that the schema does not have.
 template <class Binding>
 [[nodiscard]] Result<BoundFields<Binding>> bind_fields(const Schema& schema,
                                                        std::span<const Binding> bindings) {
@@ -71,7 +71,7 @@ class StructReader : public ValueReader {
   const void* root_;
 };
 
-/// For bindings: the struct behind `object`, and values made from its members.
+/// Helpers for bindings: the struct behind `object`, and values made from its members.
 template <class T>
 const T& get(const void* object) {
   return *static_cast<const T*>(object);

@@ -36,7 +36,7 @@ struct BoundField {
   [[nodiscard]] const FieldType& type() const { return schema->tables()[table].fields[index]; }
   [[nodiscard]] const std::string& table_name() const { return schema->tables()[table].name; }
   [[nodiscard]] const std::string& name() const { return type().name; }
-  /// "NamedData.key".
+  /// Returns "NamedData.key".
   [[nodiscard]] std::string full_name() const { return table_name() + "." + name(); }
 };
 
@@ -50,7 +50,7 @@ class BoundTable {
     index_ = *found;
   }
 
-  /// An index in Schema::tables().
+  /// Returns its index in Schema::tables().
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] const std::string& name() const { return schema_->tables()[index_].name; }
 
@@ -89,7 +89,7 @@ class NumberList {
   NumberList(const FlatbufferView& view, const VectorView& vector) : view_(&view), vector_(vector) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
-  /// The number at `i`, which is below size().
+  /// Returns the number at `i`, which is below size().
   [[nodiscard]] Result<T> at(std::uint64_t i) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits,
                     view_->read_bits(vector_.elements() + sizeof(T) * i, sizeof(T)));
@@ -97,7 +97,7 @@ class NumberList {
     std::memcpy(&out, &bits, sizeof(T));
     return out;
   }
-  /// Error also: kTooLarge over 1 MiB.
+  /// Reads all numbers. Error also: kTooLarge over 1 MiB.
   [[nodiscard]] Result<std::vector<T>> all() const {
     return view_ ? view_->values<T>(vector_) : std::vector<T>();
   }
@@ -118,14 +118,14 @@ class TableReader {
   TableReader(const FlatbufferView& view, const TableView& table, std::size_t type)
       : view_(&view), table_(table), type_(type) {}
 
-  /// Where the table is in the file.
+  /// Returns the table's position in the file.
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
   [[nodiscard]] Result<bool> has(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(bound)));
     return found.has_value();
   }
-  /// The scalar, or its default.
+  /// Returns the scalar, or its default.
   template <class T>
   [[nodiscard]] Result<T> scalar(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(bound)));
@@ -136,24 +136,24 @@ class TableReader {
   [[nodiscard]] Result<std::optional<std::string>> string(const BoundField& bound) const {
     return view_->string(table_, field(bound));
   }
-  /// A scalar vector's bytes, which stay in the file.
+  /// Returns a scalar vector's bytes, which stay in the file.
   [[nodiscard]] Result<std::optional<ByteSource>> bytes(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     if (!vector) return std::optional<ByteSource>();
     ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(bound)));
     return std::optional(std::move(bytes));
   }
-  /// Where a vector's elements begin in the file.
+  /// Returns the vector, with the position of its elements in the file.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const BoundField& bound) const {
     return view_->vector(table_, field(bound));
   }
-  /// The elements of a vector of scalars as wide as `T`; none where it is absent.
+  /// Returns the elements of a vector of scalars as wide as `T`; nothing if it is absent.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> numbers(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
     return vector ? NumberList<T>(*view_, *vector) : NumberList<T>();
   }
-  /// The elements of a short vector of scalars as wide as `T`; none where it is absent.
+  /// Returns the elements of a short vector of scalars as wide as `T`; nothing if it is absent.
   template <class T>
   [[nodiscard]] Result<std::vector<T>> values(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto vector, view_->vector(table_, field(bound)));
@@ -165,22 +165,23 @@ class TableReader {
     if (!table) return std::optional<TableReader>();
     return std::optional(TableReader(*view_, *table, field(bound).type));
   }
-  /// The table in a union of tables alone, whose type_name() tells which member it is; none for NONE.
+  /// Returns the table in a union of tables alone, whose type_name() tells which member it is; nothing for
+  /// NONE.
   [[nodiscard]] Result<std::optional<TableReader>> member(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     if (!member) return std::optional<TableReader>();
     ETSTREAM_ASSIGN(const TableView table, view_->table(member->position));
     return std::optional(TableReader(*view_, table, member->type->type));
   }
-  /// The name of the member that a union holds; empty for NONE.
+  /// Returns the name of the member that a union holds; empty for NONE.
   [[nodiscard]] Result<std::string> member_name(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const auto member, view_->member(table_, view_->schema().tables()[type_], field(bound)));
     return member ? member->type->name : std::string();
   }
-  /// Of its type: an index in Schema::tables(), and its name there.
+  /// Returns the type of the table: its index in Schema::tables(), and its name there.
   [[nodiscard]] std::size_t type() const noexcept { return type_; }
   [[nodiscard]] const std::string& type_name() const { return view_->schema().tables()[type_].name; }
-  /// Empty where the vector is absent.
+  /// Returns an empty list if the vector is absent.
   [[nodiscard]] Result<TableList> tables(const BoundField& bound) const;
 
   [[nodiscard]] Error corrupt(std::string_view expected, std::string_view found) const {
@@ -206,7 +207,7 @@ class TableList {
       : view_(&view), vector_(vector), type_(type) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return vector_.count; }
-  /// The table at `i`, which is below size().
+  /// Returns the table at `i`, which is below size().
   [[nodiscard]] Result<TableReader> at(std::uint64_t i) const {
     ETSTREAM_ASSIGN(const TableView table, view_->table_at(vector_, i));
     return TableReader(*view_, table, type_);
@@ -223,8 +224,8 @@ inline Result<TableList> TableReader::tables(const BoundField& bound) const {
   return vector ? TableList(*view_, *vector, field(bound).type) : TableList();
 }
 
-/// Calls `visit` with each item of a list, and with its index where it takes one. `visit` returns nothing, or
-/// a Result<void> whose error ends the walk. Errors: those of reading the items, and of `visit`.
+/// Calls `visit` with each item of a list, and with its index if it takes one. `visit` returns nothing, or a
+/// Result<void> whose error ends the walk. Errors: those of reading the items, and of `visit`.
 template <class List, class Visit>
 [[nodiscard]] Result<void> for_each(const List& list, const Visit& visit) {
   for (std::uint32_t i = 0; i < list.size(); ++i) {
@@ -244,7 +245,7 @@ template <class List, class Visit>
   }
   return {};
 }
-/// Of a list that may not have been read.
+/// Does the same for a list whose reading may have failed.
 template <class List, class Visit>
 [[nodiscard]] Result<void> for_each(const Result<List>& list, const Visit& visit) {
   return list ? for_each(*list, visit) : list.error();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ValueReader: how the packer asks for values, one field at a time, wherever they come from. Nothing is
-// copied into a tree of values first.
+// ValueReader: gives the packer values, one field at a time, from any source. Nothing is copied into a tree
+// of values first.
 #pragma once
 
 #include <bit>
@@ -32,8 +32,8 @@ struct ScalarValue {
 struct TableValue {
   ValueNode node;
 };
-/// Member number `type` of its union. `node` is a table; or, where the member is a string or a struct, a
-/// vector whose one element it is.
+/// Member number `type` of its union. `node` is a table; or, if the member is a string or a struct, a vector
+/// whose one element it is.
 struct UnionValue {
   std::uint8_t type = 0;
   ValueNode node;
@@ -59,13 +59,14 @@ class ValueReader {
   virtual ~ValueReader() = default;
 
   [[nodiscard]] virtual ValueNode root() = 0;
-  /// Whether it may have fields that the schema calls deprecated, which are not asked for otherwise.
+  /// Returns whether the source may have fields that the schema calls deprecated. Otherwise the packer does
+  /// not ask for them.
   [[nodiscard]] virtual bool has_deprecated() const { return false; }
-  /// The value of field `field` of table type `table` (indices in the schema) in the table at `node`. A
-  /// union's type field is not asked for: the union's value says it.
+  /// Returns the value of field `field` of table type `table` (indices in the schema) in the table at `node`.
+  /// A union's type field is not asked for: the union's value says it.
   [[nodiscard]] virtual Result<FieldValue> field(ValueNode node, std::size_t table, std::size_t field) = 0;
-  /// Element `i` of a vector: a TableValue, a string, or a UnionValue, which is asked for twice: all for
-  /// their types, then each for its member.
+  /// Returns element `i` of a vector: a TableValue, a string, or a UnionValue. The packer asks for unions
+  /// twice: all for their types, then each for its member.
   [[nodiscard]] virtual Result<FieldValue> element(ValueNode vector, std::uint64_t i) = 0;
 };
 

@@ -15,10 +15,10 @@
 namespace etstream {
 namespace {
 
-/// Distances between objects, and the vectors that want more alignment.
+/// The links between objects, and the vectors that want more alignment.
 struct Objects : FlatbufferVisitor {
-  /// A number of 4 bytes at `at`, which says where `target` is: behind it, or for tables, where their vtable
-  /// is.
+  /// A number of 4 bytes at `at` that tells the place of `target`: the object behind it, or for tables, their
+  /// vtable.
   struct Link {
     std::uint64_t at = 0;
     std::uint64_t target = 0;
@@ -47,11 +47,11 @@ struct Objects : FlatbufferVisitor {
   std::vector<Vector> vectors;
 };
 
-/// Zeros put between objects.
+/// The zeros that are put between objects.
 class Padding {
  public:
-  /// Pads as a builder does, which begins at the end of `size` bytes: behind each of the vectors, and at last
-  /// behind the header.
+  /// Pads as a builder does. It begins at the end of `size` bytes, pads behind each of the vectors, and at
+  /// last behind the header.
   Padding(std::uint64_t size, std::uint64_t header, const std::vector<Objects::Vector>& vectors) {
     std::uint64_t largest = 1;
     for (const Objects::Vector& vector : vectors) {
@@ -62,14 +62,14 @@ class Padding {
   }
 
   [[nodiscard]] std::uint64_t total() const { return total_; }
-  /// Where what was at `position` is now.
+  /// Returns the new place of the byte at `position`.
   [[nodiscard]] std::uint64_t moved(std::uint64_t position) const {
-    // The zeros put at or behind the first that lies behind `position` do not move it.
+    // Only zeros that are put at `position` or before it move it.
     const auto behind = std::partition_point(pieces_.begin(), pieces_.end(),
                                              [&](const Piece& piece) { return piece.at > position; });
     return position + total_ - (behind == pieces_.begin() ? 0 : std::prev(behind)->so_far);
   }
-  /// `bytes` with the zeros between them.
+  /// Returns `bytes` with the zeros between them.
   [[nodiscard]] std::vector<std::byte> apply(const std::vector<std::byte>& bytes) const {
     std::vector<std::byte> out(bytes.size() + total_);
     std::uint64_t end = bytes.size();
@@ -121,7 +121,7 @@ Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffe
   Objects objects;
   ETSTREAM_TRY(walk_flatbuffer(view, objects));
   if (objects.vectors.empty()) return flatbuffer;
-  // In the order in which they were built, the last of the file first.
+  // Sorts the vectors in the order in which they were built: the last of the file first.
   std::ranges::sort(objects.vectors, std::greater(), &Objects::Vector::begin);
   const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), objects.vectors);
   if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {

@@ -13,10 +13,10 @@
 
 namespace etstream {
 
-/// What FlatBuffers' parser, of version 2.0.8, takes as force_align.
+/// The largest force_align that FlatBuffers' parser, of version 2.0.8, accepts.
 inline constexpr std::uint32_t kLargestParserAlignment = 32;
 
-/// Whether a vector in `schema` has a larger alignment.
+/// Returns whether a vector in `schema` has a larger alignment.
 [[nodiscard]] bool exceeds_parser_alignment(const Schema& schema);
 
 /// Rebuilds `flatbuffer`, in which no vector is aligned to more than the parser takes, with the alignments

@@ -12,7 +12,7 @@ static std::string_view name_of(DiffEntry::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// nlohmann-json finds it by its arguments, so it is in no namespace of its own.
+// nlohmann-json finds this by its arguments, so it is in no namespace of its own.
 static void to_json(nlohmann::ordered_json& out, const DiffEntry& one) {
   out = {{"kind", name_of(one.kind)}, {"subject", one.subject}, {"a", one.in_a}, {"b", one.in_b}};
   if (!one.elements) return;

@@ -35,7 +35,7 @@ bool is_drawn(const GraphValue& value) {
   return value.items.empty() && (is_tensor || value.is_input || value.is_output || !value.producers.empty());
 }
 
-/// `values` without those that are not drawn, and with items in the place of lists; each once.
+/// Returns those of `values` that are drawn, with items in the place of lists; each once.
 std::set<std::uint32_t> drawn(const ProgramGraph& graph, const std::vector<std::uint32_t>& values) {
   std::set<std::uint32_t> out;
   const auto add = [&](std::uint32_t value) {
@@ -55,7 +55,7 @@ const char* shape_of(const GraphValue& value) {
   return value.storage == TensorStorage::kPlanned ? "style=solid" : "style=dashed";
 }
 
-/// A number, or a text where JSON has none: "nan", "inf".
+/// Returns a number, or a text for a number that JSON lacks: "nan", "inf".
 Json number_to_json(double number) { return std::isfinite(number) ? Json(number) : Json(exact_text(number)); }
 
 Json value_to_json(const GraphValue& value) {
@@ -108,7 +108,7 @@ Json call_to_json(const ProgramGraph& graph, const GraphCall& call) {
   return out;
 }
 
-/// One of the lists of a graph, which is too long to be in memory as JSON: an item at a time.
+/// Writes a list of a graph, an item at a time, as it may be too long to be in memory as JSON.
 template <class Item, class ToJson>
 void write_list(std::string_view name, const std::vector<Item>& items,
                 const std::function<void(std::string_view)>& take, ToJson to_json) {

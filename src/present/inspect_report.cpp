@@ -16,8 +16,8 @@
 
 namespace etstream {
 
-// How JSON has each of what lists hold. nlohmann-json finds these by their arguments, so they are in no
-// namespace of their own.
+// These functions turn the items of lists into JSON. nlohmann-json finds them by their arguments, so they are
+// in no namespace of their own.
 static void to_json(Json& out, const FilePart& part) {
   out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}};
 }
@@ -107,8 +107,8 @@ static void to_json(Json& out, const Duplicates& group) {
       {"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}, {"offsets", group.offsets}};
 }
 
-/// For the page, as [kind, parent, offset, size, name, detail, others], without what is empty at the end: a
-/// file may have a hundred thousand.
+/// Turns a content into the page's form, [kind, parent, offset, size, name, detail, others], without empty
+/// parts at the end: a file may have a hundred thousand contents.
 static void to_json(Json& out, const FileContent& each) {
   out = {static_cast<int>(each.kind), each.parent, each.offset, each.size};
   if (!each.name.empty()) out.push_back(each.name);
@@ -170,7 +170,7 @@ Json kinds_to_json() {
   return out;
 }
 
-/// With the places in `contents` instead of names.
+/// Turns groups into JSON, with the places in `contents` instead of names.
 Json groups_to_json(const std::vector<Duplicates>& groups, const std::vector<FileContent>& contents) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> places;
   for (std::uint32_t i = 1; i < contents.size(); ++i) places[{contents[i].offset, contents[i].size}] = i;
@@ -199,7 +199,7 @@ Json methods_to_json(const FileInspection& found) {
   return out;
 }
 
-/// Adds to the page what named data stands for, and who asks for it.
+/// Adds to the page the names of named data, and its users.
 void describe_named_data(FileInspection& found, const KeyNames& names) {
   std::map<std::string, const NamedDataInfo*> infos;
   for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;

@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-/// JSON lets control characters beyond 0x1f stand in strings, where a terminal takes them.
+/// Escapes control characters beyond 0x1f. JSON allows them in strings, but a terminal acts on them.
 std::string without_controls(std::string json) {
   std::string out;
   std::size_t done = 0;
@@ -47,7 +47,7 @@ std::string filled_page(std::string_view page, std::string_view json) {
   std::string out(page.substr(0, place));
   out.reserve(page.size() + json.size());
   for (const char c : json) {
-    // It is in strings alone; as it is it could end the script that has the data.
+    // This is only in strings. Unescaped, it could end the script that has the data.
     if (c == '<') {
       out += "\\u003c";
     } else {

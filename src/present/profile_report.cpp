@@ -43,7 +43,7 @@ static void to_json(Json& out, const ProfileJump& jump) {
          {"callers", jump.callers}};
 }
 
-/// A list for each member of the samples.
+/// Returns the samples as a list for each of their members.
 static Json columns_of(const std::vector<ProfileSample>& samples) {
   const auto none = Json::array();
   Json out = {{"time", none}, {"anonymous", none}, {"file", none}, {"spilled", none}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the command and Python print and write of what the library found: JSON, text, and pages for a browser.
+// Reports of what the library finds, which the command and Python print and write: JSON, text, and pages for
+// a browser.
 #pragma once
 
 #include <cstdint>
@@ -28,60 +29,62 @@ using Json = nlohmann::ordered_json;
 
 // json_report.cpp
 
-/// Bytes that are not UTF-8, as a path may have, become U+FFFD. An `indent` of -1 leaves out white space.
+/// Returns the text of JSON. Bytes that are not UTF-8, as a path may have, become U+FFFD. An `indent` of -1
+/// leaves out white space.
 [[nodiscard]] std::string json_text(const Json& report, int indent = 2);
 void print_json(const Json& report);
-/// `page`, one of pages.h, with `json` as its data: one file that needs no other, nor a network. Whatever
-/// texts are in `json`, they stay data.
+/// Returns `page`, one of pages.h, with `json` as its data: one file that needs no other, nor a network.
+/// Texts in `json` stay data, whatever they are.
 [[nodiscard]] std::string filled_page(std::string_view page, std::string_view json);
-/// {"errors": [MESSAGE...], "warnings": [MESSAGE...]}
+/// Returns {"errors": [MESSAGE...], "warnings": [MESSAGE...]}
 [[nodiscard]] Json findings_to_json(const Findings& findings);
 
 // diff_report.cpp
 
-/// Leaves the differences of content.
+/// Keeps only the differences of content.
 void ignore_layout(FileDiff& found);
 /// `a` and `b` are what the report calls the files.
 [[nodiscard]] Json differences_to_json(const std::string& a, const std::string& b, const FileDiff& found);
 
 // graph_report.cpp
 
-/// In the DOT language: a box for each call, an ellipse for each value that is a tensor or that a call
-/// writes. Lists are drawn as their items.
+/// Returns the graph in the DOT language: a box for each call, an ellipse for each value that is a tensor or
+/// that a call writes. Lists are drawn as their items.
 [[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
-/// All of it as JSON that ends with a line end, in pieces that `take` gets in order: {"method", "inputs",
-/// "outputs", "memory_sizes", "operators", "delegates", "values", "calls"}; values and calls are named by
-/// their places in these lists.
+/// Passes the whole graph to `take` as JSON that ends with a line end, in pieces, in order: {"method",
+/// "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"}; values and calls are
+/// named by their places in these lists.
 void write_graph_json(const ProgramGraph& graph, const std::function<void(std::string_view)>& take);
 
 // inspect_report.cpp
 
-/// As people read them: "float32 [1, 3]".
+/// Describes values for people: "float32 [1, 3]".
 [[nodiscard]] std::vector<std::string> described(const std::vector<ValueInfo>& values);
-/// `file` is what the report calls it. `duplicates` are in it where they were asked for.
+/// Returns an inspection as JSON. `file` is what the report calls the file. `duplicates` adds the duplicates.
 [[nodiscard]] Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates);
-/// The plan of a page: one file that needs no other, nor a network. `name` is what it calls the file, of any
-/// format that etstream knows. Reads the metadata, payloads of which several have one size, samples of the
-/// others, and what verify() reads. `names` are what the keys of named data stand for. Errors: those of
+/// Plans a page: one file that needs no other, nor a network. `name` is what it calls the file, which is of
+/// any format that etstream knows. Reads the metadata, payloads whose size others share, samples of the
+/// others, and what verify() reads. `names` are the names for the keys of named data. Errors: those of
 /// inspect(), verify() and estimate_coded_sizes().
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name,
                                                  const KeyNames& names);
-/// The same of the file that a path stands for; without names with those of read_key_names_beside(). Error:
-/// kInvalidArgument where these are several.
+/// Plans the page of the file that a path stands for. Without names, it uses those of
+/// read_key_names_beside(). Error: kInvalidArgument if the path stands for several files.
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
                                                  const OpenFile& open_file = &ByteSource::file);
 
 // profile_report.cpp
 
 [[nodiscard]] Json profile_to_json(const Profile& profile);
-/// One file that needs no other, nor a network.
+/// Returns a page of the profile: one file that needs no other, nor a network.
 [[nodiscard]] std::string profile_page(const Profile& profile);
-/// In the Trace Event Format of Perfetto and Chrome: phases as slices, memory as counters.
+/// Returns the profile in the Trace Event Format of Perfetto and Chrome: phases as slices, memory as
+/// counters.
 [[nodiscard]] Json profile_trace(const Profile& profile);
 
 // run_report.cpp
 
-/// Each as docs/command.md has it below "verify".
+/// Returns each run as docs/command.md describes it below "verify".
 [[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
 
 // sharing_report.cpp
@@ -94,8 +97,8 @@ struct SharingProgram {
 
 /// Prints what programs share on standard output, with what stays as sums by program and reason.
 void print_sharing(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan);
-/// All of it: {"size_before", "size_after", "programs", "shared", "kept", "renamed"}, and "weights" where
-/// something is shared.
+/// Returns the whole report: {"size_before", "size_after", "programs", "shared", "kept", "renamed"}, and
+/// "weights" if something is shared.
 [[nodiscard]] Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan);
 
 }  // namespace etstream

@@ -15,7 +15,7 @@
 namespace etstream {
 namespace {
 
-/// A person reads no more of a list; --json has all.
+/// The most items of a list that are printed; --json has all.
 constexpr std::size_t kMostSharedRows = 10;
 
 struct Sum {
@@ -34,7 +34,7 @@ std::uint64_t sum_of(const std::vector<SharingProgram>& before) {
   return out;
 }
 
-/// Those that take it from the tensor data, by their indices.
+/// Returns the programs that take the data from the tensor data, by their indices.
 std::set<std::uint32_t> sharers(const ProgramData& data) {
   std::set<std::uint32_t> out;
   for (const ProgramData::Use& use : data.uses) {
@@ -100,7 +100,7 @@ void print_renamed(const std::vector<SharingProgram>& before, const SharedWeight
   }
 }
 
-/// For --json, a word for each KeptBecause.
+/// The words for --json, one for each KeptBecause.
 constexpr std::array kWordsOfKept = {"one_program", "small",    "other_data_under_key",
                                      "layout",      "delegate", "initial_state"};
 

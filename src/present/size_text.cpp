@@ -12,13 +12,14 @@
 namespace etstream {
 namespace {
 
-/// The letters of units by how many times 1024 they are multiplied; the first stands for bytes.
+/// The letters of units. The place of a letter is the power of 1024 that it stands for; the first stands for
+/// bytes.
 constexpr std::string_view kUnits = "BKMGTPE";
 constexpr unsigned kUnitBits = 10;
 
 constexpr std::string_view kExpected = "expected a size such as 4G, 512M or 16K";
 
-/// Returns by how many bits a number with this unit is shifted; none for what is no unit.
+/// Returns the number of bits by which a number with this unit is shifted; nothing for an unknown unit.
 std::optional<unsigned> bits_of(std::string_view unit) {
   if (unit.empty()) return 0U;
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; };
@@ -37,7 +38,7 @@ std::string in_unit(std::uint64_t bytes) {
   return text("{}{}", bytes, kUnits[unit]);
 }
 
-/// Returns what was meant where a number without a unit is less than the least: "; 4G is 4 GiB".
+/// Returns a suggestion if a number without a unit is less than the least: "; 4G is 4 GiB".
 std::string meant(std::uint64_t number, bool has_unit) {
   constexpr std::uint64_t kMostGibibytes = 1024;
   if (has_unit || number == 0) return "";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a class of tensors has in common with other libraries' arrays: its shape, and its elements as theirs.
+// The parts that a class of tensors has in common with other libraries' arrays: its shape, and its elements
+// as theirs.
 #pragma once
 
 #include <nanobind/stl/pair.h>
@@ -19,8 +20,8 @@ Shape shape_of(const std::vector<Integer>& sizes) {
   return nb::tuple(nb::cast(sizes));
 }
 
-/// Adds to a class that has `dtype`, `sizes`, `dim_order` and `data`, of which the first three are None for
-/// data that is no tensor's.
+/// Adds these to a class that has `dtype`, `sizes`, `dim_order` and `data`, of which the first three are None
+/// for data that is no tensor's.
 template <class Class>
 void def_array_views(Class& tensors) {
   const auto call = [](const char* function) {

@@ -27,7 +27,7 @@ struct Annotation {
   char text[kLength] = {};
 };
 
-/// Any object, annotated as `kType`: whoever uses it checks what it is.
+/// Any object, annotated as `kType`: its user checks what it is.
 template <Annotation kType>
 class Annotated : public nb::object {
  public:
@@ -47,7 +47,7 @@ using Key = Annotated<"str">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
 using Shape = Annotated<"tuple[int, ...]">;
 
-/// An iterator over the names of what is in `items`, for a mapping.
+/// Returns an iterator over the names in `items`, for a mapping.
 template <class Items>
 Names names_of(const Items& items) {
   nb::list out;
@@ -55,19 +55,20 @@ Names names_of(const Items& items) {
   return nb::iter(out);
 }
 
-/// The name that a key is; none for what is no name, such as a number, which a mapping does not have.
+/// Returns the name that a key is; nothing for a key that is no name, such as a number, which a mapping does
+/// not have.
 inline std::optional<std::string> name_of_key(const Key& key) {
   std::string name;
   return nb::try_cast(key, name) ? std::optional(std::move(name)) : std::nullopt;
 }
 
-/// A key as messages quote it.
+/// Quotes a key for messages.
 inline std::string quoted_key(const Key& key) {
   const auto name = name_of_key(key);
   return name ? quote(*name) : nb::cast<std::string>(nb::repr(key));
 }
 
-/// An __init__ of the class that `function` returns an object of.
+/// Makes an __init__ of the class that `function` returns.
 template <class T, class... Arguments>
 auto constructor(T (*function)(Arguments...)) {
   return [function](T* self, Arguments... arguments) {
@@ -75,8 +76,8 @@ auto constructor(T (*function)(Arguments...)) {
   };
 }
 
-/// Which of two the argument called `argument` asks for by its name. Raises InvalidArgumentError for another
-/// name.
+/// Returns the one of two values that the argument called `argument` asks for by its name. Raises
+/// InvalidArgumentError for another name.
 template <class T>
 T choice(const char* argument, const std::string& name, std::pair<std::string_view, T> one,
          std::pair<std::string_view, T> other) {
@@ -86,19 +87,20 @@ T choice(const char* argument, const std::string& name, std::pair<std::string_vi
                    other.first, quote(name)));
 }
 
-/// The version that files are written as. None for None. Raises InvalidArgumentError for what is no release.
+/// Returns the release as which files are written; nothing for None. Raises InvalidArgumentError for an
+/// unknown release.
 inline std::optional<ExecutorchRelease> release_of(const std::optional<std::string>& as_of) {
   if (!as_of) return std::nullopt;
   return value_or_raise(executorch_release(*as_of));
 }
 
-/// None for None. Raises InvalidArgumentError for what is no version.
+/// Returns the sharing of vtables; nothing for None. Raises InvalidArgumentError for an invalid version.
 inline std::optional<VtableSharing> vtables_of(const std::optional<std::string>& flatbuffers) {
   if (!flatbuffers) return std::nullopt;
   return value_or_raise(vtable_sharing(*flatbuffers));
 }
 
-/// The latest of what is None.
+/// Returns the version to write, with the latest in place of None.
 inline WriterVersion writer_of(const std::optional<std::string>& as_of,
                                const std::optional<std::string>& flatbuffers) {
   const WriterVersion latest;

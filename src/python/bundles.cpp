@@ -61,7 +61,8 @@ ScalarType type_of(const DtypeLike& dtype) {
                    "dtype: expected a type that ExecuTorch has, such as bfloat16, found {}", quote(name)));
 }
 
-/// Without a `dim_order` the tensor is contiguous, and a bundle may have its elements in another order.
+/// Makes a tensor, and checks it. Without a `dim_order` it is contiguous, and a bundle may have its elements
+/// in another order.
 Tensor sound_tensor(ScalarType type, const std::vector<std::int64_t>& sizes, ByteSource data,
                     std::optional<std::vector<std::uint8_t>> dim_order) {
   Tensor tensor;
@@ -88,7 +89,7 @@ Tensor make_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& size
   return sound_tensor(type, sizes, source_of(data), std::move(dim_order));
 }
 
-/// A contiguous tensor whose elements lie in `data` by `strides` of bytes, from `offset` on.
+/// Makes a contiguous tensor whose elements lie in `data` by `strides` in bytes, from `offset` on.
 Tensor gathered_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& sizes,
                        const std::vector<std::int64_t>& strides, const SourceLike& data,
                        std::uint64_t offset) {
@@ -98,22 +99,22 @@ Tensor gathered_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& 
   return sound_tensor(type, sizes, std::move(gathered), std::nullopt);
 }
 
-/// The tensor as a contiguous one, for a bundle to lay out as the method has it.
+/// Returns the tensor as a contiguous one, which a bundle lays out as the method has it.
 Tensor in_any_order(const Tensor& tensor) {
   Tensor out = value_or_raise(with_dim_order(tensor, contiguous_dim_order(tensor.sizes.size())));
   out.any_order = true;
   return out;
 }
 
-/// Files may have tensors that are none; verify() says so.
+/// Refuses an invalid tensor, which a file may have; verify() reports it.
 void require_sound(const Tensor& tensor) {
   if (const auto problem = problem_of(tensor)) {
     raise(make_error(ErrorCode::kCorrupt, "{}: a tensor {}", tensor.data.name(), *problem));
   }
 }
 
-/// A number is what Python says it is, a bool before an int. A tensor is a Tensor, or one of torch's or
-/// NumPy's. Raises TypeError for something else.
+/// Returns the value for a Python object. A number has the type that it has in Python, a bool before an int.
+/// A tensor is a Tensor, or one of torch's or NumPy's. Raises TypeError for something else.
 Value value_of(nb::handle object) {
   if (object.is_none()) return std::monostate{};
   if (PyBool_Check(object.ptr())) return object.is(Py_True);
@@ -128,8 +129,8 @@ Value value_of(nb::handle object) {
                               .attr("tensor")(object, "an int, a float, a bool, None, or a tensor"));
 }
 
-/// The values at the leaves of a tree of objects; no values for None. What is raised of one says `kind` and
-/// which.
+/// Returns the values at the leaves of a tree of objects; no values for None. Errors about a value name
+/// `kind` and its number.
 std::vector<Value> values_of(const char* kind, nb::handle objects) {
   std::vector<Value> values;
   if (objects.is_none()) return values;
@@ -334,7 +335,7 @@ void bind_comparisons(nb::module_& module) {
              nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
 }
 
-/// pytest takes a class by such a name for tests otherwise.
+/// Tells pytest that the class is no test, as its name suggests one.
 void say_no_test(nb::handle type) { type.attr("__test__") = false; }
 
 void bind_suites(nb::module_& module) {

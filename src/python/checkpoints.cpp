@@ -103,7 +103,8 @@ std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std:
   return rules;
 }
 
-/// All tensors of the checkpoints under their new names and types; and of rules what they missed.
+/// Returns all tensors of the checkpoints under their new names and types, and the rules and tensors that did
+/// not match.
 std::pair<CheckpointByName, std::optional<RenameReport>> changed(
     const std::vector<const CheckpointByName*>& given, nb::handle rules,
     std::optional<std::uint32_t> head_dim, const std::vector<std::string>& only,
@@ -127,7 +128,7 @@ std::pair<CheckpointByName, std::optional<RenameReport>> changed(
   return {CheckpointByName(std::move(all)), std::move(report)};
 }
 
-/// The plan of one file or, with `most`, of shards with data of at most so many bytes each.
+/// Plans one file or, with `most`, shards with data of at most so many bytes each.
 std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format,
                                       bool share_equal, bool allow_opaque,
                                       std::optional<std::uint32_t> segment_alignment,
@@ -149,7 +150,7 @@ std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const 
   });
 }
 
-/// (dtype's number, sizes, dim_order)
+/// Returns (dtype's number, sizes, dim_order)
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
 using EntryArguments = std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>;
@@ -170,7 +171,7 @@ FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& 
   return without_gil([&] { return plan(data); });
 }
 
-/// The sizes of the dimensions, by the layout or the shape; none where the file says neither.
+/// Returns the sizes of the dimensions, by the layout or the shape; None if the file has neither.
 std::optional<std::vector<std::uint64_t>> sizes_of(const CheckpointTensor& tensor) {
   if (!tensor.layout) return tensor.shape;
   return std::vector<std::uint64_t>(tensor.layout->sizes.begin(), tensor.layout->sizes.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Weights: a checkpoint whose tensors are found by their names, and the files that tensor data becomes.
+// Weights: a checkpoint whose tensors are found by their names, and the files that are made of tensor data.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace etstream::python {
 
-/// Its tensors do not change. A copy is one of all of it.
+/// Weights, whose tensors do not change. A copy shares them.
 class CheckpointByName : public Checkpoint {
  public:
   explicit CheckpointByName(Checkpoint checkpoint)
@@ -29,7 +29,7 @@ class CheckpointByName : public Checkpoint {
                              [this](std::size_t i) -> std::string_view { return tensors[i].name; });
   }
 
-  /// The first of that name; null where there is none.
+  /// Returns the first tensor of that name; null if there is none.
   [[nodiscard]] const CheckpointTensor* find(std::string_view name) const {
     const auto name_at = [this](std::size_t i) -> std::string_view { return tensors[i].name; };
     const auto found = std::ranges::lower_bound(order_, name, {}, name_at);
@@ -43,7 +43,7 @@ class CheckpointByName : public Checkpoint {
 /// Opens files so that reading them can be interrupted.
 [[nodiscard]] CheckpointOptions checkpoint_options(bool partial);
 
-/// The plans of tensor data: of one file or, with `most`, of shards with data of at most so many bytes each.
+/// Plans tensor data: one file or, with `most`, shards with data of at most so many bytes each.
 [[nodiscard]] Result<std::vector<FilePlan>> plan_files(const TensorData& data,
                                                        std::optional<std::uint64_t> most);
 

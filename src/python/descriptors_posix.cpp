@@ -83,7 +83,7 @@ bool is_fifo(const std::string& path) {
 }
 
 Result<std::unique_ptr<Sink>> open_fifo(const std::string& path) {
-  // It waits for the reader.
+  // The call waits for a reader.
   const auto open = [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); };
   int opened = open();
   for (; opened < 0 && errno == EINTR; opened = open()) ETSTREAM_TRY(check_signals());

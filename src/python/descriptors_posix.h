@@ -14,10 +14,11 @@
 
 namespace etstream::python {
 
-/// `descriptor` is duplicated. Raises IoError, and InvalidArgumentError for a range that is not in the file.
+/// Returns a range of the file at `descriptor`, which is duplicated. Raises IoError, and InvalidArgumentError
+/// for a range that is not in the file.
 [[nodiscard]] ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size);
 
-/// A descriptor, which stays the caller's, written from its position on.
+/// Opens a sink to a descriptor, which stays the caller's. It is written from its position on.
 [[nodiscard]] std::unique_ptr<Sink> open_descriptor(int descriptor);
 
 [[nodiscard]] bool is_fifo(const std::string& path);

@@ -14,7 +14,7 @@ namespace {
 thread_local std::exception_ptr kept_exception;
 std::atomic<std::uint64_t> turn = 0;
 
-/// The class to raise, by the error's code.
+/// Returns the class to raise, by the error's code.
 constexpr const char* kClasses[] = {"InvalidArgumentError", "CorruptError",  "UnsupportedError",
                                     "TooLargeError",        "NotFoundError", "IoError",
                                     "OutOfMemoryError",     "Error"};
@@ -32,7 +32,7 @@ void raise(const Error& error) {
   const nb::object exception = type(error.message);
   if (error.file) exception.attr("filename") = *error.file;
   if (error.offset) exception.attr("offset") = *error.offset;
-  // With one argument an OSError has none of its own.
+  // An OSError with one argument has no errno of its own.
   if (error.system_code != 0 && PyObject_IsInstance(exception.ptr(), PyExc_OSError) == 1) {
     exception.attr("errno") = error.system_code;
   }

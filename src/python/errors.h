@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors on their way between the library and Python: what the library returns is raised, and what Python
-// raises while the library calls it comes out again as it was. So does what handlers of signals raise.
+// Errors on their way between the library and Python. Errors of the library are raised. Exceptions that
+// Python raises while the library calls it come out again as they were, also those of handlers of signals.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -24,11 +24,11 @@ namespace nb = nanobind;
 /// place.
 [[nodiscard]] Error keep_exception();
 
-/// Raises the exception that was kept since the current call of the library began, if any. With the GIL held.
-/// What the library made of the error in its place does not matter.
+/// Raises the exception that was kept since the current call of the library began, if any, whatever the
+/// library made of the error in its place. With the GIL held.
 void raise_kept();
 
-/// A call of the library. They nest where Python, called by one, makes another: each has its own exception.
+/// A call of the library. Calls nest if Python, called by one, makes another: each has its own exception.
 class LibraryCall {
  public:
   LibraryCall();
@@ -40,7 +40,7 @@ class LibraryCall {
   std::exception_ptr outer_;
 };
 
-/// The value of `result`, or raises.
+/// Returns the value of `result`, or raises its error.
 template <class T>
 T value_or_raise(Result<T> result) {
   raise_kept();
@@ -48,12 +48,13 @@ T value_or_raise(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 
-/// A number that is another one whenever Python may have run since it was asked for before.
+/// Returns a number that changes whenever Python may have run.
 [[nodiscard]] std::uint64_t python_turn() noexcept;
-/// Says that Python runs, or has run.
+/// Notes that Python runs, or has run.
 void next_python_turn() noexcept;
 
-/// Runs `body`, which returns a Result and touches no Python object, without the GIL; its value, or raises.
+/// Runs `body`, which returns a Result and touches no Python object, without the GIL. Returns its value, or
+/// raises its error.
 template <class F>
 auto without_gil(F&& body) {
   const LibraryCall call;
@@ -77,11 +78,11 @@ auto with_gil(F&& body) noexcept -> decltype(body()) {
   }
 }
 
-/// Runs Python's handlers of signals that have come, Ctrl-C's for one, in the main thread: Python does so
-/// only when it is asked to. Takes the GIL. Error: of a handler that raised, as keep_exception() has it.
+/// Runs Python's handlers for signals that have come, such as Ctrl-C, in the main thread: Python does so only
+/// when it is asked to. Takes the GIL. Error: that of a handler that raised, as keep_exception() returns it.
 [[nodiscard]] Result<void> check_signals();
 
-/// The same at most ten times a second, for frequent calls: each run waits for the GIL.
+/// Does the same at most ten times a second, for frequent calls: each run waits for the GIL.
 [[nodiscard]] Result<void> check_signals_at_times();
 
 }  // namespace etstream::python

@@ -57,7 +57,7 @@ void require_no_input(const PlansAndOutputs& files, const std::string& path, boo
   require_no_source(files, *file);
 }
 
-/// Refuses outputs that a plan takes bytes from, or that are one file, before any byte is written.
+/// Refuses outputs that a plan reads from, and outputs that are one file, before any byte is written.
 void require_apart(const PlansAndOutputs& files) {
   OutputPlaces places;
   std::set<const PyObject*> objects;
@@ -77,8 +77,8 @@ void require_apart(const PlansAndOutputs& files) {
   }
 }
 
-/// Layouts and their outputs. Those at paths are committed in order once all are written, or none is; what
-/// has gone to others can't be taken back.
+/// Layouts and their outputs. Outputs at paths are committed in order once all are written, or none is. Bytes
+/// in other outputs can't be taken back.
 void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, nb::handle max_disk) {
   const nb::object callback = progress_callback(progress);
   const auto most = disk_limit(max_disk);

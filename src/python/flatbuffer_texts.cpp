@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kLargestFlatbuffer = std::numeric_limits<std::int32_t>::max();
 
-/// Opens an object of a class that needs a schema and the folders of the schemas that it includes.
+/// Opens an object of a class that needs a schema and the folders of its included schemas.
 template <class T>
 T opened(const PathLike& schema, const PathsLike& include_folders) {
   std::vector<std::string> folders;

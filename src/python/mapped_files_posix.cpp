@@ -30,24 +30,24 @@
 namespace etstream::python {
 namespace {
 
-/// What CPython puts before the bytes of a bytes object: its size, and its hash. The stable interface does
-/// not say so.
+/// The header that CPython puts before the bytes of a bytes object: its size, and its hash. The stable
+/// interface does not tell its size.
 constexpr std::size_t kHeader = sizeof(PyVarObject) + sizeof(Py_hash_t);
 #ifndef Py_LIMITED_API
 static_assert(kHeader == offsetof(PyBytesObject, ob_sval));
 #endif
-/// What malloc, and so Python, aligns bytes to.
+/// The alignment that malloc, and so Python, gives to bytes.
 constexpr std::size_t kAlignment = 16;
 static_assert(kHeader % alignof(PyVarObject) == 0 && kHeader <= 4096);
 
-// That bytes are laid out so is not promised: CPython does it from 3.10 to 3.14.
+// This layout of bytes is not promised: CPython has it from 3.10 to 3.14.
 #if defined(PYPY_VERSION) || defined(Py_GIL_DISABLED) || defined(Py_TRACE_REFS)
 constexpr bool kIsKnownPython = false;
 #else
 constexpr bool kIsKnownPython = true;
 #endif
 
-/// The version of the running Python, which with the stable interface may be newer than the headers.
+/// Returns the version of the running Python, which with the stable interface may be newer than the headers.
 unsigned long python_version() {
 #if PY_VERSION_HEX >= 0x030B0000
   return Py_Version;
@@ -56,7 +56,7 @@ unsigned long python_version() {
 #endif
 }
 
-/// Whether bytes of this Python are laid out as FileBytes does it.
+/// Returns whether bytes of this Python have the layout that FileBytes uses.
 bool is_known_layout() {
   if (!kIsKnownPython || python_version() >= 0x030F0000) return false;
   const auto bytes = nb::steal(PyBytes_FromStringAndSize("etstream", 8));
@@ -79,8 +79,8 @@ struct Unmap {
 };
 using AddressRange = std::unique_ptr<std::byte[], Unmap>;
 
-/// Maps a range of a file, and makes a bytes object of it: its header is written before the bytes, into a
-/// page of memory and, where the range begins in the midst of a page, a copy of that page. Memory: two pages.
+/// Maps a range of a file, and makes a bytes object of it. Its header is written before the bytes, into a
+/// page of memory or, if the range begins in the middle of a page, a copy of that page. Memory: two pages.
 class FileBytes {
  public:
   explicit FileBytes(const ByteSource& source)
@@ -98,7 +98,7 @@ class FileBytes {
       : range_(map(file, name)), data_(range_.get() + page_size() + file.offset % page_size()) {
     std::byte* const header = data_ - kHeader;
     std::memset(header, 0xff, kHeader);  // a hash of -1 is one that is not known yet
-    // It is never freed as other objects are: this keeps a reference to it.
+    // It is never freed like other objects: this keeps a reference to it.
     PyObject_InitVar(reinterpret_cast<PyVarObject*>(header), &PyBytes_Type,
                      static_cast<Py_ssize_t>(file.size));
   }
@@ -112,8 +112,8 @@ class FileBytes {
 
   [[nodiscard]] PyObject* object() const { return reinterpret_cast<PyObject*>(data_ - kHeader); }
 
-  /// A page of memory, the file's pages with the range, and a page behind it, as bytes have a zero behind
-  /// their end.
+  /// Reserves a page of memory, the file's pages with the range, and a page behind it, as bytes have a zero
+  /// behind their end.
   static AddressRange map(const FileRange& file, const std::string& name) {
     const Descriptor descriptor(file.descriptor);
     const std::size_t lead = file.offset % page_size();
@@ -148,7 +148,7 @@ class FileBytes {
   std::byte* data_;
 };
 
-/// Maps a range of a file. What is written to the pages is private.
+/// Maps a range of a file. Writes to the pages are private.
 class FileMapping {
  public:
   FileMapping(const ByteSource& source, bool is_writable)
@@ -166,7 +166,7 @@ class FileMapping {
       raise(error_in(ErrorCode::kUnsupported, name, "{} bytes can't be mapped", file.size));
     }
     const std::size_t size = lead_ + static_cast<std::size_t>(file.size);
-    // Pages are copied one by one as they are written to, which few are: no memory is set aside for all.
+    // Only the few pages that are written to are copied, so no memory is reserved for all.
     void* const start =
         mmap(nullptr, size, is_writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE | MAP_NORESERVE,
              descriptor.get(), static_cast<off_t>(file.offset - lead_));
@@ -187,8 +187,8 @@ struct Mapping {
   std::string path;
 };
 
-/// From a line of /proc/self/maps: "BEGIN-END PERMISSIONS OFFSET MAJOR:MINOR INODE   PATH", in hexadecimal
-/// but for the inode.
+/// Reads a line of /proc/self/maps: "BEGIN-END PERMISSIONS OFFSET MAJOR:MINOR INODE   PATH", in hexadecimal
+/// except for the inode.
 bool read_mapping(const std::string& line, Mapping& out) {
   std::istringstream words(line);
   std::string permissions;
@@ -232,7 +232,7 @@ bool is_mapping_of(std::span<const std::byte> memory, const FileIdentity& file, 
                                           [&](const Mapping& mapping) { return mapping.end <= begin; });
   for (auto mapping = first; mapping != mappings.of_files.end() && mapping->begin < begin + memory.size();
        ++mapping) {
-    // Some file systems (btrfs, overlay) list another device, or file, than they tell of the path.
+    // Some file systems (btrfs, overlay) list another device, or file, than they report for the path.
     if (mapping->file == file || identity_of(mapping->path) == file) return true;
   }
   return false;

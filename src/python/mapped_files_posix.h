@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files as memory: which file memory is a mapping of, and, in the module, a file's bytes as a bytes object.
+// Files as memory: the file that memory is a mapping of, and, in the module, a file's bytes as a bytes
+// object.
 #pragma once
 
 #include <chrono>
@@ -11,8 +12,8 @@
 
 namespace etstream::python {
 
-/// Whether some of `memory`, mapped as it has been since `since`, is a mapping of `file`. What is mapped is
-/// listed again where the last list is older than that. False where the system does not list it.
+/// Returns whether some of `memory`, mapped as it has been since `since`, is a mapping of `file`. If the last
+/// list of mappings is older than that, makes a new one. Returns false if the system does not list them.
 [[nodiscard]] bool is_mapping_of(std::span<const std::byte> memory, const FileIdentity& file,
                                  std::chrono::steady_clock::time_point since);
 

@@ -20,7 +20,8 @@
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
-  // torch ends with cycles of objects that nothing collects any more, and with them what they refer to.
+  // At its end torch leaves cycles of objects that nothing collects, and with them the objects that they
+  // refer to.
   nb::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("version") = ETSTREAM_VERSION;

@@ -14,14 +14,14 @@
 namespace etstream::python {
 namespace {
 
-/// Bytes up to this many are copied; an object for each would take as much.
+/// The largest bytes that are copied; an object for each would take as much.
 constexpr std::uint64_t kSmall = 256;
 
 [[noreturn]] void wrong(nb::handle object, std::string_view expected) {
   throw nb::type_error(text("expected {}, found {}", expected, class_name(object)).c_str());
 }
 
-/// An element of what PySequence_Fast() gave, which is a list or a tuple and keeps it.
+/// Returns an element of the result of PySequence_Fast(), which is a list or a tuple and keeps it.
 nb::handle item_of(const nb::object& elements, Py_ssize_t i) {
   PyObject* const of = elements.ptr();
   PyObject* const item = PyList_Check(of) ? PyList_GetItem(of, i) : PyTuple_GetItem(of, i);
@@ -29,7 +29,7 @@ nb::handle item_of(const nb::object& elements, Py_ssize_t i) {
   return item;
 }
 
-/// The bits of a float or a double; ExecuTorch has infinities as text.
+/// Returns the bits of a float or a double; ExecuTorch has infinities as text.
 std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
   nb::object number = nb::borrow(object);
   if (nb::isinstance<nb::str>(object)) number = nb::steal(PyFloat_FromString(object.ptr()));
@@ -39,7 +39,7 @@ std::uint64_t float_bits(nb::handle object, std::uint32_t width) {
                                  : std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-/// The characters of a str, as UTF-8. They last as long as `object`.
+/// Returns the characters of a str, as UTF-8. They last as long as `object`.
 std::string_view characters_of(nb::handle object) {
   Py_ssize_t size = 0;
   const char* characters = PyUnicode_AsUTF8AndSize(object.ptr(), &size);

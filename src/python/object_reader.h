@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ObjectReader: gives the packer what Python objects hold, by the schema that is packed: ExecuTorch's
-// dataclasses have the names of its schema.
+// ObjectReader: gives the packer the values of Python objects, by the schema that is packed. The fields of
+// ExecuTorch's dataclasses have the names of its schema.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,10 +14,10 @@
 
 namespace etstream::python {
 
-/// A table is an object with an attribute for each field; one that it lacks, or that is None, is absent. A
-/// union's member is told by the name of its value's class. A scalar is an int, a bool, an enum of ints, or a
-/// float or its text. A vector is a sequence; one of bytes also whatever source_of() takes, which is not read
-/// before the flatbuffer is written, unless it is small.
+/// A table is an object with an attribute for each field. A field that it lacks, or that is None, is absent.
+/// A union's member is known from the name of its value's class. A scalar is an int, a bool, an enum of ints,
+/// or a float or its text. A vector is a sequence. A vector of bytes may also be anything that source_of()
+/// takes; unless it is small, it is read only when the flatbuffer is written.
 ///
 /// Errors: kInvalidArgument for a value of another kind than its field's or out of its range, naming table
 /// and field; those of source_of(). All calls are made with the GIL; the objects are kept alive, and are not
@@ -32,7 +32,7 @@ class ObjectReader final : public ValueReader {
   Result<FieldValue> element(ValueNode vector, std::uint64_t i) override;
 
  private:
-  /// A vector that was given out: its elements, and which field it is.
+  /// A vector that was given out: its elements, and its field.
   struct Vector {
     nanobind::object elements;  // a list or a tuple
     const FieldType* field = nullptr;

@@ -18,11 +18,11 @@
 namespace etstream::python {
 namespace {
 
-/// How many bytes are written between two calls of Python's.
+/// The bytes that are written between two calls of Python.
 constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
 
-/// Hands bytes to the write() of an object. They lie in an object of Python's meanwhile, which goes to
-/// whoever keeps a view of it.
+/// Hands bytes to the write() of an object. Meanwhile they lie in an object of Python's, which stays alive
+/// for anyone who keeps a view of it.
 class ObjectOutput {
  public:
   explicit ObjectOutput(nb::handle object)
@@ -40,7 +40,8 @@ class ObjectOutput {
   }
 
  private:
-  /// How many bytes are taken of those from `begin` to `end`; a raw file may take less than it is given.
+  /// Returns how many of the bytes from `begin` to `end` are taken; a raw file may take fewer than it is
+  /// given.
   Py_ssize_t write(Py_ssize_t begin, Py_ssize_t end) {
     const nb::object all = nb::steal(PyMemoryView_FromObject(buffer_.ptr()));
     if (!all.is_valid()) throw nb::python_error();
@@ -89,7 +90,7 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& wa
     return open_descriptor(static_cast<int>(descriptor));
   }
   if (nb::hasattr(output, "write")) {
-    // Let go of with the GIL, which a sink is destroyed with.
+    // A sink is destroyed with the GIL held, and so this object is released with it.
     auto object = std::make_shared<ObjectOutput>(output);
     return open_callback_sink([object](std::span<const std::byte> bytes) {
       return with_gil([&]() -> Result<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where files are written to, in Python's terms.
+// Outputs in Python's terms.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace etstream::python {
 
-/// Collects what the file systems of outputs can't do, for Python to warn of it. Outlives the sinks.
+/// Collects warnings about the file systems of outputs, for Python to show. Outlives the sinks.
 class FileWarnings {
  public:
   FileWarnings() = default;
@@ -23,30 +23,30 @@ class FileWarnings {
   FileWarnings& operator=(const FileWarnings&) = delete;
 
   [[nodiscard]] FileSinkOptions options(bool sync);
-  /// Warns at the line that called etstream, once the outputs are complete. Raises where warnings are errors.
+  /// Warns at the line that called etstream, once the outputs are complete. Raises if warnings are errors.
   void show() const;
 
  private:
   std::vector<std::string> messages_;
 };
 
-/// A path; a descriptor, as an int; or an object with write(), which outlives the sink. Raises TypeError for
-/// something else, InvalidArgumentError for a file that InputRecord::current() knows as an input, and the
-/// errors of opening it.
+/// Opens an output: a path; a descriptor, as an int; or an object with write(), which outlives the sink.
+/// Raises TypeError for something else, InvalidArgumentError for a file that InputRecord::current() knows as
+/// an input, and the errors of opening it.
 [[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings);
 
-/// What an output that is no path changes in place: its file, or the object itself. Nothing for a path, or
-/// for a descriptor of no file.
+/// Returns what an output that is no path changes in place: its file, or the object itself. Returns nothing
+/// for a path, and for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
 
 /// Returns the argument `max_disk` of Python's functions in bytes, given as an int or a str. Raises
 /// TypeError, InvalidArgumentError.
 [[nodiscard]] std::optional<std::uint64_t> disk_limit(nb::handle max_disk);
 
-/// The function to call for the argument `progress` of Python's functions; None where nothing is shown.
+/// Returns the function to call for the argument `progress` of Python's functions; None if nothing is shown.
 [[nodiscard]] nb::object progress_callback(nb::handle progress);
 
-/// Looks for Ctrl-C at each step, and hands on how far writing is: `before` bytes and those of this file, of
+/// Checks for Ctrl-C at each step, and reports the progress: `before` bytes and those of this file, of
 /// `total`. `callback` outlives it, or is None.
 [[nodiscard]] Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t total);
 

@@ -67,7 +67,7 @@ Result<void> require_sound(const std::string& name, const Findings& findings) {
   return error;
 }
 
-/// Sound tensor data files.
+/// Opens tensor data files, and checks that they are sound.
 Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& sources) {
   std::deque<TensorDataFile> files;
   for (const ByteSource& source : sources) {
@@ -100,7 +100,7 @@ ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
   return options;
 }
 
-/// The program, and behind it the files of tensor data where constants are moved out.
+/// Plans the program, followed by the files of tensor data if constants are moved out.
 std::vector<FilePlan> plan_program(
     const SourceLike& program, const ProgramPlanOptions& options, std::vector<std::string> drop_methods,
     bool strip_stack_traces, bool constants_out, std::map<std::string, std::string> keys,
@@ -148,7 +148,7 @@ FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
   return without_gil([&] { return plan(description, options); });
 }
 
-/// The programs, the files of what they have in common, the container, and the report as JSON.
+/// Plans the programs, the files of what they share, and the container. Returns them with the report as JSON.
 std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, std::string>
 plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
                     bool into_container, std::uint32_t align, std::optional<std::uint64_t> split_max_size) {

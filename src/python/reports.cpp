@@ -28,7 +28,7 @@
 namespace etstream::python {
 namespace {
 
-/// The way in which methods are to be run; none where they are not.
+/// The options for running methods; nothing if they are not run.
 using RunOptions = std::optional<MethodRunOptions>;
 
 FileFindings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial,
@@ -67,7 +67,7 @@ std::string counts(const Findings& findings) {
               counted(findings.warnings.size(), "warning"));
 }
 
-/// What a failed assertion in a test shows: the first errors, a line each.
+/// Returns the text that a failed assertion in a test shows: the first errors, a line each.
 std::string shown(const Findings& findings) {
   constexpr std::size_t kMost = 20;
   std::string out = "<etstream.Findings: " + counts(findings);
@@ -79,7 +79,7 @@ std::string shown(const Findings& findings) {
   return out + ">";
 }
 
-/// A line each.
+/// Returns the counts, and each problem on a line of its own.
 std::string told(const Findings& findings) {
   std::string out = counts(findings);
   for (const Finding& error : findings.errors) out += text("\nerror: {}", error.message);

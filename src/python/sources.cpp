@@ -26,15 +26,15 @@
 namespace etstream::python {
 namespace {
 
-/// Whether this thread has the GIL, for which the stable interface has no function. Waits for it where it has
-/// not.
+/// Returns whether this thread has the GIL, for which the stable interface has no function. Waits for the GIL
+/// if it does not.
 bool holds_gil() {
   const PyGILState_STATE before = PyGILState_Ensure();
   PyGILState_Release(before);
   return before == PyGILState_LOCKED;
 }
 
-/// An object that is let go of with the GIL, by whichever thread is the last to know it.
+/// An object that is released with the GIL, by whichever thread is the last to use it.
 class HeldObject {
  public:
   explicit HeldObject(nb::object object) : object_(std::move(object)) {}
@@ -54,12 +54,12 @@ class HeldObject {
   nb::object object_;
 };
 
-/// How deep lists of sources may be nested, so that one that holds itself is told from one that has an end.
+/// The deepest nesting of lists of sources, by which a list that contains itself is recognised.
 constexpr int kDeepestList = 64;
 
-/// The memory of an object with the buffer protocol. Memory that its owner may give back all the same, a
-/// torch storage's, is looked after by a function, `check` of etstream._buffers.bytes_at(), which raises once
-/// it has.
+/// The memory of an object with the buffer protocol. The owner of a torch storage may free its memory all the
+/// same. A function watches such memory, `check` of etstream._buffers.bytes_at(), which raises once it has
+/// been freed.
 class Buffer final : public ByteStorage {
  public:
   explicit Buffer(nb::handle object) {
@@ -89,7 +89,7 @@ class Buffer final : public ByteStorage {
   }
 
  private:
-  /// Looks after the memory where Python has had a turn.
+  /// Checks the memory if Python may have run.
   Result<void> check() const {
     if (!check_ || checked_.load(std::memory_order_acquire) == python_turn()) return {};
     ETSTREAM_TRY(with_gil([&]() -> Result<void> {
@@ -107,7 +107,7 @@ class Buffer final : public ByteStorage {
   std::string name_;
 };
 
-/// An open binary file of Python's, from its start to its end.
+/// The content of an open binary file of Python's, from its start to its end.
 class PythonFile final : public ByteStorage {
  public:
   explicit PythonFile(nb::object file) : file_(std::move(file)) {
@@ -161,7 +161,7 @@ class PythonFile final : public ByteStorage {
   mutable std::mutex mutex_;
 };
 
-/// A file whose reads check signals at times.
+/// A file whose reads sometimes check for signals.
 class Interruptible final : public ByteStorage {
  public:
   Interruptible(ByteSource source, std::shared_ptr<const void> owner)
@@ -173,7 +173,7 @@ class Interruptible final : public ByteStorage {
     ETSTREAM_TRY(check_signals_at_times());
     return source_.read_at(offset, out);
   }
-  /// The source is a whole file, so offsets are the same in both.
+  /// Opens the source's descriptor. The source is a whole file, so offsets are the same in both.
   Result<int> open_descriptor() const override {
     ETSTREAM_ASSIGN(const FileRange range, source_.open_range());
     return range.descriptor;
@@ -204,14 +204,14 @@ ByteSource file_range(const PathLike& path, std::uint64_t offset, std::optional<
   });
 }
 
-/// A part of `source` by a slice of Python's, in steps of 1.
+/// Returns a part of `source` by a slice of Python's, in steps of 1.
 ByteSource slice(const ByteSource& source, const nb::slice& range) {
   const auto [start, stop, step, count] = range.compute(static_cast<std::size_t>(source.size()));
   if (step != 1) throw nb::value_error("expected a slice in steps of 1");
   return value_or_raise(source.slice(static_cast<std::uint64_t>(start), count));
 }
 
-/// A view of the buffer that holds the bytes, and where they begin in it; None where none does.
+/// Returns a view of the buffer that holds the bytes, and their offset in it; None if no buffer holds them.
 nb::object buffer_of(const ByteSource& source) {
   const SourcePlace place = source.place();
   const auto* const buffer = dynamic_cast<const Buffer*>(place.storage);
@@ -279,7 +279,7 @@ ByteSource source_in(nb::handle object, int depth) {
   if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
   if (is_path(object)) return file_range(nb::borrow(object), 0, std::nullopt, nb::none());
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
-    // A NumPy array says that it has the protocol also where its type has no place in it.
+    // A NumPy array claims the protocol even if its type has no place in it.
     auto buffer = nb::module_::import_("etstream._buffers").attr("exported")(object);
     return ByteSource(std::make_shared<Buffer>(buffer));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Strings on their way between the library and Python, in the place of nanobind/stl/string.h: what the
-// library says has paths in it, and names from files, and neither need be UTF-8. Bytes that are not come as
+// Strings on their way between the library and Python, in place of nanobind/stl/string.h. Strings of the
+// library contain paths, and names from files, and neither need be UTF-8. Bytes that are not UTF-8 come as
 // os.fsdecode gives them, as surrogates, and go back as they were.
 #pragma once
 

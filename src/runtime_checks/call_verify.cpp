@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch 1.5.1: kernels take their arguments from values without asking what these hold (EValue::to ends
-// the process).
+// ExecuTorch 1.5.1 lets kernels take their arguments from values without a check of their kinds (EValue::to
+// ends the process).
 #include "runtime_checks/call_verify.h"
 
 #include <algorithm>
@@ -25,15 +25,16 @@
 namespace etstream {
 namespace {
 
-/// Returns the kinds that a value may hold and that are not `taken`; none where it may hold anything.
+/// Returns the kinds that a value may hold and that are not `taken`; nothing if it may hold anything.
 Kinds others(Kinds held, Kinds taken) {
   if ((held & kAnything) != 0) return 0;
   return static_cast<Kinds>(held & ~(taken | kEmpty));
 }
 
-/// The arguments that calls of XNNPACK's delegates have to bring.
+/// The arguments that calls of XNNPACK's delegates must pass.
 struct DelegateArguments {
-  /// By the place of the delegates' data: true and a segment, or false and an entry in the flatbuffer.
+  /// The arguments by the place of the delegates' data: true and a segment, or false and an entry in the
+  /// flatbuffer.
   std::map<std::pair<bool, std::uint32_t>, std::vector<XnnpackArgument>> payloads;
   std::vector<const std::vector<XnnpackArgument>*> of_delegates;  // null where they are not known
 };
@@ -49,9 +50,8 @@ Result<void> verify_compile_specs(MethodCalls& calls, const pte::Delegate& deleg
   });
 }
 
-/// Returns the arguments that calls of a delegate have to bring, where they are known. Messages call its data
-/// `name`, which
-/// several delegates may share.
+/// Returns the arguments that calls of a delegate must pass, if they are known. Messages call its data
+/// `name`, which several delegates may share.
 Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, const pte::Delegate& delegate,
                                                            const std::string& id, const std::string& name,
                                                            const NamedDataSizes& named_data,
@@ -67,13 +67,13 @@ Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, c
     ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, named_data, calls.findings()));
     return arguments;
   }
-  // Other backends' data may say which named data they take.
+  // The data of other backends may name the named data that they take.
   const auto read = read_backend_payload(id, payload, name);
   if (!read) ETSTREAM_TRY(note_corrupt(read.error(), calls.findings()));
   return arguments;
 }
 
-/// Adds to the findings of `calls` what keeps delegates from being loaded.
+/// Adds to the findings of `calls` the reasons why delegates can't be loaded.
 Result<DelegateArguments> verify_delegates(MethodCalls& calls, const NamedDataSizes& named_data) {
   DelegateArguments out;
   ETSTREAM_ASSIGN(const std::string method, calls.method().name());
@@ -252,7 +252,8 @@ class CallVerifier {
     return {};
   }
 
-  /// Checks that a value holds, on every way there, one of the kinds that are `taken`. Finds the others.
+  /// Checks that a value holds, on every path to this place, one of the kinds that are `taken`. Finds the
+  /// others.
   bool check_kinds(const pte::View& call, std::string_view name, std::uint32_t number, Kinds taken,
                    std::int32_t value) {
     const Kinds wrong = others(kinds_of(value), taken);
@@ -263,7 +264,7 @@ class CallVerifier {
     return wrong == 0;
   }
 
-  /// Finds a value that can't hold what a call gives.
+  /// Finds a value that can't hold the result of a call.
   void check_result(const pte::View& call, const Callee& callee, std::uint32_t number, std::int32_t value) {
     const Slot& held = slot(value);
     if (!callee.gives_number() || held.is_replaced) return;
@@ -281,7 +282,7 @@ class CallVerifier {
                  text("value {}, which none does on a way here", value));
   }
 
-  /// Finds a value that can't be argument `number` of what is called.
+  /// Finds a value that can't be argument `number` of a call.
   Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number,
                               Parameter parameter, std::int32_t value) {
     if (!check_kinds(call, name, number, kinds_taken(parameter), value)) return {};
@@ -303,7 +304,8 @@ class CallVerifier {
     return {};
   }
 
-  /// Finds what is no integer in the list that is value `value`. An operator that takes the list reads them.
+  /// Finds items that are not integers in the list that is value `value`. An operator that takes the list
+  /// reads them.
   Result<void> check_integers(std::int32_t value) {
     if (slot(value).is_checked) return {};
     ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
@@ -350,7 +352,7 @@ class CallVerifier {
     return {};
   }
 
-  /// Finds outputs that are lists: ExecuTorch's own bindings end the process over one.
+  /// Finds outputs that are lists: ExecuTorch's own bindings end the process if there is one.
   Result<void> verify_outputs() {
     using enum pte::ValueKind;
     constexpr Kinds kLists = kinds(kTensorList, kOptionalTensorList, kIntList, kDoubleList, kBoolList);

@@ -11,12 +11,12 @@
 
 namespace etstream {
 
-/// Adds to `findings` what ExecuTorch 1.5.1 would refuse or end on: arguments of another kind than an
-/// operator's schema has, lists with items of another kind, tensors that no memory is given to, names that
-/// are no text. What values hold is followed through the instructions. Operators that are not
-/// known are counted and named. All indices of `method` are in range. `named_data` is the program's own.
-/// Memory: 17 bytes a value, 56 an operator, 20 an instruction, 8 a delegate, and that of the largest graph
-/// of XNNPACK's. Time: in proportion to the file's size. Errors: as of Program.
+/// Adds to `findings` the parts that ExecuTorch 1.5.1 would refuse or that would end the process: arguments
+/// of another kind than an operator's schema has, lists with items of another kind, tensors without memory,
+/// names that are no text. The kinds of values are followed through the instructions. Unknown operators are
+/// counted and named. All indices of `method` are in range. `named_data` is the program's own. Memory: 17
+/// bytes a value, 56 an operator, 20 an instruction, 8 a delegate, and that of the largest graph of
+/// XNNPACK's. Time: in proportion to the file's size. Errors: as of Program.
 [[nodiscard]] Result<void> verify_method_calls(const pte::Program& program, const pte::Method& method,
                                                const NamedDataSizes& named_data, Findings& findings);
 

@@ -34,7 +34,7 @@ struct Rule {
 
 using enum Rule::Kind;
 
-// A kernel that takes its dimensions or offsets from these without a check.
+// A kernel that reads its dimensions or offsets from these without a check.
 constexpr Rule kRules[] = {
     {"aten::bmm.out", kRank, 0, 3},
     {"aten::bmm.out", kRank, 1, 3},

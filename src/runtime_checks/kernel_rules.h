@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Arguments over which kernels of ExecuTorch 1.5.1 read or write outside of their tensors' memory, beyond the
-// kinds that their schemas have. An argument that a kernel refuses itself, or ends the process over, is not
-// here.
+// Rules for arguments beyond their kinds in the schemas: kernels of ExecuTorch 1.5.1 read or write outside of
+// their tensors' memory if an argument breaks one. There is no rule for an argument that a kernel refuses
+// itself, or that ends the process.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct BrokenRule {
 [[nodiscard]] std::optional<BrokenRule> find_broken_rule(std::string_view name,
                                                          std::span<const KernelArgument> arguments);
 
-/// Returns what an operator's kernel takes unchecked that no check of a file can know, such as "indices";
-/// none where it is not known to.
+/// Names an argument that an operator's kernel takes unchecked, and that no check of a file can know, such as
+/// "indices"; returns nothing if no such argument is known.
 [[nodiscard]] std::optional<std::string_view> taken_unchecked(std::string_view name);
 
 /// Returns whether an operator finds elements by the indices in tensors, which may not change meanwhile.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A method's values and the operators that it calls, as they are when it is loaded: what verify needs of
-// them.
+// The values of a method and the operators that it calls, as they are when it is loaded and as far as verify
+// needs them.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace etstream {
 
-/// A value, and what becomes of it.
+/// A value, and what the instructions do with it.
 struct Slot {
   pte::ValueKind kind = pte::ValueKind::kUnknown;
   bool is_constant = false;  // in the program's memory
@@ -41,7 +41,7 @@ struct Callee {
   std::string name;
   std::optional<Signature> signature;
 
-  /// Returns whether it gives a number, and writes to none of its arguments.
+  /// Returns whether it returns a number, and writes to none of its arguments.
   [[nodiscard]] bool gives_number() const {
     return signature && signature->back() == Parameter::kReturn &&
            std::ranges::none_of(*signature, is_written);
@@ -64,11 +64,11 @@ struct PlannedPlace {
 };
 
 /// ProgramFile::verify() found no error in the program: all indices are in range. Memory: 10 bytes a value
-/// and 56 an operator. Errors: those of Program, and kCorrupt where more is shared than FileBudget allows.
+/// and 56 an operator. Errors: those of Program, and kCorrupt if more is shared than FileBudget allows.
 class ETSTREAM_HIDDEN MethodCalls {
  public:
-  /// The program, the method and the findings outlive it. `findings` gets what is wrong with lists of tensors
-  /// and operators' names.
+  /// The program, the method and the findings outlive it. Problems of lists of tensors and of operators'
+  /// names are added to `findings`.
   MethodCalls(const pte::Program& program, const pte::Method& method, Findings& findings)
       : program_(program),
         known_(program.fields()),
@@ -90,7 +90,7 @@ class ETSTREAM_HIDDEN MethodCalls {
   [[nodiscard]] Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
   /// Returns the content of a value that holds something.
   [[nodiscard]] Result<pte::Held> held_by(std::int32_t value) const;
-  /// Returns none for a value that is no tensor in planned memory, or that another value replaces.
+  /// Returns nothing for a value that is no tensor in planned memory, or that another value replaces.
   [[nodiscard]] Result<std::optional<PlannedPlace>> place_of(std::int32_t value) const;
   [[nodiscard]] Result<const Callee*> callee_of(const pte::Call& call);
   [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
@@ -98,7 +98,7 @@ class ETSTREAM_HIDDEN MethodCalls {
     constexpr Kinds kLists = kinds(pte::ValueKind::kTensorList, pte::ValueKind::kOptionalTensorList);
     return (kLists & kinds(slot(value).kind)) != 0;
   }
-  /// The items of a list, or of a method's inputs and outputs.
+  /// Reads the items of a list, or of a method's inputs and outputs.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(const pte::View& table, const BoundField& field) {
     ETSTREAM_ASSIGN(auto items, table.numbers<T>(field));
@@ -106,7 +106,7 @@ class ETSTREAM_HIDDEN MethodCalls {
     return items;
   }
 
-  /// The items of the list that is value `value`.
+  /// Reads the items of the list that is value `value`.
   template <class T>
   [[nodiscard]] Result<NumberList<T>> items_of(std::int32_t value) {
     ETSTREAM_ASSIGN(const pte::Held list, held_by(value));

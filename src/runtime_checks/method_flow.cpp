@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch 1.5.1: what operators of the runtime's own give is as in kernels/prim_ops/register_prim_ops.cpp;
-// of an operator without an `out`, the last argument becomes what it returns (codegen/gen.py).
+// Operators of ExecuTorch 1.5.1's own runtime return what kernels/prim_ops/register_prim_ops.cpp says. The
+// last argument of an operator without an `out` becomes what it returns (codegen/gen.py).
 #include "runtime_checks/method_flow.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-/// Operators of the runtime's own that give an integer, a double or a boolean, whatever they take.
+/// The operators of the runtime's own that return an integer, a double or a boolean, whatever they take.
 constexpr std::string_view kGiveInteger[] = {"aten::sym_size.int",
                                              "aten::sym_numel",
                                              "executorch_prim::floordiv.int",
@@ -31,7 +31,7 @@ constexpr std::string_view kGiveDouble[] = {"executorch_prim::sym_float.Scalar",
 constexpr std::string_view kGiveBoolean[] = {"executorch_prim::eq.Scalar", "executorch_prim::ge.Scalar",
                                              "executorch_prim::gt.Scalar", "executorch_prim::le.Scalar",
                                              "executorch_prim::lt.Scalar", "executorch_prim::sym_not.Scalar"};
-/// Operators that give an integer of two integers, and a double of a double and either.
+/// The operators that return an integer for two integers, and a double for a double and either.
 constexpr std::string_view kCalculate[] = {"executorch_prim::add.Scalar", "executorch_prim::sub.Scalar",
                                            "executorch_prim::mul.Scalar", "executorch_prim::floordiv.Scalar",
                                            "executorch_prim::neg.Scalar"};
@@ -79,7 +79,7 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   return {};
 }
 
-/// Says what the values hold when the method is loaded, and the inputs when it is run.
+/// Describes what the values hold when the method is loaded, and the inputs when it is run.
 Result<void> MethodFlow::begin() {
   std::vector<Kinds> start(calls_->values());
   for (std::uint32_t i = 0; i < start.size(); ++i) {
@@ -92,7 +92,7 @@ Result<void> MethodFlow::begin() {
   return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
 }
 
-/// Says what a call does, in a chain whose first instruction has number `first`.
+/// Describes the effect of a call in a chain whose first instruction has number `first`.
 Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
   switch (call.kind().value_or(CallKind::kFree)) {
     case CallKind::kKernel:
@@ -106,7 +106,7 @@ Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
       return {};
     }
     case CallKind::kDelegate: {
-      // Which of them it writes to is not known.
+      // The call may write to any of them.
       return for_each(calls_->arguments_of(call), [&](std::int32_t value) { return fill(value); });
     }
     case CallKind::kFree:
@@ -166,7 +166,7 @@ Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<
   return {};
 }
 
-/// Returns the kinds of number that an element of a tensor is read as.
+/// Returns the kinds of number as which an element of a tensor is read.
 Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
   if (calls_->slot(value).kind != pte::ValueKind::kTensor || calls_->slot(value).is_replaced)
     return kAnything;
@@ -187,7 +187,7 @@ Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList
     return is_written(parameter) || parameter == Parameter::kView ? fill(value) : Result<void>();
   };
   ETSTREAM_TRY(for_each(args, describe_argument));
-  // An operator that works in place: the others return nothing.
+  // This operator works in place: the others return nothing.
   if (!is_written(signature.front()) || signature.back() != Parameter::kReturn) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
   const Slot& held = calls_->slot(last);

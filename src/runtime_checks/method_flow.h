@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A walk through a method's instructions that follows what they make of its values.
+// A walk through a method's instructions that follows their effects on its values.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace etstream {
 
-/// Among the kinds of a value, that it is a tensor that nothing was written to in a run.
+/// A bit among the kinds of a value: it is a tensor to which nothing has been written in a run.
 constexpr Kinds kEmpty = 0x4000;
 
 /// Follows the kinds of the values through the instructions.
 class MethodFlow {
  public:
-  /// Marks those of the slots that are replaced or results. `calls` outlives it.
+  /// Marks the slots that are replaced or results. `calls` outlives it.
   [[nodiscard]] static Result<MethodFlow> follow(MethodCalls& calls);
 
   [[nodiscard]] ValueFlow& values() noexcept { return *flow_; }

@@ -44,7 +44,7 @@ enum class Parameter : std::uint8_t {
 
 using Signature = std::span<const Parameter>;
 
-/// The kinds that an argument may be. kReturn: any.
+/// Returns the kinds that an argument may be. kReturn: any.
 [[nodiscard]] Kinds kinds_taken(Parameter parameter);
 [[nodiscard]] constexpr bool is_written(Parameter parameter) {
   return parameter == Parameter::kOut || parameter == Parameter::kOutList;
@@ -59,7 +59,7 @@ struct OperatorSignature {
 /// The signatures of all operators that are known.
 extern const std::span<const OperatorSignature> kOperatorSignatures;
 
-/// Finds the signature of an operator by its whole name; none where it is not among them.
+/// Finds the signature of an operator by its whole name; returns nothing for an unknown operator.
 [[nodiscard]] std::optional<Signature> find_signature(std::string_view name);
 
 }  // namespace etstream

@@ -8,7 +8,7 @@ namespace etstream {
 namespace {
 
 constexpr int kMostPasses = 8;
-/// The most kinds that are kept for each value and instruction: a value that changes has some at each place
+/// The most kinds that are kept for each value and instruction. A value that changes has some at each place
 /// that a jump leads to.
 constexpr std::uint64_t kMostStates = 16;
 
@@ -67,7 +67,7 @@ void ValueFlow::find_cells() {
   }
 }
 
-/// Finds where jumps lead; finds none where they are too many.
+/// Finds the places that jumps lead to; finds none if there are too many.
 void ValueFlow::find_places() {
   std::vector<std::uint32_t> instructions = {0, this->instructions()};
   for (const Step& step : steps_) {
@@ -83,8 +83,8 @@ void ValueFlow::find_places() {
   places_.front() = {0, true, state_};
 }
 
-/// Follows all instructions once, in order. Returns whether that has to be done again, as something new leads
-/// back.
+/// Follows all instructions once, in order. Returns whether this must be done again, as a jump leads back
+/// with something new.
 bool ValueFlow::follow_once() {
   bool is_again = false;
   next_place_ = 0;
@@ -99,14 +99,14 @@ bool ValueFlow::follow_once() {
     }
   }
   enter(count);
-  // Values stay as they are until the next run, but for those that it begins with.
+  // Values keep their kinds until the next run, except those that a run begins with.
   for (const std::uint32_t value : renewed_) {
     if (is_changed(value)) state_[cells_[value]] = start_[value];
   }
   return join(places_.front()) || is_again;
 }
 
-/// Adds what holds now to the place at an instruction, if it is one, and goes on from there.
+/// Adds the current kinds to the place at an instruction, if it is one, and continues from there.
 void ValueFlow::enter(std::uint32_t instruction) {
   if (next_place_ >= places_.size() || places_[next_place_].instruction != instruction) return;
   Place& place = places_[next_place_++];
@@ -115,7 +115,7 @@ void ValueFlow::enter(std::uint32_t instruction) {
   is_reached_ = place.is_reached;
 }
 
-/// Adds what holds now to what holds in `place`. Whether that changes it.
+/// Adds the current kinds to those in `place`. Returns whether that changes them.
 bool ValueFlow::join(Place& place) const {
   if (!is_reached_) return false;
   bool is_new = !std::exchange(place.is_reached, true);

@@ -13,31 +13,33 @@
 
 namespace etstream {
 
-/// First says what each instruction does, then follows them all, then goes through them in order. Memory: 6
-/// bytes a value, 4 an instruction and 16 for what it does. Time: in proportion to both.
+/// Callers first describe each instruction, then follow them all, then go through them in order. Memory: 6
+/// bytes a value, 4 an instruction and 16 for its effect. Time: in proportion to both.
 class ValueFlow {
  public:
-  /// `start`: what each value holds when the method is loaded.
+  /// `start` has the kinds of each value when the method is loaded.
   explicit ValueFlow(std::vector<Kinds> start);
 
-  /// Begins the next instruction, which is number 0 at first: the calls below say what it does.
+  /// Begins the next instruction; the first one is number 0. The calls below describe it.
   void begin_instruction();
   void set(std::uint32_t value, Kinds kinds);
   void copy(std::uint32_t from, std::uint32_t to);
-  /// An integer of two integers, and a double of a double and either.
+  /// Sets an integer for two integers, and a double for a double and either.
   void calculate(std::uint32_t a, std::uint32_t b, std::uint32_t to);
-  /// A number that is one of two.
+  /// Sets a number that is one of two.
   void choose(std::uint32_t a, std::uint32_t b, std::uint32_t to);
-  /// Goes on at an instruction, or where `only_unless` is a value that no instruction changes, always.
+  /// Jumps to an instruction: always if `only_unless` is a value that no instruction changes, otherwise
+  /// perhaps.
   void jump(std::uint32_t instruction, std::optional<std::uint32_t> only_unless);
-  /// A value that each run begins with anew.
+  /// Makes a value hold its first kinds again when a run begins.
   void renew(std::uint32_t value);
 
-  /// Once all is said. A method that takes too many ways has anything in the values that it changes.
+  /// Follows the instructions, once all are described. If a method has too many paths, the values that it
+  /// changes may hold anything.
   void follow();
 
-  /// Goes on to before an instruction, which is not before that of the last time; as many as there are is the
-  /// end. Whether a way leads there.
+  /// Goes on to the place before an instruction, which must not be before the last one; the number of
+  /// instructions stands for the end. Returns whether a path leads there.
   bool go_to(std::uint32_t instruction);
   [[nodiscard]] Kinds kinds_of(std::uint32_t value) const;
   /// Returns whether instructions change it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch 1.5.1: XNNCompiler.cpp hands XNNPACK pointers to constants, scales and lists without asking how
-// long they are, and XNNExecutor.cpp takes the numbers of tensors from outside for those of arguments.
+// ExecuTorch 1.5.1 hands XNNPACK pointers to constants, scales and lists without a check of their lengths
+// (XNNCompiler.cpp), and uses the numbers of external tensors as those of arguments (XNNExecutor.cpp).
 #include "formats/pte/backends/xnnpack_payload.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kOutput = 2;  // XNN_VALUE_FLAG_EXTERNAL_OUTPUT
 constexpr std::uint32_t kFromOutside = kInput | kOutput;
 constexpr std::uint32_t kTransposedWeights = 1;  // XNN_FLAG_TRANSPOSE_WEIGHTS
 
-/// The bits of an element of a datatype, by its number; 0 of those that no constant has.
+/// Returns the bits of an element of a datatype, by its number; 0 for types that no constant has.
 constexpr std::uint32_t kBits[] = {0, 32, 16, 8, 8, 32, 8, 32, 4, 8, 4, 0, 32, 0, 16};
 
 /// A tensor of the graph.
@@ -77,7 +77,7 @@ class GraphVerifier {
     add_error(findings_, table.corrupt(expected, found));
   }
 
-  /// The elements of a tensor; none where they are too many to count.
+  /// Returns the number of elements of a tensor; nothing if they are too many to count.
   static std::optional<std::uint64_t> count(std::span<const std::uint32_t> dims) {
     std::uint64_t out = 1;
     for (const std::uint32_t size : dims) {
@@ -153,7 +153,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// Checks the constant that a tensor of `bytes` uses; none are too many to count.
+  /// Checks the constant that a tensor of `bytes` uses. `bytes` is empty if they are too many to count.
   Result<void> verify_constant(const TableReader& user, std::uint32_t index,
                                std::optional<std::uint64_t> bytes) {
     if (!payload_.has_header) return {};  // they are in the graph
@@ -170,7 +170,7 @@ class GraphVerifier {
     ETSTREAM_ASSIGN(const auto key, constant.string(known_.constant.key));
     if (key && !is_utf8(*key)) error(constant, "a named_key in UTF-8", quote(*key));
     if (key) {
-      // Data that the program does not have comes from a file, which is checked with it.
+      // Data that the program lacks comes from a file, and the check of that file covers it.
       const auto named = named_data_.find(*key);
       if (named != named_data_.end() && named->second < size) {
         error(constant, text("named data {} of {} bytes", quote(*key), size), text("{}", named->second));
@@ -221,7 +221,7 @@ class GraphVerifier {
     return {};
   }
 
-  /// Returns the tensor with this id; null where there is none.
+  /// Returns the tensor with this id; null if there is none.
   const GraphTensor* find(std::uint32_t id) const {
     const auto found = values_.find(id);
     return found == values_.end() ? nullptr : &found->second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Real files as bytes to patch, and what reading them gives.
+// Real files as bytes to patch, and the results of reading them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -41,11 +41,11 @@ inline ByteSource file_of(std::string bytes) {
   return ByteSource(std::make_shared<NamedBytes>(std::move(bytes)));
 }
 
-/// A bundle of two methods; see tests/golden.
+/// Returns a bundle of two methods; see tests/golden.
 inline std::string real_bundle() {
   return content_of(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/expected.bpte");
 }
-/// A program with an extended header and a segment of constants.
+/// Returns a program with an extended header and a segment of constants.
 inline std::string real_program() { return content_of(ETSTREAM_EXAMPLES_DIR "/model.pte"); }
 
 inline Findings findings_of(const ByteSource& file) {
@@ -56,7 +56,7 @@ inline Findings findings_of(const ByteSource& file) {
 
 inline Findings findings_of(std::string bytes) { return findings_of(file_of(std::move(bytes))); }
 
-/// The errors, or the warnings, a line each.
+/// Returns the errors, or the warnings, a line each.
 inline std::string lines_of(const std::vector<Finding>& findings) {
   std::string out;
   for (const Finding& finding : findings) out += finding.message + "\n";
@@ -88,7 +88,7 @@ void put_at(std::string& file, std::size_t position, T value) {
   std::memcpy(file.data() + position, &value, sizeof(T));
 }
 
-/// Where `object`, a table or a vector that FlatBuffers found in `file`, is in it.
+/// Returns the position of `object`, a table or a vector that FlatBuffers found in `file`.
 inline std::size_t position_of(const std::string& file, const void* object) {
   const auto position = static_cast<const char*>(object) - file.data();
   REQUIRE(position > 0);
@@ -99,7 +99,7 @@ inline std::size_t vtable_of(const std::string& file, std::size_t table) {
   return table - static_cast<std::size_t>(std::int64_t{get_at<std::int32_t>(file, table)});
 }
 
-/// Where a field is in its table; `slot` is a VT_ constant of the generated code.
+/// Returns the position of a field in its table; `slot` is a VT_ constant of the generated code.
 inline std::size_t field_of(const std::string& file, std::size_t table, std::size_t slot) {
   const auto offset = get_at<std::uint16_t>(file, vtable_of(file, table) + slot);
   REQUIRE(offset != 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The bundles that ExecuTorch wrote, and what they were written from (tests/golden).
+// The bundles that ExecuTorch wrote, and the values in them (tests/golden).
 #pragma once
 
 #include <doctest/doctest.h>

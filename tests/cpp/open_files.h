@@ -14,7 +14,7 @@
 
 namespace etstream {
 
-/// Files of different bytes, and sources of them.
+/// Makes files of different bytes, and returns sources of them.
 inline std::vector<ByteSource> open_files(const TemporaryFolder& folder, const std::string& prefix,
                                           std::size_t count) {
   std::vector<ByteSource> sources;

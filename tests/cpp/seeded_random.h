@@ -14,9 +14,9 @@ class SeededRandom {
  public:
   explicit SeededRandom(std::uint64_t seed) : engine_(seed) {}
 
-  /// 64 random bits.
+  /// Returns 64 random bits.
   std::uint64_t bits() { return engine_(); }
-  /// From 0 to `n` - 1.
+  /// Returns a number from 0 to `n` - 1.
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors as tests compare them.
+// Errors in a form that tests compare.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -33,18 +33,18 @@ inline const char* name_of(ErrorCode code) {
   return "no code";
 }
 
-/// A whole message, or a part of one, to compare error_of() with.
+/// Returns a whole message, or a part of one, to compare with error_of().
 inline doctest::String exactly(const std::string& message) { return message.c_str(); }
 inline doctest::Contains containing(const std::string& part) { return doctest::Contains(part.c_str()); }
 
-/// "kCorrupt: MESSAGE", or "no error"; to be compared with what exactly() or containing() gives.
+/// Returns "kCorrupt: MESSAGE", or "no error", to compare with the result of exactly() or containing().
 template <class T>
 doctest::String error_of(const Result<T>& result) {
   if (result) return "no error";
   return exactly(std::string(name_of(result.error().code)) + ": " + result.error().message);
 }
 
-/// For errors whose wording is not what a test is about.
+/// Returns the code of an error, for tests that are not about its message.
 template <class T>
 doctest::String code_of(const Result<T>& result) {
   return result ? "no error" : name_of(result.error().code);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A folder for a test's files, and what is in them.
+// A folder for a test's files, and functions for its content.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -33,10 +33,10 @@ class TemporaryFolder {
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The path of `name` in the folder.
+  /// Returns the path of `name` in the folder.
   std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
 
-  /// The names of what is in it, sorted.
+  /// Returns the names in the folder, sorted.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> out;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
@@ -64,7 +64,7 @@ inline std::string content_of(const std::string& path) {
   return std::move(content).str();
 }
 
-/// 0644 for rw-r--r--.
+/// Returns the permissions of a file: 0644 for rw-r--r--.
 inline unsigned permissions_of(const std::string& path) {
   struct stat found {};
   REQUIRE(::stat(path.c_str(), &found) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sources with known bytes, and storages that fail or that remember what was asked of them.
+// Sources with known bytes, and storages that fail or that record their calls.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 
 inline ByteSource source_of(std::string_view text) { return ByteSource::owned(bytes_of(text)); }
 
-/// All bytes of `source`.
+/// Returns all bytes of `source`.
 inline std::string text_of(const ByteSource& source) {
   std::string out(source.size(), '\0');
   const auto read = source.read_at(0, std::as_writable_bytes(std::span(out)));
@@ -37,7 +37,7 @@ inline std::string text_of(const ByteSource& source) {
   return out;
 }
 
-/// `size` bytes in which no two windows of a few bytes are equal, as far as the eye can see.
+/// Returns `size` bytes in which windows of a few bytes seem all different.
 inline std::string patterned(std::size_t size) {
   std::string out(size, '\0');
   std::uint32_t state = 1;
@@ -48,7 +48,8 @@ inline std::string patterned(std::size_t size) {
   return out;
 }
 
-/// `fill` as often as wanted, in no memory. A read that touches a byte from `failing_from` on fails.
+/// A source of any number of `fill` bytes, in no memory. A read that touches a byte from `failing_from` on
+/// fails.
 class FillStorage final : public ByteStorage {
  public:
   FillStorage(char fill, std::uint64_t size, std::uint64_t failing_from = UINT64_MAX)
@@ -71,12 +72,12 @@ class FillStorage final : public ByteStorage {
 inline ByteSource repeated(char fill, std::uint64_t size) {
   return ByteSource(std::make_shared<FillStorage>(fill, size));
 }
-/// Its reads fail with kIo from `failing_from` on.
+/// Makes a storage whose reads fail with kIo from `failing_from` on.
 inline ByteSource failing(std::uint64_t size, std::uint64_t failing_from) {
   return ByteSource(std::make_shared<FillStorage>(' ', size, failing_from));
 }
 
-/// Zeros that remember which ranges were read and forgotten.
+/// A storage of zeros that records which ranges were read and forgotten.
 class RecordingStorage final : public ByteStorage {
  public:
   using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // offset and size

@@ -15,27 +15,27 @@ inline std::string little_endian(std::uint64_t n, int bytes) {
   return out;
 }
 
-/// A .npy file with `header`, a Python dict (numpy.lib.format).
+/// Returns a .npy file with `header`, a Python dict (numpy.lib.format).
 inline std::string npy_file(std::string_view header, std::string_view data, int version = 1) {
   const std::string length = little_endian(header.size(), version == 1 ? 2 : 4);
   return "\x93NUMPY" + std::string{static_cast<char>(version), '\0'} + length + std::string(header) +
          std::string(data);
 }
 
-/// The header of a .npy file, without its padding.
+/// Returns the header of a .npy file, without its padding.
 inline std::string npy_dict(std::string_view descr, std::string_view shape,
                             std::string_view fortran_order = "False") {
   return "{'descr': '" + std::string(descr) + "', 'fortran_order': " + std::string(fortran_order) +
          ", 'shape': " + std::string(shape) + ", }\n";
 }
 
-/// A safetensors file with `header`, a JSON object.
+/// Returns a safetensors file with `header`, a JSON object.
 inline std::string safetensors_file(std::string_view header, std::string_view data) {
   return little_endian(header.size(), 8) + std::string(header) + std::string(data);
 }
 
-/// A GGUF file that is number `number`, from 0 on, of `count`, and says that these have `tensors` tensors
-/// together. It has one, of a byte: "t0" in the first.
+/// Returns a GGUF file that is number `number`, from 0 on, of `count`, and says that all have `tensors`
+/// tensors together. It has one tensor, of a byte: "t0" in the first file.
 inline std::string split_gguf(std::uint64_t number, std::uint64_t count, std::uint64_t tensors) {
   const auto string = [](const std::string& words) { return little_endian(words.size(), 8) + words; };
   const auto entry = [&](const std::string& key, int type, std::uint64_t value, int bytes) {

@@ -27,14 +27,14 @@ inline std::string integer(std::int64_t number) {
 inline std::string global(const std::string& module, const std::string& name) {
   return "c" + module + "\n" + name + "\n";
 }
-/// `items` are those of the tuple, one behind another.
+/// Returns a tuple; `items` follow one another.
 inline std::string tuple(const std::string& items) { return "(" + items + "t"; }
 inline std::string numbers(const std::vector<std::int64_t>& of_tuple) {
   std::string items;
   for (const std::int64_t number : of_tuple) items += integer(number);
   return tuple(items);
 }
-/// `items` are keys, each with its value behind it.
+/// Returns a dict; `items` are keys, each with its value behind it.
 inline std::string dict(const std::string& items) { return "}(" + items + "u"; }
 inline std::string call(const std::string& function, const std::string& arguments) {
   return function + tuple(arguments) + "R";
@@ -52,14 +52,14 @@ inline std::string tensor(const std::string& storage, std::int64_t offset,
 /// Returns a tensor of 2 floats in "data/0".
 inline std::string small_tensor() { return tensor(storage("FloatStorage", "0", 2), 0, {2}, {1}); }
 
-/// A whole pickle, of protocol 2.
+/// Returns a whole pickle, of protocol 2.
 inline std::string whole(const std::string& value) { return "\x80\x02" + value + "."; }
 
 }  // namespace pickled
 
 using ZipMembers = std::vector<std::pair<std::string, std::string>>;  // names and bytes
 
-/// A zip archive of these members as they are, with their checksums behind them.
+/// Returns a zip archive of these members as they are, with their checksums behind them.
 inline std::string zip_of(const ZipMembers& members) {
   FilePlan plan;
   ZipWriter writer(plan, 64);
@@ -68,7 +68,7 @@ inline std::string zip_of(const ZipMembers& members) {
   return text_of(source_of(plan).value());
 }
 
-/// A torch file of this pickle, and members in its folder.
+/// Returns a torch file of this pickle, and members in its folder.
 inline std::string torch_file(const std::string& pickle, const ZipMembers& members) {
   ZipMembers all = {{"archive/data.pkl", pickle}, {"archive/version", "3\n"}};
   for (const auto& [name, data] : members) all.emplace_back("archive/" + name, data);

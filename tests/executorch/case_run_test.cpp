@@ -78,7 +78,7 @@ TEST_CASE("a NaN is expected where it is, and only there") {
   scores[2] = NAN;
   set_floats(example.output(), scores);
   CHECK(example.run()->outputs[0].mismatches == 1);
-  // A NaN in the image is one in every score.
+  // A NaN in the image makes every score NaN.
   auto image = floats_of(example.input());
   image[0] = NAN;
   set_floats(example.input(), image);
@@ -103,7 +103,7 @@ TEST_CASE("tensors in other orders of dimensions are brought into the method's")
   example.input() = with_dim_order(example.input(), {0, 3, 2, 1}).value();
   example.output() = with_dim_order(example.output(), {1, 0}).value();
   CHECK(example.run()->passed());
-  // The same bytes said to lie in that order are another image.
+  // The same bytes, declared in that order, are another image.
   example.input().dim_order = {0, 1, 2, 3};
   CHECK(!example.run()->passed());
 }
@@ -152,7 +152,7 @@ TEST_CASE("what does not fit the method is an error that names method, test case
         exactly(where + "input 0 has 1023 bytes of data, expected 1024 for its shape"));
   CHECK(error([](Example& e) { e.output().data = ByteSource::zeros(41); }) ==
         exactly(where + "expected output 0 has 41 bytes of data, expected 40 for its shape"));
-  // As many elements as there are, in another shape.
+  // The number of elements is right, but the shape is not.
   CHECK(error([](Example& e) {
           e.input().sizes = {1, 1, 8, 32};
         }) == containing(where.substr(18) + "input 0: the method does not take its shape"));

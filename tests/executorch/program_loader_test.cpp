@@ -88,7 +88,7 @@ TEST_CASE("each mapped load is a view of the same pages, which outlives the load
   const auto* const begin = static_cast<const char*>(whole->data());
   CHECK(part->data() == begin + 4096);
   loaders.mapped.reset();
-  // What one buffer gives back can still be seen through the other.
+  // Pages that one buffer gives back can still be seen through the other.
   part->Free();
   CHECK(std::string(begin, loaders.program.size()) == loaders.program);
 }

@@ -50,7 +50,7 @@ std::string changed(std::string program, std::string_view from, std::string_view
   return program;
 }
 
-/// The error of loading a method of the program.
+/// Returns the error of loading a method of the program.
 doctest::String error_of_loading(const std::string& program,
                                  const runtime::NamedDataMap* named_data = nullptr, bool is_known = true) {
   const ByteSource source = source_of(program);
@@ -62,7 +62,7 @@ doctest::String error_of_loading(const std::string& program,
 
 std::string example_program() { return content_of(example("model.pte")); }
 
-/// The program of examples/ without its constants, which are 4.
+/// Makes the program of examples/ without its constants, which are 4.
 std::string thin_program() {
   const auto program = ProgramFile::open(ByteSource::file(example("model.pte")).value()).value();
   const auto planned = plan(program, ProgramChanges{.constants_out = ConstantsOut{}});
@@ -81,7 +81,7 @@ TEST_CASE("an operator without a kernel is named") {
                 "operator 'aten::rexu.out' has no kernel here; link what registers it"));
   CHECK(error_of_loading(changed(program, "aten::addmm", "aten::adxmm")) ==
         containing("2 operators have ('aten::"));
-  // The number alone, where the file is not known.
+  // The error has the number alone, if the file is not known.
   CHECK(error_of_loading(program, nullptr, false) ==
         exactly("kUnsupported: method 'forward': could not be loaded: ExecuTorch says Error::OperatorMissing "
                 "(0x14)"));
@@ -125,7 +125,7 @@ TEST_CASE("a number has words where the file has no cause, and none where they w
 }
 
 TEST_CASE("what is wrong with the file itself is the cause") {
-  // A list of what is in the flatbuffer that leads out of it.
+  // A list in the flatbuffer leads out of it.
   std::string damaged = example_program();
   const std::size_t at = damaged.find("aten::relu");
   damaged[at - 4] = '\x7f';

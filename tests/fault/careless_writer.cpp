@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The control of the fault tests: copies a file as programs often do, each FLAW in a way that loses data or
-// leaves a mess. The tests that etstream passes must find every one of them.
+// The control of the fault tests: copies a file as programs often do. Each FLAW loses data or leaves a mess.
+// The tests that etstream passes must find every one of them.
 //
 //   careless_writer FLAW MODEL OUT
 //
-//   none               writes beside the destination, syncs, renames, syncs the folder, and cleans up: has no
-//   flaw in-place           truncates the destination and writes into it ignores-writes     does not look at
-//   what write() returns ignores-sync       does not look at what fsync() returns never-asks         neither
-//   fsync nor close before the rename forgets-folder     does not sync the folder after the rename
+//   none               writes beside the destination, syncs, renames, syncs the folder, cleans up: no flaw
+//   in-place           truncates the destination and writes into it
+//   ignores-writes     does not look at what write() returns
+//   ignores-sync       does not look at what fsync() returns
+//   never-asks         neither fsync nor close before the rename
+//   forgets-folder     does not sync the folder after the rename
 //   leaves-temporary   does not remove its temporary file after an error
 //   strange-name       has a temporary file that nobody can recognise
 //   says-nothing       has no message
@@ -71,7 +73,7 @@ class Copy {
     return again([&] { return ::fchmod(fd, before.st_mode & 0777); }) == 0;
   }
 
-  /// Goes on where the file system has no fsync.
+  /// Continues if the file system has no fsync.
   static bool sync(int fd) {
     if (again([&] { return ::fsync(fd); }) == 0) return true;
     return errno == EINVAL || errno == EROFS || errno == EOPNOTSUPP || errno == ENOSYS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Runs a command and has one of the system calls by which it changes files go wrong, or all from that one on.
+// Runs a command and makes one of the system calls by which it changes files fail, or all from that one on.
 //
 //   fault_tracer LOG MODE [CALL [NUMBER]] -- COMMAND [ARGUMENT...]
 //
@@ -57,7 +57,7 @@ std::optional<Mode> mode_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Copies what the process has just written to a file to `data`, which may be null.
+/// Copies the bytes that the process has just written to a file to `data`, which may be null.
 void record(pid_t process, const WriteCall& call, const SystemCall& made, std::int64_t result,
             std::FILE* data) {
   if (data == nullptr || call.name != "write" || made.arguments[0] == 1 || result <= 0) return;

@@ -12,7 +12,7 @@
 
 #include "write_calls.h"
 
-/// What a stopped process has stopped at.
+/// The point at which a process has stopped.
 struct Stop {
   enum class Kind { kEntry, kExit, kOther, kEnded };
   Kind kind = Kind::kOther;
@@ -23,7 +23,7 @@ struct Stop {
   std::optional<int> death_signal;  // a signal ended it
 };
 
-/// One process with one thread. It is killed if the tracer ends.
+/// A process with one thread. It is killed if the tracer ends.
 class Tracee {
  public:
   /// Starts `command`; it is stopped before its first instruction.
@@ -33,11 +33,11 @@ class Tracee {
   /// Lets it run up to the next stop; `signal` reaches it on the way.
   Stop run(int signal = 0);
 
-  /// At an entry: changes an argument.
+  /// Changes an argument. To be called at an entry.
   void set_argument(std::size_t index, std::uint64_t value) const;
-  /// At an entry: has no call made.
+  /// Prevents the call. To be called at an entry.
   void skip_call() const;
-  /// At an exit: changes what the call has returned.
+  /// Changes the result of the call. To be called at an exit.
   void set_result(std::int64_t value) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kStandardError = 2;
 
-/// Where a call has what it works on.
+/// The argument by which a call names its file.
 enum class Subject { kDescriptor, kPath, kPathAt };
 
 struct Known {
@@ -83,7 +83,7 @@ std::string describe(pid_t process, const Known& known, const SystemCall& call) 
                                                : read_path(process, argument);
 }
 
-/// Adds what a replay of the calls needs.
+/// Adds the details that a replay of the calls needs.
 void add_details(pid_t process, const SystemCall& call, WriteCall& out) {
   if (out.name == "rename") out.source = read_path(process, call.arguments[0]);
   if (out.name == "renameat" || out.name == "renameat2") out.source = read_path(process, call.arguments[1]);
@@ -94,7 +94,7 @@ void add_details(pid_t process, const SystemCall& call, WriteCall& out) {
   if (out.name == "fallocate") out.flags = call.arguments[1];
 }
 
-/// The flags of a call that opens a file, and the path.
+/// Returns the flags of a call that opens a file, and the path.
 struct Open {
   std::uint64_t flags;
   std::uint64_t path;
@@ -116,7 +116,7 @@ bool opens_for_writing(const Open& open) {
 
 std::optional<WriteCall> WriteCalls::recognise(pid_t process, const SystemCall& call) const {
   if (const auto open = as_open(call)) {
-    // Folders are opened to find what an earlier run left, and to sync them.
+    // Folders are opened to find the files that an earlier run left, and to sync them.
     if (!opens_for_writing(*open) && (open->flags & O_DIRECTORY) == 0) return std::nullopt;
     return WriteCall{.name = opens_for_writing(*open) ? "open for writing" : "open a folder",
                      .about = read_path(process, open->path),
@@ -139,7 +139,7 @@ std::optional<WriteCall> WriteCalls::recognise(pid_t process, const SystemCall& 
   if (known->subject == Subject::kDescriptor && call.arguments[known->argument] == kStandardError) {
     return std::nullopt;
   }
-  // Advice on a file that is only read.
+  // This is advice on a file that is only read.
   if (call.number == SYS_fadvise64 && !written_.contains(call.arguments[0])) return std::nullopt;
   WriteCall out{.name = known->name,
                 .about = describe(process, *known, call),

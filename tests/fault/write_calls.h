@@ -17,7 +17,7 @@ struct SystemCall {
   std::array<std::uint64_t, 6> arguments{};
 };
 
-/// What the tests call a call, and what of it they need.
+/// A call in the tests' terms, with what they need of it.
 struct WriteCall {
   std::string name;                          // as in the manual: "openat"
   std::string about;                         // the path, or "fd 3"
@@ -28,13 +28,13 @@ struct WriteCall {
   bool happens_all_the_same = false;  // a close that fails has closed
 };
 
-/// Tells the calls that change files from the others. Remembers which descriptors are written to.
+/// Tells the calls that change files from the others. Remembers the descriptors that are written to.
 class WriteCalls {
  public:
-  /// What `call` is if it changes a file or settles what changed it; nothing for all others, and for what
-  /// goes to standard error.
+  /// Returns the call if it changes a file or makes a change durable. Returns nothing for all others, and for
+  /// output to standard error.
   [[nodiscard]] std::optional<WriteCall> recognise(pid_t process, const SystemCall& call) const;
-  /// To be told of each call and its result.
+  /// Notes each call and its result.
   void note(const SystemCall& call, std::int64_t result);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any text as JSON that is made a flatbuffer. What was compiled can be shown.
+// Fuzz target: any text as JSON that is compiled to a flatbuffer. The result can be shown as JSON.
 #include <cstdint>
 #include <string_view>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a flatbuffer that is made JSON; where their number is odd, one with its size
-// before it.
+// Fuzz target: any bytes as a flatbuffer that is converted to JSON; an odd number of bytes is one with its
+// size before it.
 #include <cstdint>
 #include <span>
 

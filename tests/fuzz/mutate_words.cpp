@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Mutations for flatbuffers: libFuzzer's own mostly move bytes, and with them all that offsets lead to.
+// Mutations for flatbuffers. Most of libFuzzer's own move bytes, and so break all offsets across them.
 #include <cstdint>
 #include <cstring>
 #include <random>
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-/// Leaves half of the inputs to libFuzzer, and changes one or a few aligned words of the others in their
-/// places.
+/// Leaves half of the inputs to libFuzzer, and changes one or a few aligned words of the others in place.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   std::minstd_rand random(seed);

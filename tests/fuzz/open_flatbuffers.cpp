@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes that are opened as a program, a bundle or tensor data are so for FlatBuffers'
-// verifier.
+// Fuzz target: any bytes that are opened as a program, a bundle or tensor data. FlatBuffers' verifier must
+// accept what is opened.
 #include <cstdint>
 #include <span>
 

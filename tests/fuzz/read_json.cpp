@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any text as the JSON of a program. What is packed is a sound flatbuffer, and its own JSON is
-// packed to the same bytes.
+// Fuzz target: any text as the JSON of a program. The packed flatbuffer is sound, and its own JSON is packed
+// to the same bytes.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

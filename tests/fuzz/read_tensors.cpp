@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes as a .npy, a GGUF or a safetensors file, by how they begin.
+// Fuzz target: any bytes as a .npy, a GGUF or a safetensors file, by their beginning.
 #include <algorithm>
 #include <cstdint>
 #include <span>

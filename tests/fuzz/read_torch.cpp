@@ -22,7 +22,7 @@ using Tensors = std::vector<etstream::CheckpointTensor>;
 
 constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 20;
 
-/// The bytes of a tensor, which lie in the file or are gathered from there.
+/// Returns the bytes of a tensor, which lie in the file or are gathered from there.
 std::vector<std::byte> bytes_of(const etstream::ByteSource& data) {
   std::vector<std::byte> out(static_cast<std::size_t>(data.size()));
   require(data.read_at(0, out).has_value(), "the bytes of a tensor that is there can be read");
@@ -52,7 +52,7 @@ void write_again(const Tensors& tensors) {
   require(findings && findings->ok(), "what is written verifies");
 }
 
-/// The bytes as the pickle of an archive with two storages.
+/// Reads the bytes as the pickle of an archive with two storages.
 void read_pickle(const etstream::ByteSource& pickle) {
   constexpr std::uint64_t kSmall = 64;
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 40;
@@ -66,7 +66,7 @@ void read_pickle(const etstream::ByteSource& pickle) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = etstream::ByteSource::memory(std::as_bytes(std::span(data, size)));
-  // An archive begins so; a pickle would end there.
+  // An archive begins with these bytes; a pickle would end there.
   if (size < 2 || data[0] != 'P' || data[1] != 'K') {
     read_pickle(file);
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// require(): what a fuzz target promises of its input.
+// require(): the promises that a fuzz target checks for its input.
 #pragma once
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any program that can be opened is written again: under another layout, without a method or
-// stack traces, with its constants moved out and in, or shared with another. The last byte says which; the
-// program is before it. What is written is a program that fits.
+// Fuzz target: any program that can be opened is written again: in another layout, without a method or stack
+// traces, with its constants moved out and in, or shared with another. The last byte says which; the program
+// is before it. The result is a program that fits.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMostWritten = std::uint64_t{1} << 20;
 
-/// A plan can be written, and what is written is a program, which is returned; none where it is too large.
+/// Writes a plan and checks that the result is a program. Returns nothing if it is too large.
 std::vector<std::byte> written(const etstream::FilePlan& plan) {
   std::vector<std::byte> out;
   if (plan.size > kMostWritten) return out;
@@ -32,7 +32,8 @@ std::vector<std::byte> written(const etstream::FilePlan& plan) {
   return out;
 }
 
-/// What is missing is said, and a program that misses nothing fits the constants that were moved out of it.
+/// Checks that missing data is reported, and that a program that misses nothing fits the constants that were
+/// moved out of it.
 void check_pair(const etstream::ProgramFile& program, const etstream::ProgramFile& moved,
                 const etstream::TensorDataFile& weights) {
   const auto keys = etstream::external_keys(program);
@@ -73,7 +74,8 @@ void lay_out(const etstream::ProgramFile& program, etstream::DelegateData delega
   }
 }
 
-/// Two of a program share all weights that can be shared, and fit them as the program fitted its own.
+/// Checks that two copies of a program share all weights that can be shared, and fit them as the program
+/// fitted its own.
 void share(const etstream::ProgramFile& program) {
   const auto planned =
       etstream::plan(etstream::SharedWeights{.programs = {&program, &program}, .least_size = 1});

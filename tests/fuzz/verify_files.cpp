@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Fuzz target: any bytes are verified as a file of any kind, and what verifies can be inspected and read.
+// Fuzz target: any bytes are verified as a file of any kind. A file that passes can be inspected and read.
 #include <cstdint>
 #include <span>
 
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto findings = etstream::verify(file);
   if (!findings || !findings->ok()) return 0;
   const auto inspection = etstream::inspect(file);
-  // But for what has so many lists that they are not followed.
+  // An exception is a file with so many lists that they are not followed.
   require(inspection || inspection.error().code == etstream::ErrorCode::kTooLarge,
           "what verifies can be inspected");
   if (const auto bundle = etstream::BundledProgramFile::open(file)) {

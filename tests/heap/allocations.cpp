@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program that allocates by malloc and its kin, and notices when a block is not what it should be: what it
-// wrote there, as large and as aligned as it was asked for, zeros where it asked for these. It knows nothing
-// of the heap.
+// A program that allocates by malloc and its kin, and notices a block that is not what it should be: with the
+// bytes that it wrote there, as large and as aligned as requested, and zeros if it asked for zeros. It knows
+// nothing of the heap.
 //
 //     allocations threads STEPS      threads allocate, resize and free each other's blocks
 //     allocations forks STEPS        and forks in between, while parent and child go on
@@ -38,7 +38,7 @@ constexpr std::size_t kStride = 4096;
   std::abort();
 }
 
-/// A block and what it holds: a number of its own on each page.
+/// A block and its content: a number of its own on each page.
 struct Block {
   unsigned char* bytes = nullptr;
   std::size_t size = 0;
@@ -70,7 +70,7 @@ class Chance {
  public:
   explicit Chance(std::uint64_t seed) : engine_(seed) {}
   std::size_t below(std::size_t end) { return engine_() % end; }
-  /// Mostly about the heap's least size, from nothing to 8 MiB.
+  /// Returns a size, mostly about the heap's least size, from nothing to 8 MiB.
   std::size_t size() {
     return below(4) == 0 ? below(300) : below(8) == 0 ? below(8 * kMiB) : below(2 * kMiB);
   }
@@ -125,7 +125,7 @@ void resize(Block& block, Chance& chance) {
   block.fill(std::min(before, size));
 }
 
-/// Blocks that all threads take from and put into.
+/// The blocks that all threads take from and put into.
 class Pool {
  public:
   Block exchange(Block block, Chance& chance) {
@@ -170,8 +170,8 @@ void run_threads(int steps) {
   pool.check();
 }
 
-/// The child and the parent each write to all blocks, allocate, free, and fork once more, and see only their
-/// own.
+/// Forks. The child and the parent each write to all blocks, allocate, free, and fork once more, and see only
+/// their own blocks.
 void fork_and_go_on(Pool& pool, std::uint64_t seed, int steps, int depth) {
   pool.mutex().lock();
   const ::pid_t child = ::fork();
@@ -248,7 +248,8 @@ void run_fill(std::size_t size) {
   std::free(again);
 }
 
-/// A block that there is no room for is left out, and the next one is tried.
+/// Allocates and frees blocks of all sizes. If there is no room for a block, it is left out, and the next one
+/// is tried.
 void run_churn(int steps) {
   std::vector<Block> blocks(400);
   Chance chance(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The memory contract: what a command takes does not depend on how large the payload is.
+// The memory contract: the memory that a command takes does not depend on how large the payload is.
 //
 //   memory_test --etstream=PATH --control=PATH --example=FOLDER --graph=PATH   (and doctest's own options)
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -31,7 +31,7 @@ std::string control_path;
 std::string example_folder;
 std::string graph_path;
 
-/// Runs `command` and says what it took.
+/// Runs `command`, prints its peak memory and returns it.
 PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool limited) {
   const auto peak = measure(command, limited ? std::optional(kAddressSpace) : std::nullopt);
   std::printf("%s %s, %llu MiB: exit code %d, peak %.2f MiB anonymous, %.2f MiB resident\n",
@@ -41,8 +41,8 @@ PeakMemory run(const std::vector<std::string>& command, std::uint64_t size, bool
   return peak;
 }
 
-/// Whether `command`, which took `peak` for files of `size` bytes in all, is refused before it writes where
-/// it may take less than that, and not where it may take 2 MiB more.
+/// Checks that `command`, which took `peak` for files of `size` bytes in all, is refused before it writes if
+/// it may take less than that, and is not refused if it may take 2 MiB more.
 void check_limits(std::vector<std::string> command, const PeakMemory& peak, std::uint64_t size) {
   REQUIRE(peak.exit_code == 0);
   command.emplace_back("--dry-run");
@@ -57,7 +57,7 @@ void check_limits(std::vector<std::string> command, const PeakMemory& peak, std:
   CHECK(fits("--max-disk", size));
 }
 
-/// A folder for large files that goes with the object.
+/// A folder for large files that is removed with the object.
 class LargeFiles {
  public:
   LargeFiles() {
@@ -71,7 +71,7 @@ class LargeFiles {
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
 
-  /// The example's model made `size` bytes long by a hole, and a copy of its test cases beside it.
+  /// Makes the example's model `size` bytes long by a hole, and copies its test cases beside it.
   [[nodiscard]] std::string sparse_model(std::uint64_t size) const {
     for (const auto& file : fs::directory_iterator(example_folder)) {
       if (file.is_regular_file()) fs::copy(file, folder_, fs::copy_options::skip_existing);
@@ -82,14 +82,14 @@ class LargeFiles {
     return model;
   }
 
-  /// The same with the hole as part of its one segment.
+  /// Makes the same with the hole as part of its one segment.
   [[nodiscard]] std::string model_with_sparse_segment(std::uint64_t size) const {
     std::string model = sparse_model(size);
     stretch_segment(model, size);
     return model;
   }
 
-  /// A program of this size, whose one segment is a hole that a delegate would ask for by name.
+  /// Makes a program of this size. Its one segment is a hole that a delegate would ask for by name.
   [[nodiscard]] std::string sparse_named_data(const std::string& name, std::uint64_t size) const {
     std::ofstream(path("named.json")) << R"({"version":0,"execution_plan":[{"name":"forward",)"
                                          R"("container_meta_type":{},"values":[{"val_type":"Int","val":{}}],)"
@@ -104,13 +104,13 @@ class LargeFiles {
     return program;
   }
 
-  /// A safetensors file of this size: two tensors, which are holes.
+  /// Makes a safetensors file of this size: two tensors, which are holes.
   [[nodiscard]] std::string sparse_checkpoint(std::uint64_t size) const {
     const std::uint64_t middle = size / 4;
     return write_checkpoint({{"a", middle}, {"b", size - middle}});
   }
 
-  /// The same of so many tensors of 1 KiB each.
+  /// Makes the same with so many tensors of 1 KiB each.
   [[nodiscard]] std::string checkpoint_of(std::uint64_t tensors) const {
     std::vector<std::pair<std::string, std::uint64_t>> sizes;
     for (std::uint64_t i = 0; i < tensors; ++i) sizes.emplace_back("tensor." + std::to_string(i), 1024);
@@ -118,7 +118,7 @@ class LargeFiles {
   }
 
  private:
-  /// Names, and sizes in bytes.
+  /// Writes a checkpoint of tensors by names, and sizes in bytes.
   [[nodiscard]] std::string write_checkpoint(
       const std::vector<std::pair<std::string, std::uint64_t>>& tensors) const {
     std::string header;
@@ -140,7 +140,7 @@ class LargeFiles {
     return checkpoint;
   }
 
-  /// Has the one segment of a program end with the file, which is of `size` bytes.
+  /// Moves the end of a program's one segment to the end of the file, which has `size` bytes.
   static void stretch_segment(const std::string& model, std::uint64_t size) {
     constexpr std::size_t kSegmentBase = 24;  // where the extended header has it
     constexpr std::size_t kDataSize = 32;
@@ -165,7 +165,7 @@ class LargeFiles {
   fs::path folder_;
 };
 
-/// `wanted`, or less where the disk has no room for the output; that is said aloud.
+/// Returns `wanted`, or less if the disk has no room for the output. Prints a message if so.
 std::uint64_t size_that_fits(std::uint64_t wanted) {
   const std::uint64_t room = fs::space(fs::temp_directory_path()).available;
   if (room > wanted + 1024 * kMiB) return wanted;
@@ -192,7 +192,7 @@ std::vector<std::string> bundle_command(const std::string& command, const LargeF
           files.path("out.bpte")};
 }
 
-/// Whether what a command took for a small and for a large payload keeps the contract.
+/// Returns whether the peaks for a small and for a large payload keep the contract.
 bool keeps_contract(const PeakMemory& small, const PeakMemory& large) {
   const auto difference = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; };
   return small.exit_code == 0 && large.exit_code == 0 && small.anonymous > 0 && large.anonymous > 0 &&
@@ -208,7 +208,7 @@ PeakMemory bundle(const std::string& command, std::uint64_t size, bool limited) 
   return peak;
 }
 
-/// What each of the commands that read took, for a bundle of `size`.
+/// Returns the peaks of the commands that read, for a bundle of `size`.
 std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   const LargeFiles files;
   const std::string file = files.path("out.bpte");
@@ -233,7 +233,7 @@ std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   return peaks;
 }
 
-/// What laying out a program again took, and reading what came of it.
+/// Returns the peaks of laying out a program again, and of reading the result.
 std::vector<PeakMemory> lay_out(std::uint64_t size) {
   const LargeFiles files;
   const std::string out = files.path("out.pte");
@@ -254,7 +254,7 @@ std::vector<PeakMemory> lay_out(std::uint64_t size) {
   return peaks;
 }
 
-/// What tensor data from a checkpoint took, and reading it, and the way back.
+/// Returns the peaks of writing tensor data from a checkpoint, of reading it, and of the way back.
 std::vector<PeakMemory> convert_weights(std::uint64_t size) {
   const LargeFiles files;
   const std::string weights = files.path("out.ptd");
@@ -288,7 +288,7 @@ std::vector<PeakMemory> convert_torch_file(std::uint64_t size) {
   return peaks;
 }
 
-/// What packing two programs took, one of them twice, and reading what came of it.
+/// Returns the peaks of packing two programs, one of them twice, and of reading the result.
 std::vector<PeakMemory> pack(std::uint64_t size) {
   const LargeFiles files;
   const std::string one = files.sparse_model(size / 2);
@@ -308,7 +308,7 @@ std::vector<PeakMemory> pack(std::uint64_t size) {
   return peaks;
 }
 
-/// What it took to share the weights of two programs, which are most of them.
+/// Returns the peaks of sharing the weights of two programs, which are most of them.
 std::vector<PeakMemory> share(std::uint64_t size) {
   const LargeFiles files;
   const std::string one = files.sparse_named_data("one.pte", size / 2);
@@ -329,7 +329,7 @@ std::vector<PeakMemory> share(std::uint64_t size) {
   return peaks;
 }
 
-/// What a package with these constants took, and reading it, and the way back.
+/// Returns the peaks of writing a package with these constants, of reading it, and of the way back.
 std::vector<PeakMemory> package(std::uint64_t size) {
   const LargeFiles files;
   const std::string out = files.path("out.ptn");
@@ -348,7 +348,7 @@ std::vector<PeakMemory> package(std::uint64_t size) {
   return peaks;
 }
 
-/// What so many tensors of 1 KiB took as shards of 1/64 each.
+/// Returns the peak of writing so many tensors of 1 KiB as shards of 1/64 each.
 PeakMemory split(std::uint64_t tensors) {
   const LargeFiles files;
   const std::string weights = files.path("out.ptd");

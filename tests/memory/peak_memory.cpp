@@ -30,7 +30,7 @@ namespace {
   std::_Exit(127);
 }
 
-/// A line of /proc/PID/status in bytes; 0 once the process has no memory any more.
+/// Returns the size in a line of /proc/PID/status in bytes; 0 once the process has no memory any more.
 std::uint64_t status(pid_t process, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(process) + "/status");
   for (std::string word; file >> word;) {
@@ -57,7 +57,7 @@ PeakMemory measure(const std::vector<std::string>& command, std::optional<std::u
     if (changed == 0) {
       ::usleep(200);
     } else if (WIFSTOPPED(state)) {
-      // About to exit, its memory still there; any other stop passes the signal on.
+      // The process is about to exit, and its memory is still there. Any other stop passes the signal on.
       const bool exiting = state >> 8 == (SIGTRAP | (PTRACE_EVENT_EXIT << 8));
       if (exiting) peak.resident = status(child, "VmHWM");
       ::ptrace(PTRACE_CONT, child, nullptr, exiting ? 0 : WSTOPSIG(state));

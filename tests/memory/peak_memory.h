@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How much memory a command takes at its worst.
+// The peak memory of a command.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,6 @@ struct PeakMemory {
 };
 
 /// Runs `command` (its path and arguments, standard output to `output` if given), with its address space
-/// limited to `address_space` bytes where that is given.
+/// limited to `address_space` bytes if given.
 PeakMemory measure(const std::vector<std::string>& command, std::optional<std::uint64_t> address_space,
                    const std::string& output = "/dev/null");

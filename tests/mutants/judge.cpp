@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A library that runs programs on ExecuTorch's runtime, where an access outside of a piece of memory ends the
+// A library that runs programs on ExecuTorch's runtime. An access outside of a piece of memory ends the
 // process. It is loaded by a process that has loaded ExecuTorch's kernels.
 //
 // It loads each program, and runs each of its methods twice, on inputs made from a seed and the program's
 // number. Planned memory, inputs, outputs, the runtime's own objects and each part of the program lie in
 // pages of their own with none before and behind; the seed decides which of the two ends a piece touches. It
-// writes a line for each program: "ran", "refused 0x12", or the signal that ended it, and why, as ExecuTorch
-// said. Each one that ends a process ends one of its own.
+// writes a line for each program: "ran", "refused 0x12", or the signal that ended it, with the reason that
+// ExecuTorch gave. A program that ends a process ends one of its own.
 #include <executorch/runtime/core/data_loader.h>
 #include <executorch/runtime/executor/method.h>
 #include <executorch/runtime/executor/program.h>
@@ -41,13 +41,13 @@ using runtime::Result;
 constexpr std::size_t kPage = 4096;
 constexpr unsigned kSeconds = 5;  // for one program
 
-/// The way in which the pieces of memory of one run lie, and what is in them at first.
+/// The places of the pieces of memory of one run, and their initial content.
 struct Manner {
   bool is_at_end = true;
   unsigned char content = 0;
 };
 
-/// Pages of its own for each piece, none of which is given back but all of them at once.
+/// Pages of its own for each piece. They are given back all at once, and not before.
 class GuardedMemory {
  public:
   explicit GuardedMemory(Manner manner) : manner_(manner) {}
@@ -57,7 +57,7 @@ class GuardedMemory {
     for (const auto& [begin, size] : mapped_) munmap(begin, size);
   }
 
-  /// Null where there is none. The end is rounded up to `alignment`.
+  /// Returns null if there is no memory. The end is rounded up to `alignment`.
   void* allocate(std::size_t size, std::size_t alignment) {
     if (size > std::size_t{1} << 30 || alignment > kPage) return nullptr;
     const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
@@ -90,7 +90,7 @@ class GuardedAllocator final : public runtime::MemoryAllocator {
   GuardedMemory& memory_;
 };
 
-/// A file whose parts are loaded each to a piece of its own.
+/// A file whose parts are loaded to a piece each.
 class GuardedLoader final : public runtime::DataLoader {
  public:
   GuardedLoader(GuardedMemory& memory, std::vector<char> file) : memory_(memory), file_(std::move(file)) {}
@@ -117,8 +117,8 @@ class GuardedLoader final : public runtime::DataLoader {
 
 using Random = std::mt19937_64;
 
-/// Zeros (0), ones, small numbers, or any bits (3). Integers are zeros: kernels take some for indices
-/// unchecked, and those that a caller gives are its own matter.
+/// Fills a tensor with zeros (0), ones, small numbers, or any bits (3). Integers are zeros, as kernels take
+/// some for indices unchecked; integers from a caller are the caller's responsibility.
 void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type, std::uint64_t kind,
           Random& random) {
   const std::size_t width = executorch::runtime::elementSize(type);
@@ -143,7 +143,7 @@ void fill(runtime::Span<unsigned char> bytes, executorch::aten::ScalarType type,
   }
 }
 
-/// The first run's are zeros.
+/// Sets the inputs. Those of the first run are zeros.
 Error set_inputs(runtime::Method& method, bool is_first, GuardedMemory& memory, Random& random) {
   const auto meta = method.method_meta();
   for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
@@ -195,7 +195,7 @@ Error run_method(const runtime::Program& program, const char* name, Manner manne
     if (!size.ok()) return size.error();
     auto* const data = static_cast<std::uint8_t*>(memory.allocate(static_cast<std::size_t>(*size), 16));
     if (data == nullptr) return Error::MemoryAllocationFailed;
-    // As ExecuTorch's own Module has it.
+    // ExecuTorch's own Module does this too.
     std::memset(data, 0, static_cast<std::size_t>(*size));
     planned.emplace_back(data, static_cast<std::size_t>(*size));
   }
@@ -246,7 +246,7 @@ void log(et_timestamp_t, et_pal_log_level_t level, const char*, const char* func
   }
 }
 
-/// Makes ExecuTorch say why to `said`. Returns false where there is no memory.
+/// Makes ExecuTorch write its reasons to `said`. Returns false if there is no memory.
 bool begin() {
   void* const shared = mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ExecuTorch's C++ Module gives for a program whose weights are in another file.
+// Prints the output of ExecuTorch's C++ Module for a program whose weights are in another file.
 //
 //   module_outputs PROGRAM.pte WEIGHTS.ptd ROWS COLUMNS <tokens >output
 //

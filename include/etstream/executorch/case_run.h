@@ -29,10 +29,10 @@
 namespace etstream {
 
 struct TestCaseRun {
-  /// One per output of the method, in their order; empty if the test case expects none.
+  /// The comparison of each output of the method, in order; empty if the test case expects no outputs.
   std::vector<Comparison> outputs;
 
-  /// Whether every output was as expected; also true if there was nothing to compare with.
+  /// Returns whether every output was as expected; also true if there was nothing to compare with.
   [[nodiscard]] bool passed() const noexcept;
 };
 

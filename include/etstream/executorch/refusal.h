@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Says why ExecuTorch refuses a program, of which it returns a number: what the program asks for is held
-// against what is linked and given here.
+// Explains why ExecuTorch refuses a program. ExecuTorch returns only a number; this compares what the program
+// needs with what is linked and given.
 //
 //   const auto model = etstream::ByteSource::file("model.pte").value();
 //   const auto loader = etstream::open_program_loader(model).value();

@@ -46,7 +46,7 @@ bool decode_base64(std::string_view text, std::vector<std::byte>& out) {
       is_good = is_good && digit != kNoBase64Digit;
       group = group << 6 | (digit & 63U);
     }
-    // What the padding leaves out must be zero.
+    // The bits that the padding leaves unused must be zero.
     if (!is_good || (group & ((1U << (8 * padding)) - 1)) != 0) {
       out.resize(before);
       return false;

@@ -6,10 +6,11 @@
 
 namespace etstream {
 
-/// Of a time in seconds since 1970, in UTC; nothing where its year is out of bounds.
+/// Returns the date and the time of day in UTC at `seconds` after the start of 1970; nothing if the year is
+/// out of bounds.
 [[nodiscard]] std::optional<std::tm> utc_calendar(std::time_t seconds);
 
-/// The same in the local time zone.
+/// Returns the same in the local time zone.
 [[nodiscard]] std::optional<std::tm> local_calendar(std::time_t seconds);
 
 }  // namespace etstream

@@ -26,13 +26,13 @@ template <std::unsigned_integral T>
   return n != 0 && (n & (n - 1)) == 0;
 }
 
-/// Whether [offset, offset + size) lies in [0, limit).
+/// Returns whether [offset, offset + size) lies in [0, limit).
 [[nodiscard]] constexpr bool range_fits(std::uint64_t offset, std::uint64_t size,
                                         std::uint64_t limit) noexcept {
   return offset <= limit && size <= limit - offset;
 }
 
-/// How many bytes bring `n` to a multiple of `alignment`, a power of two.
+/// Returns how many bytes bring `n` to a multiple of `alignment`, a power of two.
 [[nodiscard]] constexpr std::uint64_t padding_to(std::uint64_t n, std::uint64_t alignment) noexcept {
   return (~n + 1) & (alignment - 1);
 }

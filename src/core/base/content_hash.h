@@ -11,17 +11,17 @@
 
 namespace etstream {
 
-/// Used by one thread at a time.
+/// A hasher for one thread at a time.
 class ContentHasher {
  public:
-  /// Throws std::bad_alloc where there is no memory for its 576 bytes.
+  /// Throws std::bad_alloc if there is no memory for its 576 bytes.
   ContentHasher();
   ContentHasher(ContentHasher&&) noexcept;
   ContentHasher& operator=(ContentHasher&&) noexcept;
   ~ContentHasher();
 
   void update(std::span<const std::byte> bytes) noexcept;
-  /// Of all that has come so far; more may follow.
+  /// Returns the hash of the bytes so far; more may follow.
   [[nodiscard]] ContentHash hash() const noexcept;
 
  private:

@@ -28,7 +28,7 @@ constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) noexcept {
 constexpr std::size_t kBytesAtOnce = 16;  // bytes that are looked up at once
 using Table = std::array<std::uint32_t, 256>;
 
-/// At [n][byte] what `byte` adds with n bytes behind it.
+/// Returns tables whose entry [n][byte] is what `byte` adds to the checksum with n bytes behind it.
 constexpr std::array<Table, kBytesAtOnce> make_tables() noexcept {
   std::array<Table, kBytesAtOnce> out{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

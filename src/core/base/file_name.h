@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The one way from a name that a file gives to a path: a file must not choose what is read or written
-// elsewhere.
+// The one way from a name in a file to a path: a file must not choose which other files are read or written.
 #pragma once
 
 #include <string>

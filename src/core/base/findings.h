@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How checks add to a Findings.
+// Functions by which checks add to a Findings.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace etstream {
 
-/// How many of each kind a Findings takes; more would say nothing new.
+/// The most findings of each kind that a Findings takes; more would say nothing new.
 inline constexpr std::size_t kMostFindings = 100;
 
 void add_error(Findings& findings, Finding finding);
@@ -21,10 +21,11 @@ void add_warnings(Findings& findings, std::vector<Error> flaws);
 /// Counts an operator whose kernels are not known, and lists its name, once.
 void add_unknown_operator(Findings& findings, std::string_view name);
 
-/// Makes an error of what is corrupt, and passes on other errors.
+/// Makes a finding of a kCorrupt error, and passes on other errors.
 [[nodiscard]] Result<void> note_corrupt(Result<void> checked, Findings& findings);
 
-/// The first of the errors, of which there is one, as an Error. It is of `file` where it names none.
+/// Returns the first of the errors, of which there is at least one, as an Error. If it names no file, it is
+/// about `file`.
 [[nodiscard]] Error first_error(ErrorCode code, std::string_view file, const Findings& findings);
 
 }  // namespace etstream

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names chosen by patterns, as shells have them.
+// Patterns that choose names, as in a shell.
 #pragma once
 
 #include <string_view>
 
 namespace etstream {
 
-/// Whether all of `name` matches `pattern`, in which * stands for any run of bytes, ? for any byte, and all
-/// else for itself. Time: at most the product of their lengths.
+/// Returns whether `pattern` matches all of `name`. In a pattern, * stands for any run of bytes, ? for any
+/// byte, and every other byte for itself. Time: at most the product of their lengths.
 [[nodiscard]] constexpr bool matches_glob(std::string_view pattern, std::string_view name) noexcept {
   std::size_t p = 0;
   std::size_t n = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a variant holds, as std::visit gives it, but throwing nothing of its own.
+// The value that a variant holds, given to a function as std::visit does, but without exceptions of its own.
 //
 //   match(value, [](std::int64_t integer) { ... }, [](const std::string& text) { ... });
 //
-// It does not compile while an alternative is left out.
+// A call does not compile if an alternative is left out.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether names are all different.
+// The search for a name that comes twice.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace etstream {
 
-/// The first in order of the names that come twice, if any does. Each of `range` has the name that `name_of`
-/// gives, a string that lives as long as the range. Time: n log n, whatever the names are; they are compared
-/// by their hashes first, as most begin alike.
+/// Returns the first name in order that comes twice, if any does. `name_of` gives the name of an element of
+/// `range`, a string that lives as long as the range. Time: n log n, whatever the names are. Names are
+/// compared by their hashes first, as most begin alike.
 template <class Range, class NameOf = std::identity>
 [[nodiscard]] std::optional<std::string_view> first_repeated(const Range& range, NameOf name_of = {}) {
   std::vector<std::pair<std::size_t, std::string_view>> keys;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sha256: the hash that ExecuTorch's backends name data by.
+// Sha256: the hash by which ExecuTorch's backends name data.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace etstream {
 
-/// Used by one thread at a time.
+/// A hasher for one thread at a time.
 class Sha256 {
  public:
-  /// Throws std::bad_alloc where there is no memory for its 112 bytes.
+  /// Throws std::bad_alloc if there is no memory for its 112 bytes.
   Sha256();
   ~Sha256();
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
 
   void update(std::span<const std::byte> bytes) noexcept;
-  /// Of all that has come: 64 hexadecimal digits, lower case. To be called once, after the last update().
+  /// Returns the hash of all bytes as 64 hexadecimal digits in lower case. To be called once, after the last
+  /// update().
   [[nodiscard]] std::string hex();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Sizes in messages that say which limit would do.
+// Sizes for messages about the limit that would suffice.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What fmt has in a library is compiled here, so that nobody needs that library.
+// The functions of fmt are compiled here, so that nobody needs its library.
 #define FMT_HEADER_ONLY 1
 #include "core/base/text.h"
 
@@ -22,7 +22,7 @@ Character character_at(std::string_view rest) {
     if ((byte(i) & 0xc0) != 0x80) return {};
     code = code << 6 | (byte(i) & 0x3f);
   }
-  // Longer than it need be, a surrogate, or beyond U+10FFFF.
+  // Refuses a character that is encoded in more bytes than it needs, a surrogate, or one beyond U+10FFFF.
   const bool is_long = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
   if (is_long || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {};
   return {size, code};

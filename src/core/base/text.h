@@ -14,14 +14,14 @@
 
 namespace etstream {
 
-/// The words of a message, with a {} in the place of each argument; {{ and }} are braces. One that does not
-/// fit its arguments does not compile.
+/// The words of a message, with a {} in the place of each argument; {{ and }} are braces. A template that
+/// does not fit its arguments does not compile.
 template <class... Arguments>
 using Template = fmt::format_string<const Arguments&...>;
 
 [[nodiscard]] std::string formatted(fmt::string_view words, fmt::format_args arguments);
 
-/// `text("offset {} of {}", 8, path)`
+/// Fills a template: `text("offset {} of {}", 8, path)`
 template <class... Arguments>
 [[nodiscard]] std::string text(Template<Arguments...> words, const Arguments&... arguments) {
   return formatted(words, fmt::make_format_args(arguments...));
@@ -32,27 +32,28 @@ template <class... Arguments>
   return Error{code, text(words, arguments...)};
 }
 
-/// "model.pte: there is no method 'decode'", of a file.
+/// Makes an error about a file: "model.pte: there is no method 'decode'".
 template <class... Arguments>
 [[nodiscard]] Error error_in(ErrorCode code, std::string_view file, Template<Arguments...> words,
                              const Arguments&... arguments) {
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
 }
 
-/// The same error, whose message begins with "WHERE: ", unless `where` is empty.
+/// Returns the same error with "WHERE: " before its message, unless `where` is empty.
 [[nodiscard]] Error about(Error error, std::string_view where);
 
-/// about(error, "model.json: WHERE"), of that file if the error is of none.
+/// Returns about(error, "model.json: WHERE"), as an error about that file if it is about none.
 [[nodiscard]] Error about(Error error, std::string_view file, std::string_view where);
 
-/// Where a file is not as its format has it.
+/// A place in a file that breaks the rules of its format.
 struct FilePosition {
   std::string_view file;
   std::uint64_t offset = 0;    // in bytes
   std::string_view part = {};  // of the file, such as "extended header"
 };
 
-/// "model.gguf: offset 52: arrays are more than 8 deep"; of a part "model.pte: offset 52: header: ...".
+/// Makes the error "model.gguf: offset 52: arrays are more than 8 deep", or for a part of a file "model.pte:
+/// offset 52: header: ...".
 template <class... Arguments>
 [[nodiscard]] Error error_at(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
                              const Arguments&... arguments) {
@@ -62,15 +63,16 @@ template <class... Arguments>
                0, std::string(position.file), position.offset};
 }
 
-/// "model.pte: offset 52: expected a length of at least 24, found 8", of the words behind "expected".
+/// Makes the error "model.pte: offset 52: expected a length of at least 24, found 8" from the words after
+/// "expected".
 template <class... Arguments>
 [[nodiscard]] Error unexpected(ErrorCode code, const FilePosition& position, Template<Arguments...> words,
                                const Arguments&... arguments) {
   return error_at(code, position, "expected {}", text(words, arguments...));
 }
 
-/// `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes: what came
-/// from a file can't garble a terminal.
+/// Returns `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes. So
+/// text from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);
 
 /// Appends all of `words` as printable() has it, without a cut.
@@ -84,23 +86,24 @@ struct Character {
   char32_t code = 0;
 };
 
-/// The character that `rest` begins with; of size 0 where it is empty or begins with what is not UTF-8.
+/// Returns the character that `rest` begins with. Its size is 0 if `rest` is empty or does not begin with
+/// UTF-8.
 [[nodiscard]] Character character_at(std::string_view rest);
 
-/// Returns whether a terminal does something with the character instead of showing it: control characters,
-/// those beyond ASCII included, and what turns around the order of the text, or breaks its lines.
+/// Returns whether a terminal acts on the character instead of showing it: control characters, also those
+/// beyond ASCII, and characters that reverse the order of the text or break its lines.
 [[nodiscard]] bool is_control(char32_t code) noexcept;
 
-/// What printable() gives, in single quotes.
+/// Returns what printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
-/// The shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
+/// Returns the shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
 [[nodiscard]] std::string exact_text(double number);
 
-/// "1 test case", "2 test cases": for counts in messages.
+/// Counts things for messages: "1 test case", "2 test cases".
 [[nodiscard]] std::string counted(std::uint64_t n, std::string_view noun);
 
-/// A size as people read it, exact where it is small: "812 bytes", "98.3 MiB".
+/// Returns a size for people, which is exact if it is small: "812 bytes", "98.3 MiB".
 [[nodiscard]] std::string readable_size(std::uint64_t bytes);
 
 /// Returns `words` with ASCII's capital letters as small ones.

@@ -19,7 +19,7 @@
     if (!etstream_result) return std::move(etstream_result).error(); \
   } while (false)
 
-/// `ETSTREAM_ASSIGN(auto layout, plan(bundle));`: the value, or returns the error.
+/// `ETSTREAM_ASSIGN(auto layout, plan(bundle));` assigns the value, or returns the error.
 #define ETSTREAM_ASSIGN(declaration, expression) \
   ETSTREAM_ASSIGN_(ETSTREAM_JOIN(etstream_result_, __LINE__), declaration, expression)
 #define ETSTREAM_ASSIGN_(result, declaration, expression) \

@@ -14,7 +14,7 @@ using Version = std::array<std::uint32_t, 3>;  // numbers that are not given are
 
 constexpr Version kSharesOfEqualSize = {25, 12, 19};
 
-/// The numbers that a version begins with: at least two, of which the third counts too.
+/// Returns the numbers that a version begins with: at least two, and a third if there is one.
 std::optional<Version> parse(std::string_view text) {
   Version out{};
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -41,12 +41,12 @@ class Zeros final : public ByteStorage {
   }
 };
 
-/// How deep concatenations may be nested, each of which reads by those in it.
+/// The most levels of concatenations in concatenations. Each reads through those in it.
 constexpr int kDeepestConcatenation = 256;
 
 class Concatenation final : public DerivedStorage {
  public:
-  /// `ends[i]` is where `parts[i]` ends in the whole.
+  /// `ends[i]` is the end of `parts[i]` in the whole.
   Concatenation(std::vector<ByteSource> parts, std::vector<std::uint64_t> ends)
       : parts_(std::move(parts)), ends_(std::move(ends)) {
     for (const ByteSource& part : parts_) {

@@ -10,7 +10,7 @@
 
 namespace etstream {
 
-/// A storage without bytes of its own: a concatenation, what is converted.
+/// A storage without bytes of its own, such as a concatenation or a conversion.
 class DerivedStorage : public ByteStorage {
  public:
   /// Calls `see` with each source that the bytes are made from.

@@ -44,20 +44,20 @@ template <class Call>
   return result;
 }
 
-/// "DOING 'PATH': REASON", from errno's value `error`, which it carries.
+/// Makes the error "DOING 'PATH': REASON" of errno's value `error`, which it carries.
 [[nodiscard]] Error system_error(int error, std::string_view doing, std::string_view path);
 
-/// "DOING 'PATH': WHY", of a file that is not asked of the system, or not for this.
+/// Makes the error "DOING 'PATH': WHY" about a file, for a reason that errno does not tell.
 [[nodiscard]] Error refusal(ErrorCode code, std::string_view doing, std::string_view path,
                             std::string_view why);
 
-/// Writes all of `bytes` at the descriptor's position, whatever it takes in calls. `on_signal`, unless it is
-/// empty, is called where a signal may have come in between; its error ends the writing.
+/// Writes all of `bytes` at the descriptor's position, in as many calls as that takes. `on_signal`, unless it
+/// is empty, is called whenever a signal may have come in between; its error ends the writing.
 [[nodiscard]] Result<void> write_all(int fd, std::span<const std::byte> bytes, std::string_view path,
                                      const std::function<Result<void>()>& on_signal = {});
 
-/// Fills `out` with the bytes from `offset` on, whatever it takes in calls. Returns how many there are: fewer
-/// where the file ends before.
+/// Fills `out` with the bytes from `offset` on, in as many calls as that takes. Returns the number of bytes,
+/// which is smaller if the file ends before.
 [[nodiscard]] Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> out,
                                            std::string_view path);
 

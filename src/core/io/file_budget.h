@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FileBudget: bounds the work that a file can make, whose tables may refer to one object or payload over and
-// over.
+// FileBudget: a bound on the work that a file can cause. Its tables may refer to one object or payload over
+// and over.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 namespace etstream {
 
 /// Counts the objects that are reached against the size of the metadata, and the payloads that are read or
-/// written against that of the file, so that no work is longer than the file is large.
+/// written against the size of the file, so that the work stays in proportion to the file.
 class FileBudget {
  public:
   explicit FileBudget(const ByteSource& file) : FileBudget(file.name(), file.size()) {}
-  /// Of a file that is all metadata, or of several files with so many bytes together.
+  /// A budget for a file that is all metadata, or for several files of this size together.
   FileBudget(std::string name, std::uint64_t size) : FileBudget(std::move(name), size, size) {}
   FileBudget(std::string name, std::uint64_t metadata_size, std::uint64_t file_size)
       : name_(std::move(name)),
@@ -28,7 +28,7 @@ class FileBudget {
         objects_left_(most_of(metadata_size)),
         payloads_left_(kFreePayloads + most_of(file_size)) {}
 
-  /// `bytes` of an object at `position` are reached. Error: kCorrupt once they are too many.
+  /// Counts `bytes` of an object at `position` that are reached. Error: kCorrupt once they are too many.
   Result<void> reach(std::uint64_t position, std::uint64_t bytes) {
     if (bytes > objects_left_) {
       return unexpected(ErrorCode::kCorrupt, {name_, position},
@@ -39,7 +39,7 @@ class FileBudget {
     return {};
   }
 
-  /// `bytes` of a payload are read or written. Error: kTooLarge once they are too many.
+  /// Counts `bytes` of a payload that are read or written. Error: kTooLarge once they are too many.
   Result<void> spend(std::uint64_t bytes) {
     if (bytes > payloads_left_) {
       return error_in(ErrorCode::kTooLarge, name_,
@@ -51,10 +51,10 @@ class FileBudget {
   }
 
  private:
-  /// How often each byte may be used on average. ExecuTorch's writers share vtables, equal weights and little
-  /// else.
+  /// The most times that each byte may be used on average. ExecuTorch's writers share vtables, equal weights
+  /// and little else.
   static constexpr std::uint64_t kMostSharing = 4;
-  /// Small files may share as they like: names that stand for one tensor, for one.
+  /// Small files may share as they like, such as one tensor under many names.
   static constexpr std::uint64_t kFreePayloads = std::uint64_t{1} << 20;
 
   static std::uint64_t most_of(std::uint64_t size) {

@@ -17,13 +17,13 @@
 namespace etstream {
 namespace {
 
-/// How much is mapped at once, to look at it in the page cache.
+/// The bytes that are mapped at once, to look for them in the page cache.
 constexpr std::uint64_t kWindow = std::uint64_t{64} << 20;
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
 
-/// Calls `look(address, size)` for a part of a file in memory, from the beginning of a page on. Nothing is
-/// read by that. Nothing where it can't be mapped.
+/// Calls `look(address, size)` for a part of a file in memory, from the beginning of a page on. Does not read
+/// the part. Returns nothing if it can't be mapped.
 template <class Look>
 void look_at(int fd, std::uint64_t offset, std::uint64_t size, Look look) noexcept {
   const std::uint64_t begin = offset - offset % page_size();
@@ -36,7 +36,7 @@ void look_at(int fd, std::uint64_t offset, std::uint64_t size, Look look) noexce
 
 }  // namespace
 
-/// fsync leaves it to the drive when to write. Network file systems know nothing else.
+/// Syncs a file. fsync lets the drive decide when to write, and network file systems have no other call.
 int sync_file(int fd) noexcept {
   const int done = ::fcntl(fd, F_FULLFSYNC);
   return done == -1 && errno != EINTR && errno != EIO ? ::fsync(fd) : done;
@@ -46,7 +46,7 @@ int sync_file_system(int fd) noexcept {
   return ::fsync_volume_np(fd, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
 }
 
-/// Works for new files alone: space can only be asked for behind the space that a file has.
+/// Reserves space for new files alone: macOS reserves only space behind the space that a file has.
 int reserve_space(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return -1;

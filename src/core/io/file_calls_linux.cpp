@@ -33,8 +33,9 @@ void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_DONTNEED);
 }
 
-/// mincore fetches nothing, but says so of every page of a file that one may not write. There RWF_NOWAIT
-/// decides: it has what it misses fetched, and a fast disk may have that there before it looks.
+/// Returns whether a page is cached. mincore fetches nothing, but says that every page of a file is cached
+/// unless one may write the file. For such files RWF_NOWAIT decides. It has missing pages fetched, and a fast
+/// disk may have fetched them before the answer.
 bool is_cached_at(int fd, std::uint64_t offset) noexcept {
   const auto place = static_cast<off_t>(offset);
   const off_t page = ::sysconf(_SC_PAGESIZE);

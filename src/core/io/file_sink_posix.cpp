@@ -28,18 +28,19 @@
 namespace etstream {
 namespace {
 
-/// How much may be written before what came earlier must be on the disk: two of these are in the page cache
-/// at a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the end.
+/// The most bytes that are written before the bytes before them must be on the disk. Two such windows are in
+/// the page cache at a time. From 4 to 16 MiB they take equally long, 0.61 of the time of one fsync at the
+/// end.
 constexpr std::uint64_t kWriteWindow = std::uint64_t{6} << 20;
 constexpr std::uint64_t kMostCached = 2 * kWriteWindow;
 
-/// The most that one call writes where the page cache is to keep it, which is in pieces as large as the
-/// write. With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB on ext4,
-/// Linux 6.18, and 1 MiB 0.9 to 1.1 times. In a virtual machine whose host takes free memory back, large
-/// pieces come from what it took: 1 MiB took 2 to 5 times as long.
+/// The most bytes that one call writes if the page cache is to keep them. The cache keeps pieces as large as
+/// the write. With memory that the machine has at hand, 64 KiB took 1.4 to 2.5 times as long for 2.9 GiB on
+/// ext4, Linux 6.18, and 1 MiB 0.9 to 1.1 times. In a virtual machine whose host takes free memory back,
+/// large pieces come from what it took: 1 MiB took 2 to 5 times as long.
 constexpr std::size_t kKeptPiece = std::size_t{256} << 10;
 
-/// Smaller sources are copied together with what is around them in less time than it takes to share them.
+/// Sources smaller than this are copied with their neighbours: that takes less time than sharing them.
 constexpr std::uint64_t kSmallestShared = std::uint64_t{256} << 10;
 
 /// Closes a copy of the descriptor: without fsync, a network file system reports there what it could not
@@ -51,17 +52,17 @@ int flush_by_closing(int fd) {
   });
 }
 
-/// From which descriptor on a file that waits to be committed is closed: of thousands of outputs that are
-/// committed together, a process may not have all open. What is closed is not locked, so that another process
-/// that writes to the same destination meanwhile takes it for a leftover, and this one then says so.
+/// Files that wait to be committed are closed from this descriptor on. A process may not have thousands of
+/// outputs open that are committed together. A closed file is not locked: another process that writes to the
+/// same destination meanwhile takes it for a leftover, and this process then says so.
 int most_kept_open() noexcept {
   ::rlimit most{};
   if (::getrlimit(RLIMIT_NOFILE, &most) != 0) return std::numeric_limits<int>::max();
   return static_cast<int>(std::min<::rlim_t>(most.rlim_cur / 2, std::numeric_limits<int>::max()));
 }
 
-/// Returns the blocks of the file system; none where it does not tell, as many mounts of FUSE don't: they say
-/// zero.
+/// Returns the size and the numbers of the file system's blocks; nothing if it does not tell, as many FUSE
+/// mounts don't: they say zero.
 std::optional<struct statvfs> blocks_of(int descriptor) {
   struct statvfs out {};
   if (::fstatvfs(descriptor, &out) != 0 || out.f_blocks == 0 || out.f_bsize == 0) return std::nullopt;
@@ -86,7 +87,7 @@ class FileSink final : public BufferedSink {
   std::uint64_t clone_range(const ByteSource& source, std::uint64_t offset) override {
     if (source.size() < kSmallestShared) return 0;
     const auto system = blocks_of(file_.descriptor());
-    // Whole blocks only, which begin where blocks begin.
+    // Only whole blocks are shared, and they begin where blocks begin.
     const std::uint64_t size = system ? source.size() - source.size() % system->f_bsize : 0;
     if (size == 0 || offset % system->f_bsize != 0) return 0;
     const auto blocks = source.slice(0, size);
@@ -121,7 +122,7 @@ class FileSink final : public BufferedSink {
         ETSTREAM_TRY(sync_folder_of(
             destination_, is_one_of_several() ? kCannotSyncFolder : kCompleteButNotSynced, options_.warn));
       }
-      // A small file stays in the cache, where who reads it next finds it.
+      // A small file stays in the cache, for its next reader.
       if (options_.sync && written_ > kMostCached && file_.descriptor() >= 0) {
         drop_cached(file_.descriptor(), 0, written_);
       }
@@ -167,7 +168,7 @@ class FileSink final : public BufferedSink {
     const auto system = blocks_of(file_.descriptor());
     const std::uint64_t free = system ? std::uint64_t{system->f_bavail} * system->f_frsize : 0;
     if (mount_lacks(MountCall::kReserve, reason)) {
-      // A file system that can't reserve is written without, if it says that there is room.
+      // A file system that can't reserve space is written to all the same, if it says that there is room.
       if (!system || free >= end - begin) return {};
       reason = ENOSPC;
     }
@@ -203,8 +204,8 @@ class FileSink final : public BufferedSink {
     return flush_by_closing(fd) == 0 ? Result<void>() : failed("cannot write");
   }
 
-  /// Makes the temporary name survive a loss of power: as long as this one is not committed and another is,
-  /// it tells that they don't belong together. Closes what a process may not have open.
+  /// Makes the temporary name survive a loss of power. While this file is not committed and another is, the
+  /// name tells that they don't belong together. Closes the file if the process may not keep it open.
   Result<void> wait_for_others() override {
     if (options_.sync && can_sync_) {
       ETSTREAM_TRY(sync_folder_of(destination_, kCannotSyncFolder, {}));
@@ -216,7 +217,7 @@ class FileSink final : public BufferedSink {
   }
 
   Result<void> finish() override {
-    // Where several sinks are committed together, what is replaced is kept for take_back().
+    // If several sinks are committed together, the replaced file is kept for take_back().
     if (is_one_of_several() && file_.exchange_with(destination_)) {
       published_ = Published::kExchanged;
     } else {
@@ -230,8 +231,8 @@ class FileSink final : public BufferedSink {
 
   Result<void> push_out_window(std::uint64_t window, bool wait) {
     if (retried([&] { return push_out(file_.descriptor(), window, kWriteWindow, wait); }) == 0) return {};
-    // What the file system can't do is left to fsync. All else is a failed write-back, which is reported
-    // once, here or at fsync, and must not be lost; on a network it may be any error.
+    // If the file system can't do this, fsync does it later. Any other error is a failed write-back. It is
+    // reported once, here or by fsync, and must not be lost; on a network it may be any error.
     if (mount_lacks(MountCall::kPushOut, errno)) return {};
     return failed("cannot write");
   }
@@ -268,8 +269,8 @@ class DescriptorSink final : public BufferedSink {
   const std::string name_;
 };
 
-/// A path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null. What is open already is
-/// written where it stands, so that >> appends.
+/// Opens a path that exists and can't be replaced by a file: a terminal, a FIFO, /dev/null. An open
+/// descriptor is written at its position, so that >> appends.
 Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
   const auto named = descriptor_named(path);
   Descriptor opened(retried([&] {
@@ -281,8 +282,8 @@ Result<std::unique_ptr<Sink>> open_special(const std::string& path) {
   return std::unique_ptr<Sink>(std::make_unique<DescriptorSink>(std::move(opened), descriptor, path));
 }
 
-/// Returns where a file that replaces what is at `path` goes: to the end of its links. Nothing for what is
-/// written where it stands.
+/// Returns the path of the file that replaces what is at `path`: the end of its links. Returns nothing for
+/// what is written in its place.
 Result<std::optional<std::string>> destination_of(const std::string& path) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return refusal(ErrorCode::kInvalidArgument, "cannot write", path, "it is no path");

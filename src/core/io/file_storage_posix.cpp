@@ -20,7 +20,7 @@
 namespace etstream {
 namespace {
 
-/// Which file it is and which state of it.
+/// The identity of a file, and its state at one time.
 struct Identity {
   FileIdentity file;
   off_t size;
@@ -165,8 +165,8 @@ class FileStorage final : public ByteStorage {
     if (was_cached_) return;
     const auto descriptor = acquire();
     if (!descriptor) return;
-    // The cache only lets go of whole folios, and who reads in order forgets in pieces that end inside of
-    // one: begin where that one does.
+    // The cache drops whole folios only, and a reader that goes in order drops pieces that end inside of a
+    // folio. So begin where that folio begins.
     const std::uint64_t begin = offset - offset % kLargestFolio;
     drop_cached((*descriptor)->get(), begin, offset + size - begin);
   }

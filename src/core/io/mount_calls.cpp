@@ -15,8 +15,8 @@ bool mount_lacks(MountCall call, int error) noexcept {
       return false;
     case MountCall::kPushOut:
       return error == EINVAL;
-    // For owners EPERM is also for who may not give files away, EINVAL for one whom a container does not
-    // know.
+    // On a change of owner, EPERM may also mean that this process may not give files away, and EINVAL that a
+    // container does not know the owner.
     case MountCall::kCreate:
     case MountCall::kChangeMode:
     case MountCall::kChangeOwner:
@@ -25,8 +25,8 @@ bool mount_lacks(MountCall call, int error) noexcept {
     case MountCall::kSyncFolder:
       return error == EINVAL || error == EROFS;
     case MountCall::kRename:
-      // EXDEV: a folder of a lower layer of an overlay. EBUSY: a file that is mounted by itself, as
-      // containers have them.
+      // EXDEV: a folder of a lower layer of an overlay. EBUSY: a file that is mounted by itself, as in
+      // containers.
       return error == EPERM || error == EINVAL || error == EXDEV || error == EBUSY;
   }
   return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Object stores, FUSE and network mounts lack calls that other file systems have. Here is decided which
-// errors say so.
+// Calls that other file systems have and object stores, FUSE and network mounts lack. This header decides
+// which errors say so.
 #pragma once
 
 namespace etstream {

@@ -20,7 +20,7 @@ Error one_file(const std::string& name, const std::string& earlier) {
                           quote(earlier), quote(name));
 }
 
-/// The nearest folder above `path` that exists, and the rest of the path from there on.
+/// Returns the nearest folder above `path` that exists, and the rest of the path from there on.
 std::pair<FileIdentity, std::string> place_of(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::filesystem::path rest = std::filesystem::path(path).filename();
@@ -28,7 +28,7 @@ std::pair<FileIdentity, std::string> place_of(const std::string& path) {
     if (const auto found = identity_of(folder.empty() ? "." : folder.string())) {
       return {*found, rest.lexically_normal().string()};
     }
-    // "/" and "." exist; were they not to be looked into, the path itself would stand for the place.
+    // "/" and "." exist; if they could not be looked into, the path itself would stand for the place.
     if (folder.empty() || folder == folder.parent_path()) return {{}, path};
     rest = folder.filename() / rest;
     folder = folder.parent_path();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small reads at random places of a source, through a few cached pages, and the search for bytes of padding
-// that are not zero.
+// Small reads at random places of a source, through a few cached pages, and a search for padding bytes that
+// are not zero.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class PagedReader {
   static constexpr std::size_t kWays = 4;  // places that a page may be in
   static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 
-  /// The bytes of page `number`, read if they are not there.
+  /// Returns the bytes of page `number`, and reads them if they are not there.
   Result<std::span<const std::byte>> page(std::uint64_t number);
 
   const ByteSource source_;
@@ -52,10 +52,10 @@ struct NonzeroByte {
   int value = 0;
 };
 
-/// The first byte of `source` in [begin, end) that is not zero. The range is inside the source.
+/// Finds the first byte of `source` in [begin, end) that is not zero. The range is inside the source.
 [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
                                                               std::uint64_t end);
-/// The same in the source of `reader`, whose pages serve what is shorter than one of them.
+/// Does the same in the source of `reader`, whose pages serve ranges that are shorter than a page.
 [[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(PagedReader& reader, std::uint64_t begin,
                                                               std::uint64_t end);
 

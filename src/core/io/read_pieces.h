@@ -34,7 +34,7 @@ template <class Take>
   return {};
 }
 
-/// The hash of all bytes. Errors: those of reading.
+/// Returns the hash of all bytes. Errors: those of reading.
 [[nodiscard]] Result<ContentHash> hash_of(const ByteSource& source);
 
 /// Bytes times keys, beyond which nobody waits for find_keys().

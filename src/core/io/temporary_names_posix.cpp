@@ -37,7 +37,7 @@ bool is_temporary(std::string_view name) {
          name.substr(name.size() - kEndingSize).starts_with(kMark) && name.ends_with(kSuffix);
 }
 
-/// Returns whether nobody has written to the file for so long that nobody will: a guess where there are no
+/// Returns whether nobody has written to the file for so long that nobody will. It is a guess if there are no
 /// locks. A writer that is wrongly taken for dead loses no more than its own file, and says so.
 bool is_abandoned(int fd) {
   constexpr std::time_t kDay = 24 * 60 * 60;
@@ -45,7 +45,7 @@ bool is_abandoned(int fd) {
   return ::fstat(fd, &found) == 0 && std::time(nullptr) - found.st_mtime > kDay;
 }
 
-/// Opens and locks what a writer who is gone has left; nothing where one may be at it.
+/// Opens and locks what a dead writer has left; returns nothing if a writer may still be at it.
 Descriptor open_leftover(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file || try_lock(file.get()) || (errno != EWOULDBLOCK && is_abandoned(file.get()))) return file;
@@ -84,7 +84,7 @@ void remove_with_content(const std::string& path) noexcept {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
   } catch (const std::bad_alloc&) {
-    // A folder that there is no memory to look into stays, for the next run to remove.
+    // If there is no memory to look into a folder, it stays for the next run to remove.
   }
 }
 

@@ -32,7 +32,7 @@ Result<std::string> random_digits() {
   return text("{:016x}", number);
 }
 
-/// Whether `path` still names the file behind `fd`.
+/// Returns whether `path` still names the file behind `fd`.
 bool names(const std::string& path, int fd) {
   struct stat by_path {};
   struct stat by_descriptor {};
@@ -42,7 +42,7 @@ bool names(const std::string& path, int fd) {
 
 constexpr int kMostLinks = 40;  // Linux's own limit
 
-/// Where the link at `path` points; nothing if there is no link.
+/// Returns the path that the link at `path` points at; nothing if there is no link.
 std::optional<std::string> follow_link(const std::string& path) {
   std::array<char, 4096> target{};
   const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
@@ -71,8 +71,8 @@ Descriptor make_folder(const std::string& path, mode_t mode) {
   return made;
 }
 
-/// Gives what is owned as in `now` to the owner and the group of `before`, or the group at least. False for
-/// an error other than that this is not allowed.
+/// Gives the owner and the group of `before`, or at least the group, to a file with those of `now`. Returns
+/// false for an error other than that this is not allowed.
 bool give(int fd, const struct stat& now, const struct stat& before) {
   constexpr uid_t kUnchanged = static_cast<uid_t>(-1);
   if (now.st_uid == before.st_uid && now.st_gid == before.st_gid) return true;
@@ -83,15 +83,15 @@ bool give(int fd, const struct stat& now, const struct stat& before) {
   return true;
 }
 
-/// The permissions that a file or a folder is made with, before the umask: no more than what it replaces has
-/// for others than the owner. So it is never open to more people, not even where permissions stay as they
-/// are.
+/// Returns the permissions with which a file or a folder is made, before the umask. They give others than the
+/// owner no more than the file that it replaces does. So it is never open to more people, even if permissions
+/// can't be changed later.
 mode_t mode_beside(const std::string& destination) {
   struct stat before {};
   return ::stat(destination.c_str(), &before) == 0 ? (before.st_mode & 0777) | 0700 : 0777;
 }
 
-/// A file or a folder, in which they differ.
+/// The differences between making a file and making a folder.
 struct OutputKind {
   Descriptor (*make)(const std::string& path, mode_t mode);
   std::string_view other_way;  // of writing one where it can't be made beside its destination and renamed
@@ -323,7 +323,7 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
     if (place != std::string::npos) words.replace(place, temporary_.path().size(), destination_);
   };
   rename_in(error.message);
-  // It is written whole: no file of it can go to a descriptor.
+  // The folder is written whole: no file of it can go to a descriptor.
   const std::size_t way = error.message.rfind(kOutputFile.other_way);
   if (way != std::string::npos)
     error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);
@@ -334,7 +334,8 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
 Result<void> AtomicFolder::prepare() {
   if (std::exchange(is_prepared_, true)) return {};
   ETSTREAM_TRY(keep_owner_and_permissions(temporary_.descriptor(), destination_, warn_));
-  // One call for all the files in it, which may be thousands. Each was closed, which tells what failed.
+  // One call syncs all the files in it, which may be thousands. Errors of single files were reported when
+  // they were closed.
   if (sync_ && retried([&] { return sync_file_system(temporary_.descriptor()); }) != 0) {
     if (!mount_lacks(MountCall::kSync, errno)) return system_error(errno, "cannot sync", destination_);
     warn_of_no_sync(destination_, errno, warn_);

@@ -17,14 +17,15 @@
 
 namespace etstream {
 
-/// Where `path` leads when its links are followed, also if the last of them points at nothing yet.
+/// Returns the path that `path` leads to when its links are followed, even if the last of them points at
+/// nothing yet.
 [[nodiscard]] Result<std::string> follow_links(std::string path);
 
-/// The open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do; nothing for a
-/// path that is no such name.
+/// Returns the open descriptor of this process that `path` stands for, as /dev/stdout and /dev/fd/3 do;
+/// nothing for a path that is no such name.
 [[nodiscard]] std::optional<int> descriptor_named(std::string path);
 
-/// Is removed, with all in it, unless rename_to() succeeded last.
+/// A temporary file or folder. It is removed, with all in it, unless rename_to() succeeded last.
 class Temporary {
  public:
   Temporary(std::string path, Descriptor descriptor)
@@ -39,9 +40,9 @@ class Temporary {
   ~Temporary();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// The file's or the folder's descriptor, which holds the lock.
+  /// Returns the file's or the folder's descriptor, which holds the lock.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
-  /// Closes the descriptor, and with it lets go of the lock.
+  /// Closes the descriptor, which releases the lock.
   void close() noexcept { descriptor_ = Descriptor(); }
   /// Returns whether it worked; errno says why not.
   [[nodiscard]] bool rename_to(const std::string& destination) noexcept;
@@ -65,12 +66,12 @@ class Temporary {
 /// Makes nothing.
 [[nodiscard]] Result<void> check_room_beside(const std::string& destination);
 
-/// Is told what the file system can't do; see FileSinkOptions. May be empty.
+/// A function that is told what the file system can't do; see FileSinkOptions. May be empty.
 using Warn = std::function<void(const std::string&)>;
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
-/// process that may not change owners stays the owner. Where permissions can't be changed, those that it has
-/// stay if they allow others nothing more.
+/// process that may not change owners stays the owner. If permissions can't be changed, the present ones stay
+/// if they allow others nothing more.
 [[nodiscard]] Result<void> keep_owner_and_permissions(int fd, const std::string& destination,
                                                       const Warn& warn);
 
@@ -85,8 +86,8 @@ inline constexpr std::string_view kCompleteButNotSynced =
 /// Warns of errno's value `error`, by which a file system says that it can't sync.
 void warn_of_no_sync(const std::string& destination, int error, const Warn& warn);
 
-/// The error of what can't be put in the place of `destination`: errno's value `error`. Says what to do where
-/// that is for good.
+/// Returns the error if a file can't replace `destination`, from errno's value `error`. Adds advice if that
+/// error is permanent.
 [[nodiscard]] Error replacing_error(int error, const std::string& destination);
 
 /// A folder that appears whole or not at all: a temporary one beside its destination. It is removed with all
@@ -98,9 +99,10 @@ class AtomicFolder final : public PendingOutput {
   [[nodiscard]] static Result<std::unique_ptr<AtomicFolder>> create(const std::string& destination,
                                                                     const FileSinkOptions& options);
 
-  /// Where to write what will be `name` in the folder. Error: that of path_in_folder().
+  /// Returns the path at which to write the file that will be `name` in the folder. Error: that of
+  /// path_in_folder().
   [[nodiscard]] Result<std::string> path_of(const std::string& name) const;
-  /// `error` about a file in it, with the name that the file would have had.
+  /// Returns `error`, about a file in the folder, with the name that the file would have had.
   [[nodiscard]] Error in_terms_of_destination(Error error) const;
 
   Result<void> prepare() override;

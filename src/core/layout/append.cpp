@@ -11,8 +11,8 @@
 namespace etstream {
 namespace {
 
-/// The number of `label`. It is looked for among the first few and the last: where each of a million extents
-/// has its own, looking at all would take for ever, and one that stands twice does no harm.
+/// Returns the number of `label`. Looks only among the first few labels and at the last. If each of a million
+/// extents had its own label, a search of all would take for ever; a label that stands twice does no harm.
 std::uint32_t number_of_label(FilePlan& plan, std::string_view label) {
   constexpr std::ptrdiff_t kFirst = 16;
   std::vector<std::string>& labels = plan.labels;

@@ -13,8 +13,8 @@
 
 namespace etstream {
 
-/// Error: kInvalidArgument unless `alignment` is a power of two up to `most`. `what` is how messages begin:
-/// "segment alignment".
+/// Refuses an alignment that is not a power of two up to `most`. Messages begin with `what`: "segment
+/// alignment". Error: kInvalidArgument.
 [[nodiscard]] Result<void> check_alignment(std::string_view what, std::uint32_t alignment,
                                            std::uint32_t most);
 
@@ -34,7 +34,7 @@ struct Segment {
   std::string label;            // what it is used for
 };
 
-/// Where each begins, from the first one on, one after another.
+/// Returns the offset of each segment when they stand one after another.
 [[nodiscard]] Result<std::vector<std::uint64_t>> place(const std::vector<Segment>& segments);
 
 /// Appends the segments from the next multiple of `base_alignment` on, and returns that offset. `offsets` are

@@ -22,7 +22,7 @@ constexpr unsigned kVoffsetSize = 2;  // of an entry of a vtable
 constexpr std::uint64_t kLongestZerosInMemory = 4096;
 constexpr std::string_view kMetadataLabel = "metadata";
 
-/// A vtable's content but for the size of its table.
+/// Returns the content of a vtable without the size of its table.
 std::string without_size(std::string vtable) {
   vtable.erase(kVoffsetSize, kVoffsetSize);
   return vtable;
@@ -52,7 +52,7 @@ class BackwardBuilder::Block final : public ByteStorage {
     return n;
   }
 
-  /// The offset and the size of what has come since the last call.
+  /// Returns the offset and the size of the bytes since the last call.
   std::pair<std::size_t, std::size_t> close_chunk() {
     return {head_, std::exchange(chunk_end_, head_) - head_};
   }
@@ -153,8 +153,8 @@ BackwardBuilder::Ref BackwardBuilder::end_table() {
   return Ref{table};
 }
 
-/// The vtable of the open table: its own size, the table's size, and each field's offset in the table,
-/// with absent fields 0 and those at the end left out.
+/// Returns the vtable of the open table: its own size, the table's size, and each field's offset in the
+/// table. An absent field has offset 0, and absent fields at the end are left out.
 std::string BackwardBuilder::vtable(std::uint64_t table_from_end) {
   std::size_t slots = 0;
   for (const auto& field : fields_) slots = std::max<std::size_t>(slots, field.id + std::size_t{1});
@@ -220,7 +220,7 @@ void BackwardBuilder::place_bits(std::uint64_t bits, unsigned width) {
   place(std::as_bytes(std::span(&bits, 1)).first(width));
 }
 
-/// What does not fit is cut here, and finish() refuses the file.
+/// Places a distance. If it does not fit it is cut here, and finish() refuses the file.
 void BackwardBuilder::place_distance_to(std::uint64_t from_end) {
   place_bits(size() + kUoffsetSize - from_end, kUoffsetSize);
 }

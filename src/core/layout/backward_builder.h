@@ -47,27 +47,27 @@ class BackwardBuilder {
   BackwardBuilder(const BackwardBuilder&) = delete;
   BackwardBuilder& operator=(const BackwardBuilder&) = delete;
 
-  /// Bytes placed so far, holes included.
+  /// Returns the bytes placed so far, holes included.
   [[nodiscard]] std::uint64_t size() const noexcept { return plan_.size; }
 
-  /// A string with its length and its terminating zero. Equal strings are not shared.
+  /// Adds a string with its length and its terminating zero. Equal strings are not shared.
   Ref add_string(std::string_view string);
-  /// A vector of scalars whose bytes are at hand. `elements` holds a whole number of elements of
+  /// Adds a vector of scalars whose bytes are at hand. `elements` holds a whole number of elements of
   /// `element_size` bytes, little-endian; `alignment` is a power of two, at least `element_size`.
   Ref add_vector(std::span<const std::byte> elements, std::uint32_t element_size, std::uint32_t alignment);
-  /// The same, for elements that are read from `elements` when the file is written.
+  /// Adds the same, for elements that are read from `elements` when the file is written.
   Ref add_vector(ByteSource elements, std::uint32_t element_size, std::uint32_t alignment,
                  std::string_view label);
-  /// A vector of tables, strings or structs that are not inline.
+  /// Adds a vector of tables, strings or structs that are not inline.
   Ref add_vector(std::span<const Ref> elements);
-  /// A struct as an object of its own, as a union holds it. Its size is a multiple of `alignment`.
+  /// Adds a struct as an object of its own, as a union holds it. Its size is a multiple of `alignment`.
   Ref add_struct(std::span<const std::byte> bytes, std::uint32_t alignment);
 
   /// Brings size() to a multiple of `alignment`, a power of two.
   void pad(std::uint32_t alignment) { align(alignment, 0); }
 
-  /// A table is begun, gets its fields, and is ended; in between nothing else is added. A field's `id`
-  /// is its place in the vtable, and each is added at most once.
+  /// Begins a table. It gets its fields, and is ended; in between nothing else is added. A field's `id` is
+  /// its place in the vtable, and each is added at most once.
   void begin_table();
   /// `bits` holds the scalar's `width` (1, 2, 4 or 8) bytes, the lowest first.
   void add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width);

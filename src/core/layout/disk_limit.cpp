@@ -17,7 +17,7 @@ namespace etstream {
 namespace {
 
 constexpr std::uint64_t kMostGrowth = 4;
-/// Small files may share as they like: names that stand for one tensor, for one.
+/// Small files may share as they like, such as one tensor under many names.
 constexpr std::uint64_t kFreeGrowth = std::uint64_t{1} << 20;
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
@@ -40,14 +40,15 @@ class Inputs {
     return true;
   }
 
-  /// The size of all, each whole, but for those that outputs take fewer bytes from in all.
+  /// Returns the size of all storages. A storage counts whole, unless outputs take fewer bytes from it in
+  /// all.
   [[nodiscard]] std::uint64_t size() const {
     std::uint64_t out = 0;
     for (const auto& [storage, used] : used_) out = capped_sum(out, std::min(used, storage->size()));
     return out;
   }
 
-  /// The name of the largest.
+  /// Returns the name of the largest storage.
   [[nodiscard]] std::string name() const {
     const auto largest =
         std::ranges::max_element(used_, {}, [](const auto& one) { return one.first->size(); });
@@ -60,7 +61,7 @@ class Inputs {
     derived.for_each_part([this](const ByteSource& part) {
       const ByteStorage* const storage = part.place().storage;
       if (const auto* const inner = dynamic_cast<const DerivedStorage*>(storage)) return add_parts(*inner);
-      // How many bytes of it outputs take is not known.
+      // The outputs take an unknown part of it, so all of it counts.
       if (add(part)) used_[storage] = storage->size();
     });
   }

@@ -21,10 +21,10 @@ class RangeHasher {
   /// `ranges` are by offset, and outlive the hasher.
   explicit RangeHasher(const std::vector<Trailer::Range>& ranges) : ranges_(ranges), hashes_(ranges.size()) {}
 
-  /// The bytes from position() on.
+  /// Takes the bytes from position() on.
   void pass(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// One for each range. To be called once all ranges have passed.
+  /// Returns a hash for each range. To be called once all ranges have passed.
   [[nodiscard]] const std::vector<ContentHash>& hashes() const noexcept { return hashes_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace etstream {
 namespace {
 
-/// What tells most sources of one size apart without reading all of them.
+/// The facts that tell most sources of one size apart without reading all of them.
 struct Sample {
   std::uint64_t size = 0;
   ContentHash hash;
@@ -22,7 +22,7 @@ struct Sample {
 
 auto order_of(const Sample& sample) { return std::tie(sample.size, sample.hash, sample.index); }
 
-/// The hash of some bytes at the start and at the end.
+/// Returns the hash of some bytes at the start and at the end.
 Result<ContentHash> hash_ends(const ByteSource& source) {
   constexpr std::uint64_t kEnd = 4096;
   if (source.size() <= 2 * kEnd) return hash_of(source);
@@ -62,7 +62,7 @@ Result<std::vector<Sample>> take_equal_to_first(const std::vector<ByteSource>& s
   return others;
 }
 
-/// The same for samples of one size and one hash of their ends, of whatever number of contents.
+/// Does the same for samples of one size and with one hash of their ends, but any number of contents.
 Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
                         std::vector<std::uint32_t>& first) {
   if (samples.size() < 2) return {};

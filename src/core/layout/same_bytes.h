@@ -16,14 +16,14 @@
 
 namespace etstream {
 
-/// Where the bytes of both differ first, or the shorter one ends; none where they are the same. Does not read
-/// what is at one place.
+/// Returns the offset of the first byte that differs, or the end of the shorter source; nothing if both are
+/// the same. Does not read sources that are at one place.
 [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b);
 
 /// Finds first differences, and reads each pair of places once, however many names they have.
 class Comparisons {
  public:
-  /// See first_difference().
+  /// Does the same as first_difference().
   [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a,
                                                                       const ByteSource& b);
 
@@ -38,15 +38,15 @@ class Comparisons {
 
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);
 
-/// Whether writing `plan` gives `file`. Extents that are ranges of `file` where they lie are taken as
-/// equal, all else is read and compared.
+/// Returns whether writing `plan` gives `file`. An extent that is a range of `file` at its own offset counts
+/// as equal; all else is read and compared.
 [[nodiscard]] Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file);
 
 /// Keeps each source whose bytes no earlier one has, and numbers those that it keeps.
 class Deduplicator {
  public:
-  /// The number of the source that is kept with these bytes, and whether it is this one. Reads the source,
-  /// unless another at its place was added before, and again together with each one of the same hash.
+  /// Returns the number of the source that is kept with these bytes, and whether it is this one. Reads the
+  /// source, unless another at its place was added before, and again together with each one of the same hash.
   [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
 
  private:
@@ -55,10 +55,10 @@ class Deduplicator {
   std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
 };
 
-/// For each of `sources` the index of the first that has equal bytes: its own if none before it has. Empty
-/// ones are equal. Sources at one place are equal without being read. A source whose size no other place has
-/// is not read; of the others both ends are read, and those whose ends are equal are read once side by side.
-/// What differs from the first of them in between is read once or twice more.
+/// Returns for each of `sources` the index of the first that has equal bytes: its own if none before it has.
+/// Empty sources are equal. Sources at one place are equal without being read. A source is read only if
+/// another place has the same size. Then both its ends are read, and sources with equal ends are read once
+/// side by side. A source that differs from the first of them in the middle is read once or twice more.
 [[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream

@@ -14,13 +14,13 @@
 namespace etstream {
 namespace {
 
-/// How much is written between two calls of the progress function.
+/// The bytes that are written between two calls of the progress function.
 constexpr std::uint64_t kStep = std::uint64_t{16} << 20;
 
 /// A source whose bytes are hashed while a sink reads them, which it does once and in order.
 class Hashed final : public ByteStorage {
  public:
-  /// `begin` is where it begins in the file.
+  /// `begin` is its offset in the file.
   Hashed(ByteSource source, std::uint64_t begin, RangeHasher& hasher)
       : source_(std::move(source)), begin_(begin), hasher_(hasher) {}
 
@@ -73,7 +73,7 @@ class LayoutWriter {
   }
 
  private:
-  /// What the sink has cloned is read for its hash alone.
+  /// Skips bytes that the sink has cloned, and reads them for their hash alone.
   Result<void> skip(const Extent& extent, std::uint64_t size) {
     const auto hash = [&](const ByteSource& step, std::uint64_t /*offset*/) {
       return read_pieces(step, [&](std::span<const std::byte> bytes) { hasher_->pass(bytes); });
@@ -90,7 +90,7 @@ class LayoutWriter {
     return extent.source.check_unchanged();
   }
 
-  /// Gives `take` what the extent has from `done` to `end`, and where it goes in the file.
+  /// Gives `take` the part of the extent from `done` to `end`, with its offset in the file.
   template <class Take>
   Result<void> in_steps(const Extent& extent, std::uint64_t done, std::uint64_t end, const Take& take) {
     for (; done < end; done += std::min(kStep, end - done)) {

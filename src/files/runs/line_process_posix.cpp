@@ -26,7 +26,8 @@ namespace etstream {
 namespace {
 
 constexpr int kFirstFile = 3;
-/// Above all that the child is given, so that no file is put onto one that is still to be passed.
+/// The lowest number for our descriptors. It is above all that the child gets, so that no file replaces one
+/// that is still to be passed.
 constexpr int kOutOfTheWay = 64;
 constexpr int kPause = 100;  // milliseconds
 constexpr std::string_view kChild = "the process that runs the program";
@@ -39,7 +40,7 @@ char** environment() {
 #endif
 }
 
-/// The two ends of a connection.
+/// Makes the two ends of a connection.
 Result<std::array<Descriptor, 2>> connect() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {

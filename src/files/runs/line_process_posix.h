@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A process that is talked to in lines.
+// A process that reads and writes lines.
 #pragma once
 
 #include <sys/types.h>
@@ -16,13 +16,13 @@
 
 namespace etstream {
 
-/// A function that says whether to go on. It is called at least ten times a second; may be empty.
+/// A function that returns whether to go on. It is called at least ten times a second; may be empty.
 using GoOn = std::function<bool()>;
 
 /// Ends the process, and those that it has started, when it is destroyed.
 class LineProcess {
  public:
-  /// Starts the command, with its standard input and output at the other end, and `files` as descriptors 3,
+  /// Starts the command. Its standard input and output are the other end, and `files` are its descriptors 3,
   /// 4... Errors: kNotFound, kIo.
   [[nodiscard]] static Result<LineProcess> start(const std::vector<std::string>& command,
                                                  std::span<const int> files);
@@ -33,7 +33,7 @@ class LineProcess {
   ~LineProcess();
 
   /// Sends `line`, which has no line end, and returns the line that is the answer. Errors: kInterrupted; kIo
-  /// where the process ends before.
+  /// if the process ends before.
   [[nodiscard]] Result<std::string> ask(std::string_view line, const GoOn& go_on);
   /// Returns the next line.
   [[nodiscard]] Result<std::string> receive(const GoOn& go_on);

@@ -23,7 +23,7 @@ namespace {
 
 using End = MethodRun::End;
 
-/// The number of instructions that a chain of a method has, and where the file says so.
+/// The number of instructions in a chain of a method, and the place of that number in the file.
 struct ChainLength {
   std::uint64_t position = 0;  // in the program
   std::uint32_t instructions = 0;
@@ -42,7 +42,7 @@ Result<std::vector<ChainLength>> chains_of(const pte::Program& program, std::uin
   return out;
 }
 
-/// The process that runs methods, with what it has open.
+/// The process that runs methods, with its open files.
 class Worker {
  public:
   static Result<Worker> start(const ByteSource& file, const ProgramFile& program, const ByteSource* weights,
@@ -136,7 +136,7 @@ class Worker {
     return read_answer(line, task, outputs_.get(), options_.tolerance);
   }
 
-  /// Makes the copy end the method after its first `instructions`.
+  /// Changes the copy so that the method ends after its first `instructions`.
   Result<void> cut(const std::vector<ChainLength>& chains, std::uint64_t instructions) {
     for (const ChainLength& chain : chains) {
       const std::uint64_t kept = std::min<std::uint64_t>(chain.instructions, instructions);
@@ -146,7 +146,7 @@ class Worker {
     return {};
   }
 
-  /// The instruction without which the signal does not come; none where it comes without any.
+  /// Finds the instruction without which the signal does not come; nothing if it comes without any.
   Result<std::optional<std::uint64_t>> find_culprit(RunTask task, const std::vector<ChainLength>& chains,
                                                     const std::string& signal) {
     if (!is_copied_) ETSTREAM_TRY(copy_program());
@@ -178,7 +178,7 @@ class Worker {
   bool is_copied_ = false;
 };
 
-/// Runs the test cases that the bundle has for the method. Returns whether there are any.
+/// Runs the bundle's test cases for the method. Returns whether there are any.
 Result<bool> run_cases(const BundledProgramFile& bundle, const std::string& method, std::uint32_t index,
                        Worker& worker, std::vector<MethodRun>& runs) {
   std::size_t number = 0;
@@ -214,7 +214,7 @@ Result<std::vector<MethodRun>> run_program(const ByteSource& file, const Bundled
 
 Result<std::vector<MethodRun>> run_file(const ByteSource& file, const std::vector<ByteSource>& weights,
                                         const MethodRunOptions& options) {
-  // Written so that NaN is refused too.
+  // This form refuses NaN too.
   if (!(options.tolerance.absolute >= 0 && options.tolerance.relative >= 0)) {
     return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
   }

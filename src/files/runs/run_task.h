@@ -25,11 +25,11 @@ struct RunTask {
   std::vector<Value> expected;
 };
 
-/// The tasks for a method without test cases.
+/// Makes the tasks for a method without test cases.
 [[nodiscard]] std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed);
 
-/// The task of a test case, whose tensors lie in `file`, which worker.py has. Error: kUnsupported where they
-/// lie elsewhere.
+/// Makes the task of a test case whose tensors lie in `file`, which worker.py has. Error: kUnsupported if
+/// they lie elsewhere.
 [[nodiscard]] Result<RunTask> task_of(const std::string& method, std::size_t number,
                                       const MethodTestCase& test_case, const ByteSource& file);
 
@@ -39,7 +39,7 @@ struct RunAnswer {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> failed_at;  // a chain, and an instruction in it
 };
 
-/// Reads an answer. The bytes of outputs are in the open file `outputs`. Error: kIo for what is no answer.
+/// Reads an answer. The bytes of outputs are in the open file `outputs`. Error: kIo for an invalid answer.
 [[nodiscard]] Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int outputs,
                                             const Tolerance& tolerance);
 

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using End = MethodRun::End;
 
-/// Exact, and with infinities and NaN, which JSON has no words for.
+/// Spells a number exactly, and also infinities and NaN, which JSON has no words for.
 Json double_json(double number) {
   char digits[40];
   std::snprintf(digits, sizeof(digits), "%a", number);
@@ -30,7 +30,7 @@ Json shape_json(ScalarType type, const std::vector<std::int32_t>& sizes,
   return {{"dtype", name_of(type)}, {"sizes", sizes}, {"dim_order", dim_order}};
 }
 
-/// An input of a method, made; nothing of a kind that can't be.
+/// Makes an input of a method; returns nothing for a kind that can't be made.
 std::optional<Json> made_json(const ValueInfo& input) {
   return match(
       input,
@@ -61,7 +61,7 @@ Result<Json> given_json(const Value& input, const ByteSource& file) {
       [](double number) -> Result<Json> { return double_json(number); });
 }
 
-/// An output that worker.py tells of; the problem with one that no test case can hold.
+/// Makes an output that worker.py describes; returns the problem with one that no test case can hold.
 Result<Value> output_of(const Json& told, int outputs) {
   if (told.is_null()) return Value(std::monostate());
   if (told.is_boolean()) return Value(told.get<bool>());
@@ -94,7 +94,7 @@ Result<Comparison> compare_output(const Json& told, int outputs, const Value& ex
   return compare(expected, actual, tolerance);
 }
 
-/// Compares what is expected. Error: kIo.
+/// Compares outputs with the expected ones. Error: kIo.
 Result<void> compare_outputs(const Json& told, int outputs, const RunTask& task, const Tolerance& tolerance,
                              MethodRun& run) {
   if (told.size() != task.expected.size()) {
@@ -156,7 +156,7 @@ Result<RunTask> task_of(const std::string& method, std::size_t number, const Met
 
 Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int outputs,
                               const Tolerance& tolerance) {
-  // worker.py leaves out members that it has nothing for.
+  // worker.py leaves out members without a value.
   const Json told = Json::parse(line, nullptr, false);
   const auto end = told.is_object() && told.contains("end") ? end_named(told["end"]) : std::nullopt;
   if (!end)

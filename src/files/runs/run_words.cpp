@@ -15,7 +15,7 @@ std::string where(const MethodRun& run) {
   return run.instruction ? text(" in {} (instruction {})", printable(run.callee), *run.instruction) : "";
 }
 
-/// Tells of the first output that is not as expected.
+/// Describes the first output that differs from the expected one.
 std::string first_other(const std::vector<OutputRun>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string words = match(

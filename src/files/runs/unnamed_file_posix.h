@@ -17,10 +17,10 @@ namespace etstream {
 /// Appends all of `source` to an open file.
 [[nodiscard]] Result<void> copy_to(int descriptor, const ByteSource& source);
 
-/// Returns the regular file that `source` is all of, or a copy without a name.
+/// Returns the regular file that `source` is all of, or a copy in a file without a name.
 [[nodiscard]] Result<Descriptor> as_file(const ByteSource& source);
 
-/// Reads `size` bytes of an open file, which lives as long, from `offset` on.
+/// Returns `size` bytes of an open file, from `offset` on. The file must live as long.
 [[nodiscard]] ByteSource source_of_descriptor(int descriptor, std::uint64_t offset, std::uint64_t size);
 
 /// Puts `value` in the place of the four bytes at `offset`, little-endian.

@@ -23,10 +23,10 @@ namespace {
 using ByteVector = std::vector<std::byte>;
 using ParserPointer = std::unique_ptr<flatbuffers::Parser>;
 
-/// A parser that has built more than this is let go with its memory.
+/// The most bytes that a parser may have built to be kept for later calls.
 constexpr std::size_t kLargestKept = std::size_t{1} << 20;
 
-/// The parser takes fields to their ids without a look at them.
+/// Checks the fields' ids, which the parser uses unchecked.
 bool has_sound_ids(const reflection::Object& object) {
   std::vector<bool> seen(object.fields()->size());
   for (const reflection::Field* field : *object.fields()) {
@@ -36,8 +36,8 @@ bool has_sound_ids(const reflection::Object& object) {
   return true;
 }
 
-/// From a binary schema the parser reads defaults as signed integers and with 16 digits behind the point, and
-/// not what is deprecated.
+/// Gives a field what the parser loses when it reads a binary schema: it reads defaults as signed integers
+/// and with 16 digits behind the point, and ignores "deprecated".
 void restore(const reflection::Field& field, flatbuffers::FieldDef& parsed) {
   parsed.deprecated = field.deprecated();
   const reflection::BaseType type = field.type()->base_type();
@@ -56,7 +56,7 @@ void lower_alignment(flatbuffers::FieldDef& field) {
   if (value > kLargestParserAlignment) alignment->constant = std::to_string(kLargestParserAlignment);
 }
 
-/// Returns whether all fields fit into a table's 64 KiB: the parser ends the process where they don't.
+/// Returns whether all fields fit into a table's 64 KiB: the parser ends the process if they don't.
 bool fits_in_table(const flatbuffers::StructDef& table) {
   std::uint64_t size = 32;  // what is before the fields, and what aligns those of each size
   for (const flatbuffers::FieldDef* field : table.fields.vec) {
@@ -67,7 +67,7 @@ bool fits_in_table(const flatbuffers::StructDef& table) {
   return table.fixed || size < (1 << 16);
 }
 
-/// Finds a field with nested_flatbuffer or flexbuffer, "TABLE.FIELD"; empty where there is none.
+/// Returns the name "TABLE.FIELD" of a field with nested_flatbuffer or flexbuffer; empty if there is none.
 std::string nested_field_of(const flatbuffers::Parser& parser) {
   std::string out;
   for (const flatbuffers::StructDef* table : parser.structs_.vec) {
@@ -78,8 +78,8 @@ std::string nested_field_of(const flatbuffers::Parser& parser) {
   return out;
 }
 
-/// Its vectors have no force_align over kLargestParserAlignment, and are not sorted. The schema has been
-/// verified; `path` is what messages call it.
+/// Makes a parser. The schema's vectors have no force_align over kLargestParserAlignment, and are not sorted.
+/// The schema has been verified; `path` is what messages call it.
 Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
   auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
   const reflection::Schema& schema = *reflection::GetSchema(binary_schema.data());
@@ -89,7 +89,8 @@ Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::st
                       quote(object->name()->string_view()));
     }
   }
-  // Not the bytes, which the parser would verify each time: a call for each JSON that does not parse.
+  // Given bytes instead of an object, the parser would verify them each time, and a new parser is made after
+  // each JSON that does not parse.
   if (!parser->Deserialize(&schema)) {
     return error_in(ErrorCode::kUnsupported, path, "a binary schema that FlatBuffers' parser does not take");
   }
@@ -121,8 +122,8 @@ struct FlatbufferText::State : LoadedSchema {
   State(LoadedSchema loaded, std::string schema_path)
       : LoadedSchema(std::move(loaded)), path(std::move(schema_path)) {}
 
-  /// One that has parsed nothing but the schema, or other JSON without an error. A parser keeps a state, so
-  /// each serves one call at a time.
+  /// Returns a parser that has parsed nothing but the schema, or other JSON without an error. A parser keeps
+  /// a state, so each serves one call at a time.
   Result<ParserPointer> take_parser() const {
     {
       const std::lock_guard lock(mutex);
@@ -134,7 +135,8 @@ struct FlatbufferText::State : LoadedSchema {
     }
     return make_parser(binary, path);
   }
-  /// Keeps a parser for the next call. One that has failed must not be given back: its state is left over.
+  /// Keeps a parser for the next call. A parser that has failed must not be given back, as it keeps the state
+  /// of its failure.
   void give_back(ParserPointer parser) const {
     if (parser->builder_.GetSize() > kLargestKept) return;
     const std::lock_guard lock(mutex);
@@ -201,7 +203,7 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
       return error_in(ErrorCode::kUnsupported, name,
                       "{} has no file_identifier to look for; identifier = false does without", state.path);
     }
-    // A copy, so that what was checked is what is read.
+    // This is a copy, so that the bytes that were checked are the bytes that are read.
     ByteVector bytes;
     bytes.assign(flatbuffer.begin(), flatbuffer.end());
     if (options.size_prefixed) {

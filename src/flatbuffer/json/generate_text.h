@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// FlatBuffers' JSON writer, by whichever name the installed FlatBuffers has for it.
+// FlatBuffers' JSON writer, under the name that the installed FlatBuffers has for it.
 #pragma once
 
 #include <flatbuffers/idl.h>
@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// Appends the flatbuffer of the parser's root type to `out` as JSON; false where it can't be text.
+/// Appends the flatbuffer of the parser's root type to `out` as JSON. Returns false if it can't be text.
 /// FlatBuffers has GenerateText(), true for success, up to 23.3, and GenText(), null for success, from 23.5
 /// on.
 template <class Parser>

@@ -10,9 +10,10 @@
 namespace etstream {
 namespace {
 
-// A value begins with this and its kind, or is an integer below it, which is all of it. What follows: of true
-// and false a byte; of an integer a number, the sign in its lowest bit; of a double 8 bytes; of a string its
-// length as a number, and it; of an object or array its end, in 8 bytes, and its keys and values.
+// The first tag. A value on the tape begins with a byte: a tag, which is this number plus the value's kind,
+// or an integer below this number, which is the whole value. A tag is followed by a byte for true and false;
+// a number for an integer, with the sign in its lowest bit; 8 bytes for a double; the length as a number and
+// the characters for a string; the end, in 8 bytes, and then keys and values for an object or array.
 constexpr std::uint8_t kFirstTag = 0xf0;
 
 constexpr std::uint32_t kUnexpectedKey = 0;  // its length and it follow
@@ -27,7 +28,7 @@ class JsonTapeWriter final : public JsonHandler {
     const Error& error;
   };
 
-  /// With `stop`, its error is given at its place.
+  /// With `stop`, on() returns its error at its place.
   explicit JsonTapeWriter(JsonTape& tape, std::optional<Stop> stop = {}) : tape_(tape), stop_(stop) {}
 
   Result<void> on(const JsonEvent& event) override {
@@ -69,7 +70,7 @@ class JsonTapeWriter final : public JsonHandler {
  private:
   std::vector<std::uint8_t>& bytes() { return tape_.bytes_; }
 
-  /// 7 bits a byte, the lowest first.
+  /// Writes a number, 7 bits a byte, the lowest first.
   void number(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes().push_back(static_cast<std::uint8_t>(value | 0x80));
     bytes().push_back(static_cast<std::uint8_t>(value));
@@ -202,7 +203,7 @@ Error JsonTape::at_line(Place place, const Error& error) const {
   JsonTape again(json_, keys_, deepest_);
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
   auto found = parse_json(json_, writer, deepest_);
-  // A file that has changed has no such line.
+  // A file that has changed may have no such line.
   if (found) return about(error, json_.name(), {});
   return std::move(found).error();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JsonTape: a JSON document in about the memory of its text, to be read in any order. JsonReader: takes it
-// value by value, in order, for code that knows what it should say.
+// JsonTape: a JSON document in about the memory of its text, to be read in any order. JsonReader: takes the
+// document value by value, in order, for code that knows what to expect.
 //
 //   std::vector<std::int64_t> numbers;
 //   const auto read = read_json(file, ErrorCode::kCorrupt, [&](JsonReader& json) {
@@ -29,7 +29,7 @@
 
 namespace etstream {
 
-/// The keys that are expected, each of which is stored once.
+/// The keys that are expected, with the numbers that stand for them on the tape.
 using JsonKeys = std::unordered_map<std::string, std::uint32_t>;
 
 /// A value, or a key and its value, is known by its place on the tape. Const use from several threads is
@@ -58,24 +58,24 @@ class JsonTape {
   [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, JsonKeys keys, int deepest);
 
   [[nodiscard]] Value at(Place place) const;
-  /// At `place` in an object, before its end.
+  /// Returns the key at `place`, which is in an object and before its end.
   [[nodiscard]] Key key_at(Place place) const;
-  /// `error`, which is about the value or key at `place`: "FILE: line N: MESSAGE". Reads the text again, for
-  /// the line.
+  /// Makes an error "FILE: line N: MESSAGE" of `error`, which is about the value or key at `place`. Reads the
+  /// text again to find the line.
   [[nodiscard]] Error at_line(Place place, const Error& error) const;
-  /// The same with the path that leads there: "FILE: line N: PATH: MESSAGE".
+  /// Makes the same with the path that leads there: "FILE: line N: PATH: MESSAGE".
   [[nodiscard]] Error error_at(Place place, const Error& error) const;
 
  private:
   friend class JsonTapeWriter;
 
   JsonTape(ByteSource json, JsonKeys keys, int deepest);
-  // What is at a place, which is moved behind it.
+  // These read what is at a place, and move the place behind it.
   std::uint64_t take_number(Place& place) const;
   std::string_view take_string(Place& place) const;
   template <class T>
   T take_eight_bytes(Place& place) const;
-  /// How to reach a place: "execution_plan[0].values".
+  /// Returns the path to a place: "execution_plan[0].values".
   std::string path_to(Place place) const;
 
   ByteSource json_;
@@ -85,17 +85,18 @@ class JsonTape {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// Errors, besides those of what is called for members and elements: one of the code that the reader was made
-/// with, "expected an array, found a string".
+/// Reads values in order. A value of another kind than expected is an error of the code that the reader was
+/// made with: "expected an array, found a string". Other errors are those of the functions that take members
+/// and elements.
 class JsonReader {
  public:
   using Kind = JsonTape::Kind;
 
   JsonReader(const JsonTape& tape, ErrorCode code) : tape_(tape), code_(code) {}
 
-  /// The value that comes next.
+  /// Returns the next value, and does not take it.
   [[nodiscard]] JsonTape::Value next() const { return tape_.at(next_); }
-  /// Takes it, whatever it is.
+  /// Takes the next value, whatever it is.
   JsonTape::Value take() {
     const JsonTape::Value value = next();
     last_ = next_;
@@ -121,7 +122,7 @@ class JsonReader {
     last_ = begin;
     return {};
   }
-  /// The same where no key may come twice.
+  /// Takes an object in which no key may come twice.
   template <class Read>
   [[nodiscard]] Result<void> different_members(const Read& read) {
     std::set<std::string_view> keys;
@@ -143,7 +144,7 @@ class JsonReader {
   [[nodiscard]] Error unexpected(const JsonTape::Value& value, std::string_view expected) const {
     return error(text("expected {}, found {}", expected, name_of(value.kind)));
   }
-  /// Of the value or key that was taken last, or whose members and elements were.
+  /// Returns the place of the value or key that was taken last, or whose members and elements were.
   [[nodiscard]] JsonTape::Place last() const noexcept { return last_; }
 
  private:
@@ -153,8 +154,8 @@ class JsonReader {
   JsonTape::Place last_ = JsonTape::kRoot;
 };
 
-/// Has `read` take the value of `json`. What it finds wrong is an error of `code`. Memory: about that of the
-/// text. Errors: those of parse_json; those of `read`, with the file's name and the line put before them.
+/// Calls `read` to take the value of `json`. Errors that `read` finds are of `code`. Memory: about that of
+/// the text. Errors: those of parse_json; those of `read`, with the file's name and the line put before them.
 template <class Read>
 [[nodiscard]] Result<void> read_json(const ByteSource& json, ErrorCode code, const Read& read) {
   return without_exceptions([&]() -> Result<void> {

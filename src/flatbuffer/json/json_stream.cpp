@@ -26,7 +26,7 @@ class Characters final : public std::streambuf {
  public:
   explicit Characters(const ByteSource& source) : source_(source), window_(kWindowSize) {}
 
-  /// Of the character that was taken last, from 1.
+  /// Returns the line of the character that was taken last, from 1.
   std::uint64_t line() const {
     const char* const last = gptr() == eback() ? gptr() : gptr() - 1;
     return line_ + static_cast<std::uint64_t>(std::count<const char*>(eback(), last, '\n'));
@@ -66,7 +66,7 @@ class Characters final : public std::streambuf {
   std::optional<Error> error_;
 };
 
-/// The parser's callbacks, as events. Their names and types are the parser's.
+/// Turns the parser's callbacks into events. Their names and types are the parser's.
 class Adapter {
  public:
   Adapter(JsonHandler& handler, Characters& characters, int deepest)
@@ -99,7 +99,7 @@ class Adapter {
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error)) {
       return fail(make_error(ErrorCode::kCorrupt, "a number is larger than a double can be"));
     }
-    // "[json.exception...] parse error at line 1, column 2: WHAT", of which parse_json() gives the line
+    // The message is "[json.exception...] parse error at line 1, column 2: WHAT". parse_json() gives the line
     // itself.
     const std::string_view whole = error.what();
     const auto colon = whole.find(": ");

@@ -33,7 +33,7 @@ struct JsonEvent {
   std::string_view string = {};  // of kString and kKey, UTF-8; valid during the call
 };
 
-/// What an event is, for messages: "a string", "the end of the array".
+/// Returns what messages call an event: "a string", "the end of the array".
 [[nodiscard]] std::string_view name_of(JsonEvent::Kind kind) noexcept;
 
 class JsonHandler {

@@ -18,7 +18,7 @@ std::string with_point(std::string_view digits) {
   return text("{}{}", digits, digits.find_first_of(".e") == std::string_view::npos ? ".0" : "");
 }
 
-/// Through a double, as JSON's readers take numbers, it must not become another float.
+/// Spells a float so that it stays the same when a reader of JSON reads it as a double first.
 std::string float_text(float value) {
   std::array<char, 32> digits{};
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
@@ -84,7 +84,7 @@ std::optional<std::uint64_t> enum_bits(const EnumType& type, std::string_view na
   }
 }
 
-/// None where a bit has no name.
+/// Returns the names of the bits that are set; nothing if one of them has no name.
 std::optional<std::string> flag_names(const EnumType& type, std::uint64_t bits) {
   std::string out;
   for (const EnumValue& value : type.values) {

@@ -16,7 +16,7 @@ namespace {
 using TapeKind = JsonTape::Kind;
 
 constexpr JsonTape::Place kNoPlace = ~JsonTape::Place{0};
-/// Tables in vectors, and structs with arrays, both as deep as they may be.
+/// The deepest nesting of JSON: tables in vectors, and structs with arrays, both as deep as they may be.
 constexpr int kDeepest = 4 * kDeepestTable;
 
 }  // namespace

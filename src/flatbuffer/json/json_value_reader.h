@@ -20,8 +20,8 @@
 
 namespace etstream {
 
-/// Takes what write_json() and flatc write, and what ExecuTorch does with its _DataclassEncoder. Keys come in
-/// any order; null is absent.
+/// Reads the JSON that write_json(), flatc and ExecuTorch's _DataclassEncoder write. Keys come in any order;
+/// null is absent.
 ///
 /// - An enum is a name or a number; several names with a space between them where it has bit_flags.
 /// - A bool is true or false, or the number that is stored.
@@ -52,7 +52,7 @@ class JsonValueReader final : public ValueReader {
 
  private:
   using Place = JsonTape::Place;
-  /// What the keys of an object may be.
+  /// The keys that an object may have.
   struct Members {
     std::unordered_map<std::uint32_t, std::size_t> places;  // in a list of them, by their numbers on the tape
     std::size_t count = 0;
@@ -67,13 +67,13 @@ class JsonValueReader final : public ValueReader {
     Members string;
   };
 
-  /// A table whose keys were looked up; kNoPlace where one is missing.
+  /// A table whose keys were looked up; kNoPlace for one that is missing.
   struct OpenTable {
     Place begin = 0;
     Place end = 0;
     std::vector<Place> fields;
   };
-  /// Goes through an array.
+  /// A position in an array that is gone through.
   struct Cursor {
     Place first = 0;
     Place next = 0;
@@ -91,7 +91,7 @@ class JsonValueReader final : public ValueReader {
       : schema_(schema), keys_(std::move(keys)), tape_(std::move(tape)), folder_(std::move(folder)) {}
 
   Result<const OpenTable*> open_table(Place place, std::size_t table);
-  /// Where the values of an object are that has no other keys than `members`, which are those of `owner`.
+  /// Returns the places of an object's values. Refuses keys other than `members`, which are those of `owner`.
   Result<std::vector<Place>> open_object(Place place, const Members& members, std::string_view owner) const;
   bool is_absent(Place place) const;
   Place advance(Cursor& cursor, std::uint64_t i) const;
@@ -108,7 +108,7 @@ class JsonValueReader final : public ValueReader {
   Result<FieldValue> struct_value(Place place, const InlineType& type);
 
   Result<std::uint64_t> scalar(Place place, const InlineType& type) const;
-  /// The bytes of a scalar or struct.
+  /// Reads the bytes of a scalar or struct.
   Result<void> inline_value(Place place, const InlineType& type, std::span<std::byte> out) const;
   Result<void> struct_members(Place place, std::size_t structure, std::span<std::byte> out) const;
 

@@ -24,13 +24,16 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Lays values out. Appends to a sink, in pieces of some 64 KiB. Memory: that, and the longest value.
+/// Lays values out, and appends them to a sink in pieces of some 64 KiB. Memory: one piece, and the longest
+/// value.
 class JsonText {
  public:
-  /// With `compact`, no white space; otherwise 2 spaces a level. `sink` outlives the text.
+  /// With `compact`, there is no white space; otherwise each level is indented by 2 spaces. `sink` outlives
+  /// the text.
   JsonText(Sink& sink, bool compact) : sink_(sink), compact_(compact) {}
 
-  /// '{' or '['. What is in it stands on one line, or each on its own.
+  /// Begins an object with '{' or an array with '['. Its elements stand on one line, or each on a line of its
+  /// own.
   void begin(char bracket, bool on_one_line = false) {
     separate();
     buffer_ += bracket;
@@ -50,7 +53,7 @@ class JsonText {
     buffer_ += compact_ ? "\":" : "\": ";
     after_key_ = true;
   }
-  /// Is spelled as JSON.
+  /// Appends a value, which is spelled as JSON.
   void value(std::string_view spelled) {
     separate();
     buffer_ += spelled;
@@ -59,10 +62,10 @@ class JsonText {
     key(name);
     value(spelled);
   }
-  /// To append to a value.
+  /// Returns the text so far, to append to a value.
   [[nodiscard]] std::string& buffer() noexcept { return buffer_; }
 
-  /// To be called between values. Error: the sink's.
+  /// Passes on what is complete. To be called between values. Error: the sink's.
   Result<void> pass_on() { return buffer_.size() < kPassedOn ? Result<void>() : flush(); }
   /// Ends the text.
   Result<void> finish() {
@@ -76,7 +79,7 @@ class JsonText {
     bool is_empty = true;
   };
 
-  /// What stands between a value or key and what is before it.
+  /// Writes what stands between a value or key and what is before it.
   void separate() {
     if (!after_key_ && !levels_.empty()) {
       Level& level = levels_.back();
@@ -125,7 +128,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     return out_.finish();
   }
 
-  /// Types come with their unions.
+  /// Skips the types of unions, which come with their unions.
   static bool wants(const FieldType& field) { return !is_type_of_unions(field); }
   Result<void> begin_table(const TableView& table, const TableType& declared) {
     ETSTREAM_ASSIGN(const std::uint64_t extent, view_.extent(table, declared));
@@ -213,7 +216,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
   void write_default(const FieldType& field) {
     if (!field.default_bits) return;
     const std::string spelled = json_scalar(schema_, field, *field.default_bits & field.mask());
-    // A NaN equals nothing: it would be stored.
+    // A NaN equals no default, so the packer would store it.
     if (field.is_float && spelled.starts_with("\"nan")) return;
     out_.key_and_value(field.name, spelled);
   }
@@ -268,7 +271,7 @@ class JsonFlatbufferWriter : public FlatbufferVisitor {
     }
   }
 
-  /// Whether a byte between or behind the members is not zero.
+  /// Returns whether a byte between or behind the members is not zero.
   bool has_padding(std::span<const std::byte> bytes, const StructType& type) const {
     std::size_t end = 0;
     for (const StructMember& member : type.members) {

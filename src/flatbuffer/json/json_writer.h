@@ -14,7 +14,7 @@
 
 namespace etstream {
 
-/// Where vectors that are left out of the JSON are found again.
+/// The place where vectors that are left out of the JSON are found again.
 struct JsonReferences {
   std::string file;          // as the JSON's readers will open it; UTF-8
   std::uint64_t offset = 0;  // where in that file the view's begins, in bytes
@@ -27,11 +27,11 @@ struct JsonOptions {
   std::optional<JsonReferences> references = {};
 };
 
-/// Appends to `sink`, and does not commit it: fields in the order of their ids, those that are present,
-/// deprecated ones too. Doubles and floats are as short as reads back as the
-/// same; "nan", "inf", "-inf", and "nan:BITS" for other NaNs. Enums go by name where they have one. Vectors
-/// of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is base64 of
-/// all its bytes, a string that is not UTF-8 {"base64": "..."}.
+/// Appends the fields that are present, deprecated ones too, in the order of their ids to `sink`, and does
+/// not commit it. Doubles and floats have the fewest digits that read back as the same; others are "nan",
+/// "inf", "-inf", and "nan:BITS" for NaNs other than the usual one. Enums go by name if they have one.
+/// Vectors of bytes are base64; those over 3 MiB an array of pieces. A struct whose padding is not zero is
+/// base64 of all its bytes, a string that is not UTF-8 {"base64": "..."}.
 ///
 /// A shared object is written at each use. So sharing is limited here for vectors of bytes too: a file that
 /// verify_flatbuffer() accepts can be refused. Memory: 128 KiB, and the longest string. Errors:

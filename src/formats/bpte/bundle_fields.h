@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The tables and fields of bundles that are read: of both formats, and those that segmented ones have
-// besides. Writing has the schemas' names in its bindings (bundled_program_schema.cpp, segmented_bundle.cpp).
+// The tables and fields that reading bundles needs: those of both formats, and those that segmented bundles
+// add. Writing has the schemas' names in its bindings (bundled_program_schema.cpp, segmented_bundle.cpp).
 #pragma once
 
 #include <functional>

@@ -13,7 +13,7 @@
 namespace etstream {
 namespace {
 
-/// "method 'forward': ...; and 3 more": the first error, as the one that is returned.
+/// Makes the error to return from the first of the errors: "method 'forward': ...; and 3 more".
 Error refusal(const Findings& findings) {
   const auto& [message, file, offset] = findings.errors.front();
   const std::size_t more = findings.errors.size() - 1;

@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint32_t kBundledProgramVersion = 2;  // that ExecuTorch 1.5.1 writes
 constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
 
-/// Adds an error for each field that ExecuTorch's reader takes to be there and is not.
+/// Adds an error for each absent field that ExecuTorch's reader reads unchecked.
 class PresenceCheck : public FlatbufferVisitor {
  public:
   PresenceCheck(const FlatbufferView& view, const bpte::BundleFields& fields, Findings& findings)
@@ -59,7 +59,7 @@ class PresenceCheck : public FlatbufferVisitor {
   const std::array<const FieldType*, 9> needed_;
 };
 
-/// The program's alignment with which packing gives the file again, if there is one.
+/// Returns the program's alignment with which packing gives the file again, if there is one.
 Result<std::optional<std::uint32_t>> alignment_that_gives(const BundledProgram& bundle,
                                                           const BundledProgramFile& file) {
   constexpr std::uint32_t kLargest = 65536;
@@ -83,7 +83,7 @@ Result<FilePlan> to_segmented(const BundledProgramFile& file, bool hash) {
   return plan_segmented_bundle(bundle, {.hash = hash, .original = &file.file()});
 }
 
-/// The original file of which the layout was kept: its metadata, with the payloads put back in.
+/// Plans the original file whose layout was kept: its metadata, with the payloads put back in.
 Result<FilePlan> as_it_was(const OriginalFile& original) {
   FilePlan plan;
   std::uint64_t used = 0;
@@ -103,7 +103,8 @@ std::string name_of_program(const BundledProgramFile& bundle) {
   return text("{}: program at {}", bundle.file().name(), bundle.program_offset());
 }
 
-/// Has an Error or a Finding of the program, whose offset is in the program, be one of the bundle's file.
+/// Turns an Error or a Finding about the program into one about the bundle's file, with the offset in that
+/// file.
 void place_in_file(auto& problem, const BundledProgramFile& bundle) {
   if (problem.file != name_of_program(bundle)) return;
   problem.file = bundle.file().name();
@@ -128,7 +129,7 @@ struct BundledProgramFile::Impl {
   [[nodiscard]] Result<Value> read_value(const TableReader& table) const;
   [[nodiscard]] Result<std::vector<Value>> read_values(const TableReader& test_case,
                                                        const BoundField& which) const;
-  /// What each segment of a segmented bundle holds: the program, or a tensor of a test case.
+  /// Returns the content of each segment of a segmented bundle: the program, or a tensor of a test case.
   [[nodiscard]] Result<std::vector<std::string>> segment_names() const;
 };
 
@@ -332,8 +333,8 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, cons
     for (Finding& error : std::span(findings.errors).subspan(errors_before)) place_in_file(error, *this);
     for (Finding& warning : std::span(findings.warnings).subspan(warnings_before))
       place_in_file(warning, *this);
-    // ExecuTorch's own layout aligns a program in a bundle to less than its segments ask for. That matters
-    // only where the program is mapped, which has an error for it.
+    // ExecuTorch's own layout gives a program in a bundle a smaller alignment than its segments ask for. That
+    // matters only if the program is mapped, and mapping reports it as an error.
     if (program_offset() % kLoadedAlignment != 0) {
       const std::string expected =
           text("the program at a multiple of {}, or ExecuTorch does not load it", kLoadedAlignment);

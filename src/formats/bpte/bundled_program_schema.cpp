@@ -11,8 +11,8 @@
 namespace etstream {
 namespace {
 
-/// A union's value: the number of its member, and what that table is read from. The alternatives of Value are
-/// in the order of the union's members, behind the one of no kind.
+/// Makes a union's value: the number of its member, and the object from which that table is read. The
+/// alternatives of Value are in the order of the union's members, after the alternative for no value.
 FieldValue value_union(const Value& value) {
   return match(
       value, [](std::monostate) -> FieldValue { return AbsentValue{}; },

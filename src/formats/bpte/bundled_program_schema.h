@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The schema of BP08 files, how descriptions give its fields, and how releases pack it.
+// The schema of BP08 files, the bindings of its fields to descriptions, and the way in which releases pack
+// it.
 #pragma once
 
 #include <span>
@@ -13,13 +14,14 @@
 
 namespace etstream {
 
-/// Compiled in; the same object at every call.
+/// Returns the schema that is compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> bundled_program_schema();
 
-/// How a BundledProgram, which is the root, gives the fields that BP08 and segmented bundles have in common.
+/// Returns the bindings of a BundledProgram, which is the root, to the fields that BP08 and segmented bundles
+/// have in common.
 [[nodiscard]] std::span<const FieldBinding> bundled_program_bindings();
 
-/// How ExecuTorch packs bundles.
+/// Returns the options with which ExecuTorch packs bundles.
 [[nodiscard]] PackOptions bundle_pack_options(const WriterVersion& writer);
 
 }  // namespace etstream

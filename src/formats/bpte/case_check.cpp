@@ -15,9 +15,10 @@ namespace {
 /// A value's problem, as the end of a sentence.
 using Problem = std::optional<std::string>;
 
-/// As ExecuTorch resizes: the rank is fixed, and so are the sizes of a static tensor. Those of another one
-/// are bounds of what the method was exported for: its kernels and its memory are planned for nothing larger,
-/// though the tensor itself only refuses more elements (TensorImpl::internal_resize_contiguous).
+/// Checks a shape by ExecuTorch's rules for resizing. The rank is fixed, and so are the sizes of a static
+/// tensor. The sizes of a dynamic tensor are the bounds that the method was exported for: its kernels and its
+/// memory are planned for nothing larger, though the tensor itself only refuses more elements
+/// (TensorImpl::internal_resize_contiguous).
 Problem check_shape(const TensorInfo& expected, const std::vector<std::int32_t>& found) {
   const bool is_static = expected.dynamism == ShapeDynamism::kStatic;
   const std::string shapes = text("has shape {}, expected {}{}", list_text(found),
@@ -40,8 +41,8 @@ Problem check_fit(const TensorInfo& expected, const Tensor& found) {
   return check_shape(expected, found.sizes);
 }
 
-/// Method::set_input takes a scalar only if it is the one that the method was exported with, a double
-/// within this tolerance.
+/// Returns whether Method::set_input takes `given` for the scalar that the method was exported with. A double
+/// may differ within this tolerance.
 bool same_scalar(std::int64_t exported, std::int64_t given) { return exported == given; }
 bool same_scalar(bool exported, bool given) { return exported == given; }
 bool same_scalar(double exported, double given) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether test cases fit the methods of a program. ExecuTorch's own reader (devtools/bundled_program) trusts
-// that they do, and reads out of bounds where they don't.
+// A check that test cases fit the methods of a program. ExecuTorch's own reader (devtools/bundled_program)
+// does not check it, and reads out of bounds if they don't.
 #pragma once
 
 #include <map>
@@ -15,12 +15,12 @@
 
 namespace etstream {
 
-/// Methods by their names; of several the first. They outlive it.
+/// Methods by their names; the first if there are several. They outlive it.
 class MethodNames {
  public:
   explicit MethodNames(const std::vector<MethodInfo>& methods);
 
-  /// The method that a suite names; adds an error if there is none.
+  /// Returns the method that a suite names; adds an error if there is none.
   [[nodiscard]] const MethodInfo* find(std::string_view name, Findings& findings) const;
 
  private:
@@ -28,9 +28,9 @@ class MethodNames {
   std::string listed_;  // the first names, for messages
 };
 
-/// Adds what keeps `test_case`, which is number `index` of `method`'s suite, from running on ExecuTorch
-/// 1.5.1: inputs or outputs that are not as many, of the kind, of the dtype or of the shape that the method
-/// has; data that is not as long as its shape says; more than 16 dimensions.
+/// Adds the reasons why `test_case`, number `index` of `method`'s suite, can't run on ExecuTorch 1.5.1:
+/// inputs or outputs that differ from the method's in number, kind, dtype or shape; data that does not have
+/// the size that its shape implies; more than 16 dimensions.
 void check_test_case(const MethodInfo& method, const MethodTestCase& test_case, std::size_t index,
                      Findings& findings);
 

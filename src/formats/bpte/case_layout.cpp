@@ -11,7 +11,7 @@
 namespace etstream {
 namespace {
 
-/// One that has another order than the contiguous one has been given it.
+/// Returns whether the tensor has no order of its own. An order other than the contiguous one is its own.
 bool is_in_any_order(const Tensor& tensor) {
   return tensor.any_order && tensor.dim_order == contiguous_dim_order(tensor.sizes.size());
 }

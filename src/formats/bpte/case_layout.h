@@ -15,20 +15,20 @@
 
 namespace etstream {
 
-/// The dim_order that input or output `index` of a method has, if that is one of a tensor like `tensor`.
+/// Returns the dim_order of a method's input or output `index`, if it is a tensor like `tensor`.
 [[nodiscard]] std::optional<std::vector<std::uint8_t>> order_in_method(const std::vector<ValueInfo>& infos,
                                                                        std::size_t index,
                                                                        const Tensor& tensor);
 
-/// The methods of a bundle's program by name, which decide the order of tensors that are given none. It has
-/// none where the program can't be read.
+/// The methods of a bundle's program by name. They decide the order of tensors for which no order is given.
+/// It has no methods if the program can't be read.
 class ProgramMethods {
  public:
   explicit ProgramMethods(const Result<ProgramFile>& program);
   ProgramMethods(const ProgramMethods&) = delete;
   ProgramMethods& operator=(const ProgramMethods&) = delete;
 
-  /// Returns the first method of that name, which ExecuTorch takes; null where there is none.
+  /// Returns the first method of that name, which ExecuTorch takes; null if there is none.
   [[nodiscard]] const MethodInfo* find(std::string_view name) const;
 
  private:
@@ -38,12 +38,12 @@ class ProgramMethods {
 
 enum class WhichTensors { kInAnyOrder, kAll };
 
-/// Has the elements of tensors lie as the method has them, or as they do where it has no such tensor. Their
-/// bytes are read when they are needed.
+/// Gives the elements of tensors the order that the method has; a tensor that is unlike the method's keeps
+/// its order. Their bytes are read when they are needed.
 void lay_out(const MethodInfo& method, MethodTestCase& test_case, WhichTensors which);
 
-/// The same of the tensors in any order of all suites, by the methods of the program; of a program that can't
-/// be read, they stay as they are.
+/// Does the same for the tensors in any order of all suites, by the methods of the program. If the program
+/// can't be read, they stay as they are.
 [[nodiscard]] std::vector<MethodTestSuite> laid_out(const BundledProgram& bundle);
 
 }  // namespace etstream

@@ -23,13 +23,13 @@ namespace {
 
 using Directory = SegmentedBundleDirectory;
 
-/// The largest page size that devices have, so that the program can be mapped where it lies, and a multiple
-/// of every file system's block, so that it can be cloned.
+/// The alignment of the program: the largest page size that devices have, so that it can be mapped in place,
+/// and a multiple of every file system's block, so that it can be cloned.
 constexpr std::uint32_t kProgramAlignment = 16384;
 constexpr std::uint32_t kTensorAlignment = 64;
 constexpr std::uint32_t kProgramSegment = 0;
-/// Tensor data from this size on has a segment of its own: the 150 bytes or so that this takes are 1 % of it,
-/// and what is smaller does not make the metadata, which a reader may hold in memory, large.
+/// The size from which tensor data has a segment of its own. The segment takes about 150 bytes, 1 % of this
+/// size. Smaller data does not make the metadata large, which a reader may hold in memory.
 constexpr std::uint64_t kSmallestSegment = std::uint64_t{16} << 10;
 
 /// An element of the field `segments`, and where its bytes come from.
@@ -64,8 +64,8 @@ struct Segments {
     }
   }
 
-  /// Adds what keeps the layout of `file`, from which the content was read: where in it which segment lies,
-  /// and the rest of it as one segment more.
+  /// Adds the layout of `file`, from which the content was read: the place of each segment in it, and the
+  /// rest of its bytes as one more segment.
   Result<void> add_original(const ByteSource& file) {
     std::vector<OriginalPayload> found;
     for (std::uint32_t i = 0; i < all.size(); ++i) {
@@ -101,8 +101,8 @@ struct Segments {
   std::vector<OriginalPayload> original_payloads;
 };
 
-/// A field that segments give, or that BP08 has otherwise, and what gives it for the struct that stands for
-/// its table.
+/// A field that comes from segments, or that has another value than in BP08, with the function that reads it
+/// from the struct that stands for its table.
 struct SegmentedBinding {
   std::string_view table;
   std::string_view field;
@@ -177,7 +177,7 @@ class Planner {
     return append(layout_, segment.alignment, segment.label, segment.source);
   }
 
-  /// The directory is what the hashes of metadata, segments and parts make of it.
+  /// Returns the directory, made from the hashes of metadata, segments and parts.
   Trailer trailer() {
     Trailer out;
     visit_hashes(directory_, header_.extended,
@@ -197,7 +197,7 @@ class Planner {
   Directory directory_;
 };
 
-/// The program's own alignment, and its parts that lie apart, which are hashed each; none of a program that
+/// Finds the program's own alignment, and the parts of it that are hashed separately; nothing if the program
 /// can't be read.
 struct ProgramExtents {
   std::uint32_t alignment = kProgramAlignment;

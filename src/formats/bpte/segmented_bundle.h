@@ -15,11 +15,11 @@
 
 namespace etstream {
 
-/// Compiled in; the same object at every call.
+/// Returns the schema that is compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> segmented_bundle_schema();
 
-/// What it takes to rewrite a BP08 file whose bytes packing its content does not give: all bytes but the
-/// payloads, and the ranges that were payloads.
+/// The data that restores a BP08 file if packing its content gives other bytes: all bytes but the payloads,
+/// and the ranges that were payloads.
 struct OriginalFile {
   struct Payload {
     std::uint64_t offset = 0;
@@ -39,12 +39,12 @@ struct OriginalPayload {
 struct SegmentedBundleOptions {
   bool hash = true;
   std::uint32_t program_alignment = 32;  // of the program in a BP08 file of the same content
-  // The BP08 file that the content was read from, where its layout is to be kept.
+  // The BP08 file that the content was read from, if its layout is to be kept.
   const ByteSource* original = nullptr;
 };
 
-/// The plan of the file. Nothing is checked but what it takes to write it. Errors: kTooLarge for metadata
-/// over 2^31 - 1 bytes or more than 2^32 - 1 segments.
+/// Plans the file. Checks nothing except what writing needs. Errors: kTooLarge for metadata over 2^31 - 1
+/// bytes or more than 2^32 - 1 segments.
 [[nodiscard]] Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle,
                                                      const SegmentedBundleOptions& options);
 

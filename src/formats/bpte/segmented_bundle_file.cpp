@@ -22,7 +22,7 @@ using Directory = SegmentedBundleDirectory;
 
 constexpr std::uint32_t kHashedFlag = 1;
 
-/// As it lies in the file, in front of the entries.
+/// The header of the directory as it lies in the file, before the entries.
 struct DirectoryHeader {
   static constexpr std::array<char, 4> kMagic = {'B', 'P', 'S', 'd'};
   static constexpr std::uint32_t kVersion = 1;
@@ -52,7 +52,7 @@ ContentHash hash_of(std::span<const std::byte> bytes) {
   return hasher.hash();
 }
 
-/// "FILE: offset N: segmented bundle: expected..., found...".
+/// Makes the error "FILE: offset N: segmented bundle: expected..., found...".
 template <class... Arguments>
 Error wrong(ErrorCode code, const ByteSource& file, std::uint64_t offset, Template<Arguments...> words,
             const Arguments&... arguments) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a segmented bundle has around its metadata: the header in front and the directory at the end
-// (schema/segmented_bundle.md has their byte tables), and segments, as BundledProgramFile reads them.
+// The parts of a segmented bundle around its metadata: the header at the start and the directory at the end
+// (schema/segmented_bundle.md has their byte tables), and its segments, as BundledProgramFile reads them.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace etstream {
 
-/// At offset 8: ExecuTorch's extended header, whose length says that ours follows it.
+/// The header at offset 8: ExecuTorch's extended header, with a length that includes ours behind it.
 struct SegmentedBundleHeader {
   static constexpr std::uint32_t kSize = 64;
 
@@ -65,9 +65,9 @@ struct SegmentedBundleDirectory {
   }
 };
 
-/// Calls `visit(range, hash, segment, part)` with each range of the file that `directory` has a hash of, in
-/// the order in which they begin: the metadata, then each segment and its parts. `segment` is the segment's
-/// number, none of the metadata; `part` is null but for a part.
+/// Calls `visit(range, hash, segment, part)` with each range of the file for which `directory` has a hash, in
+/// file order: the metadata, then each segment and its parts. `segment` is the segment's number, or nothing
+/// for the metadata. `part` is null except for a part.
 template <class Directory, class Visit>
 void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visit) {
   using Part = SegmentedBundleDirectory::Part;
@@ -86,41 +86,42 @@ void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visi
 }
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const SegmentedBundleHeader& header);
-/// With the directory's own hash.
+/// Returns the directory's bytes, with its own hash.
 [[nodiscard]] std::vector<std::byte> to_bytes(const SegmentedBundleDirectory& directory);
 
-/// The header of `file`, in bounds: the directory ends the file, behind metadata and segments. Errors:
-/// kCorrupt; kIo.
+/// Reads the header of `file` and checks its bounds: the directory ends the file, behind metadata and
+/// segments. Errors: kCorrupt; kIo.
 [[nodiscard]] Result<SegmentedBundleHeader> read_segmented_bundle_header(const ByteSource& file);
 
 class SegmentedBundleFile {
  public:
-  /// Reads header and directory, whose segments lie in order and apart. Memory: as the directory's size,
-  /// which is checked against the file's. Errors: kCorrupt; kUnsupported for a version or a codec that is not
-  /// known; kIo.
+  /// Reads the header and the directory, whose segments lie in order and apart. Memory: the directory's size,
+  /// which is checked against the file's. Errors: kCorrupt; kUnsupported for an unknown version or codec;
+  /// kIo.
   [[nodiscard]] static Result<SegmentedBundleFile> open(ByteSource file);
 
-  /// The bytes of the metadata. Only their size was checked.
+  /// Returns the bytes of the metadata. Only their size was checked.
   [[nodiscard]] ByteSource metadata() const { return file_.slice(0, header_.extended.program_size).value(); }
-  /// Reads from the metadata what it says of the segments. Error: kCorrupt where the metadata's segments are
-  /// not those of the directory, in number, size and alignment.
+  /// Reads what the metadata says about the segments. Error: kCorrupt if its segments differ from the
+  /// directory's in number, size or alignment.
   [[nodiscard]] Result<void> match(const TableReader& root);
 
   [[nodiscard]] UsedRange header_range() const noexcept { return header_.extended.range(); }
   [[nodiscard]] const SegmentedBundleDirectory& directory() const noexcept { return directory_; }
   [[nodiscard]] ByteSource program() const { return segment(program_segment_); }
   [[nodiscard]] std::uint32_t program_segment() const noexcept { return program_segment_; }
-  /// The bytes of segment `number`, which is below directory().segments.size().
+  /// Returns the bytes of segment `number`, which is below directory().segments.size().
   [[nodiscard]] ByteSource segment(std::uint32_t number) const;
-  /// The program's alignment in a BP08 file of the same content.
+  /// Returns the program's alignment in a BP08 file of the same content.
   [[nodiscard]] std::uint32_t program_alignment() const noexcept { return program_alignment_; }
-  /// The BP08 file that it was converted from, where its layout was kept.
+  /// Returns the BP08 file that it was converted from, if its layout was kept.
   [[nodiscard]] const std::optional<OriginalFile>& original_file() const noexcept { return original_file_; }
-  /// The segment that holds a tensor's data, if one does. Error: kCorrupt for one that is not there.
+  /// Returns the segment that holds a tensor's data, if one does. Error: kCorrupt for a segment that does not
+  /// exist.
   [[nodiscard]] Result<std::optional<std::uint32_t>> data_segment(const TableReader& tensor) const;
 
-  /// Reads all of the file: adds what is not zero in the padding, and what has another hash than the
-  /// directory says. `names` are what the segments are called.
+  /// Reads all of the file. Adds bytes in the padding that are not zero, and ranges whose hash differs from
+  /// the directory's. `names` are the names of the segments.
   [[nodiscard]] Result<void> verify(const std::vector<std::string>& names, Findings& findings) const;
 
  private:

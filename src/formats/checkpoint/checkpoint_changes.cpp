@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What becomes of a checkpoint's tensors between opening them and describing a file of them.
+// Changes to a checkpoint's tensors between opening them and describing a file of them.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -26,7 +26,7 @@ std::string type_of(const CheckpointTensor& tensor) {
               counted(tensor.data.size(), "byte"));
 }
 
-/// Error: kInvalidArgument for two tensors of one name that differ.
+/// Refuses two different tensors of one name. Error: kInvalidArgument.
 Result<void> check_same(const CheckpointTensor& a, const CheckpointTensor& b, Comparisons& comparisons) {
   const auto differ = [&]<class... Arguments>(Template<Arguments...> words, const Arguments&... arguments) {
     return make_error(ErrorCode::kInvalidArgument, "tensor {} is in {} and in {} with other {}",
@@ -75,7 +75,7 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
       const auto matches = [&](const CheckpointTensor& tensor) {
         return matches_glob(rule.glob, tensor.name);
       };
-      // All of no tensors are none.
+      // "*" stands for all tensors, even if there are none.
       if (rule.glob != "*" && std::ranges::none_of(checkpoint.tensors, matches)) return no_match(rule.glob);
     }
     // Tensors that share their bytes share the converted ones too.

@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In the order in which transformers looks for them.
+/// The names of weights in the order in which transformers looks for them.
 constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "model.safetensors.index.json",
                                                         "pytorch_model.bin", "pytorch_model.bin.index.json"};
-/// Endings of other names that weights have. An index stands for the files that it names.
+/// The endings of other names that weights have. An index stands for the files that it names.
 constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
 constexpr std::array<std::string_view, 5> kEndings = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
 /// The beginning of names of weights that end in .bin, as optimizers and tokenizers are in such files too.

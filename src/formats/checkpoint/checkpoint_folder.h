@@ -13,20 +13,22 @@
 namespace etstream {
 
 [[nodiscard]] bool is_folder(const std::string& path);
-/// Whether a regular file is there, or a link to one.
+/// Returns whether there is a regular file at `path`, or a link to one.
 [[nodiscard]] bool is_file(const std::string& path);
 
-/// A path without what changes nothing in it: "a/./b" is "a/b".
+/// Returns the path without parts that change nothing: "a/./b" becomes "a/b".
 [[nodiscard]] std::string normal_path(const std::string& path);
 
-/// The files that `folder` stands for: one, an index, or the files of a set. Prefers what transformers loads
-/// from a folder: the file that config.json names, model.safetensors, its index, pytorch_model.bin, its
-/// index. Otherwise takes the only index, file or set there is, by the endings of names. Errors:
-/// kInvalidArgument for none, and for several, which it lists; those of reading the folder and config.json.
+/// Returns the files that `folder` stands for: one file, an index, or the files of a set. Prefers what
+/// transformers loads from a folder: the file that config.json names, model.safetensors, its index,
+/// pytorch_model.bin, its index. Otherwise takes the only index, file or set, by the endings of names.
+/// Errors: kInvalidArgument if there is none, or several, which it lists; those of reading the folder and
+/// config.json.
 [[nodiscard]] Result<std::vector<std::string>> files_of_folder(const std::string& folder,
                                                                const OpenFile& open_file);
 
-/// The paths of the regular files in a folder whose names end so, sorted. `folder` ends with '/' or is "".
+/// Returns the sorted paths of the regular files in a folder whose names have one of these endings. `folder`
+/// ends with '/' or is "".
 [[nodiscard]] Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending);
 
 }  // namespace etstream

@@ -15,8 +15,7 @@ namespace {
 
 using Kind = JsonReader::Kind;
 
-/// Refuses the name of a shard that is not beside the index: an index must not choose files elsewhere to
-/// read.
+/// Refuses the name of a shard that is not beside the index: an index must not make us read files elsewhere.
 Result<void> check_file(std::string_view file) {
   if (is_file_name(file)) return {};
   return make_error(ErrorCode::kCorrupt, "expected the name of a file beside it in weight_map, found {}",
@@ -37,7 +36,7 @@ Result<void> read_map(JsonReader& json, CheckpointIndex& out) {
   });
 }
 
-/// Reads total_size. Some writers have it as a number with a point, and others have none.
+/// Reads total_size. Some writers give it as a number with a point, and others omit it.
 Result<void> read_metadata(JsonReader& json, CheckpointIndex& out) {
   if (json.next().kind != Kind::kObject) {
     json.take();

@@ -22,8 +22,8 @@ struct CheckpointIndex {
   std::optional<std::uint64_t> total_size;  // of the tensors' bytes
 };
 
-/// Returns none for an object without a weight_map. Errors: kCorrupt for what is not JSON, a name that is no
-/// file's beside the index, a tensor that comes twice; those of reading.
+/// Returns nothing for an object without a weight_map. Errors: kCorrupt for a file that is not JSON, for a
+/// name that is no file's beside the index, and for a tensor that comes twice; those of reading.
 [[nodiscard]] Result<std::optional<CheckpointIndex>> read_checkpoint_index(const ByteSource& file);
 
 }  // namespace etstream

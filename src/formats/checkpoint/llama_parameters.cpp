@@ -42,8 +42,9 @@ constexpr auto kKnownModels = std::to_array<KnownModel>({
     {.type = "qwen3", .has_hf_rope = true, .has_qk_norm = true},
 });
 
-/// The members of config.json that are numbers, strings or true and false, those of rope_scaling and
-/// rope_parameters among them as "rope_scaling.factor". transformers has the latter from version 5 on.
+/// The members of config.json that are numbers, strings or true and false. Members of rope_scaling and
+/// rope_parameters are among them as "rope_scaling.factor". transformers has rope_parameters from version 5
+/// on.
 struct Config {
   std::string path;
   std::map<std::string, double, std::less<>> numbers;

@@ -13,8 +13,8 @@
 namespace etstream {
 namespace {
 
-/// Returns the error of a GGUF file that is another one of the set than its name says, or of two that are
-/// the same one.
+/// Returns the error about a GGUF file that has another place in the set than its name says, or about two
+/// files with one place.
 std::optional<Error> misplaced(const SetPlace& place, FileKind kind, const std::vector<SetMember>& members) {
   const SetMember* before = nullptr;
   for (const SetMember& member : members) {
@@ -41,7 +41,7 @@ std::optional<Error> misplaced(const SetPlace& place, FileKind kind, const std::
   return std::nullopt;
 }
 
-/// Returns the error of files that can't be of one set, although none is missing.
+/// Returns the error about files that can't belong to one set, although none is missing.
 std::optional<Error> contradiction(const SetPlace& place, const std::vector<SetMember>& members) {
   std::vector<std::pair<std::string_view, const std::string*>> names;  // of tensors, with their file
   const WeightFile* first = nullptr;
@@ -61,7 +61,7 @@ std::optional<Error> contradiction(const SetPlace& place, const std::vector<SetM
     for (const CheckpointTensor& tensor : file.tensors) names.emplace_back(tensor.name, &file.path);
   }
   const auto repeated = first_repeated(names, [](const auto& one) { return one.first; });
-  // An index may have files with a tensor in common, of which it lists one.
+  // An index may have files with a tensor in common, and list the tensor in one of them.
   if (repeated && place.members.empty()) {
     std::vector<const std::string*> files;
     for (const auto& [name, file] : names) {

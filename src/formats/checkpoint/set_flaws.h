@@ -15,7 +15,7 @@
 
 namespace etstream {
 
-/// A file of a set that is open. Its number is what its name, its index or the file itself says, from 1 on.
+/// An open file of a set. Its number comes from its name, its index or the file itself, from 1 on.
 struct SetMember {
   std::uint64_t number = 0;
   const WeightFile* file = nullptr;
@@ -27,14 +27,14 @@ struct SetMember {
 /// Says which files to give in place of the part of a set that was given first.
 [[nodiscard]] std::string advice_on_set(const SetPlace& place, FileKind kind);
 
-/// Returns what is wrong with a set, or none: a file of another set or kind, two for one number, one that is
-/// missing, a tensor in two files, other sums than those that the files say. `place` and `kind` are of the
-/// file that was given first; `members` are ordered by number, and hold that file.
+/// Returns the flaw of a set, or nothing: a file of another set or kind, two files for one number, a missing
+/// file, a tensor in two files, other sums than the files say. `place` and `kind` are those of the file that
+/// was given first; `members` are ordered by number, and include that file.
 [[nodiscard]] std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
                                                const std::vector<SetMember>& members);
 
-/// Returns the error of a file that is one of several for model parallelism, consolidated.01.pth, or the
-/// first beside the second: each has slices of the same tensors. None for others.
+/// Returns the error about a file that is one of several for model parallelism: consolidated.01.pth, or the
+/// first one beside the second. Each has slices of the same tensors. Returns nothing for others.
 [[nodiscard]] std::optional<Error> flaw_of_parallel_part(const std::string& path);
 
 }  // namespace etstream

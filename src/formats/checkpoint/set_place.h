@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The place of a file in a set: weights that are in several files. A set says of itself which files it has by
-// an index that names them; in GGUF by split.no, split.count and split.tensors.count; otherwise by the names
-// of the files, NAME-00002-of-00005.safetensors.
+// The place of a file in a set: weights that are in several files. The files of a set are known from an index
+// that names them; in GGUF from split.no, split.count and split.tensors.count; otherwise from the names of
+// the files, NAME-00002-of-00005.safetensors.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ struct SetPlace {
   std::vector<std::string> members;  // where an index names the files: their paths, in order
   std::string index;                 // the path of an index that names the file; "" for none
 
-  /// The path of another file of the set, or "file 3" where its name is not known.
+  /// Returns the path of another file of the set, or "file 3" if its name is not known.
   [[nodiscard]] std::string path_of(std::uint64_t other) const;
 };
 
-/// "file 2 of 5 of a set".
+/// Describes the place: "file 2 of 5 of a set".
 [[nodiscard]] std::string describe(const SetPlace& place);
 
-/// Returns the place of a GGUF file that says that it is one of several: by its name where the name agrees on
-/// how many there are.
+/// Returns the place of a GGUF file that says that it is one of several. Uses the file's name if it agrees on
+/// the number of files.
 [[nodiscard]] SetPlace place_of_split(const std::string& path, const GgufSplit& split);
 
 /// Finds the places of files. Holds the indexes of the folders that it has looked into.
@@ -49,8 +49,8 @@ class SetFinder {
  public:
   explicit SetFinder(const OpenFile& open_file) : open_file_(open_file) {}
 
-  /// Returns none for a file that is no part of a set. `split` is what a GGUF file says of itself. An index
-  /// beside the file that can't be read counts for nothing. Errors: kInterrupted, kOutOfMemory.
+  /// Returns nothing for a file that is no part of a set. `split` is what a GGUF file says about itself. An
+  /// index beside the file that can't be read is ignored. Errors: kInterrupted, kOutOfMemory.
   [[nodiscard]] Result<std::optional<SetPlace>> place_of(const std::string& path, FileKind kind,
                                                          const std::optional<GgufSplit>& split);
 

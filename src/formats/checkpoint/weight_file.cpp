@@ -20,7 +20,7 @@ namespace {
 
 using Tensors = std::vector<CheckpointTensor>;
 
-/// Tensors of `entries`, which have a key and a layout each; `data_of` gives the bytes of one.
+/// Makes tensors of `entries`, which have a key and a layout each; `data_of` gives the bytes of one.
 template <class Entry, class DataOf>
 Tensors tensors_of(std::vector<Entry> entries, const DataOf& data_of) {
   Tensors out;
@@ -56,7 +56,7 @@ Result<Tensors> tensor_data_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(auto entries, weights.entries());
   for (NamedTensorData& entry : entries) {
     if (!entry.layout) continue;
-    // A sound file may have more, which ExecuTorch does not read.
+    // A sound file may have more bytes, which ExecuTorch does not read.
     ETSTREAM_ASSIGN(const std::uint64_t size, byte_size(entry.layout->scalar_type, entry.layout->sizes));
     ETSTREAM_ASSIGN(entry.data, entry.data.slice(0, size));
   }

@@ -24,8 +24,8 @@ struct WeightFile {
   std::optional<GgufSplit> split;         // where the file itself says that it is one of several
 };
 
-/// Whether an error is about a file, which another one may be read in the place of: not that the caller asked
-/// to stop, or that memory ran out.
+/// Returns whether an error is about a file, so that another file may be read instead. An error is not about
+/// a file if the caller asked to stop, or memory ran out.
 [[nodiscard]] inline bool is_about_file(const Error& error) noexcept {
   return error.code != ErrorCode::kInterrupted && error.code != ErrorCode::kOutOfMemory;
 }

@@ -16,14 +16,14 @@
 namespace etstream {
 namespace {
 
-/// A bound of the problems that are told of one set: more would say nothing new.
+/// The most problems that are reported about one set: more would say nothing new.
 constexpr std::size_t kMostProblems = 100;
 
 std::string joined(const Error& error, std::string_view advice) {
   return text("{}; {}", error.message, advice);
 }
 
-/// The names with one run of digits in each, at the same place, taken away are equal: "part1.gguf" and
+/// Returns whether two names differ only in one run of digits, at the same place: "part1.gguf" and
 /// "part2.gguf".
 bool differ_in_one_number(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -132,7 +132,7 @@ class SetOpener {
     return error;
   }
 
-  /// Leaves those of the files' tensors that the index says are in them, which have to be there.
+  /// Keeps only the tensors that the index says are in the files. They must be there.
   void check_indexed(const CheckpointIndex& index, GivenWeights& given, bool has_all) {
     std::unordered_map<std::string_view, std::string_view> file_of;  // by tensor, as the index has it
     for (const auto& [file, tensors] : index.files) {
@@ -215,7 +215,7 @@ class SetOpener {
     return {};
   }
 
-  /// Whether an index that is given names the file.
+  /// Returns whether one of the given indexes names the file.
   bool is_indexed(const std::string& path) const {
     return std::ranges::any_of(out_.given, [&](const GivenWeights& given) {
       return !given.index.empty() && std::ranges::any_of(given.files, [&](const WeightFile& file) {
@@ -228,7 +228,7 @@ class SetOpener {
     return out_.given[member.given].files[member.file];
   }
 
-  /// Opens what follows the first file, unless it is given too.
+  /// Opens the files that follow the first file, unless they are given too.
   Result<void> complete(Group& group) {
     const auto first = std::ranges::find(group.members, std::uint64_t{1}, &Group::Member::number);
     if (first == group.members.end()) return {};
@@ -259,8 +259,8 @@ class SetOpener {
     files.push_back(std::move(file));
   }
 
-  /// Looks beside a GGUF file without a number in its name for those of the same set. They go by names that
-  /// differ from it in one number alone, and none of them is there twice.
+  /// Looks beside a GGUF file without a number in its name for those of the same set. Their names differ from
+  /// its own in one number alone, and each is there only once.
   Result<void> find_renamed(Group& group, const Group::Member& first) {
     const std::string path = file_of(first).path;
     const std::string folder = folder_of(path);
@@ -295,7 +295,7 @@ class SetOpener {
     return open(source);
   }
 
-  /// Takes down what is wrong with a set that can't be read whole. Errors: those that are not about a file.
+  /// Records the problem of a set that can't be read whole. Errors: those that are not about a file.
   Result<void> report(Group& group, Error error) {
     if (!is_about_file(error)) return error;
     group.members.clear();

@@ -22,13 +22,13 @@ struct GivenWeights {
 struct OpenedWeights {
   std::vector<GivenWeights> given;  // in the order of the paths
   std::vector<Error> problems;      // of sets: what is missing, can't be read, or contradicts itself
-  /// What loaders of an index leave aside: its sum of bytes is another one.
+  /// Problems that loaders of an index ignore: its sum of bytes is wrong.
   std::vector<Error> flaws;
   std::vector<Error> warnings;  // tensors that an index does not list, and loaders leave out
 };
 
-/// Whether files that are no part of a set, or can't be opened as weights, are an error, or are left without
-/// tensors.
+/// The treatment of files that are no part of a set, or can't be opened as weights: they are an error, or are
+/// left without tensors.
 enum class OtherFiles { kRefused, kLeft };
 
 /// Opens the files that each of `paths` stands for. With options.partial, sets are not completed, and no

@@ -35,8 +35,8 @@ Result<void> check(const FatContainer& container) {
   return {};
 }
 
-/// Returns for each payload the index of the one that is stored for it: its own, or that of an earlier equal
-/// one.
+/// Returns for each payload the index of the payload that is stored for it: its own, or that of an earlier
+/// equal one.
 Result<std::vector<std::uint32_t>> owners(const FatContainer& container) {
   std::vector<ByteSource> sources;
   for (const FatContainer::Payload& payload : container.payloads) sources.push_back(payload.data);

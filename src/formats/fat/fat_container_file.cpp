@@ -63,7 +63,7 @@ Result<void> check_padding(const ByteSource& file, std::uint64_t begin, std::uin
 
 namespace {
 
-/// The payloads that have bytes, as they lie.
+/// Returns the payloads that have bytes, in the order of their bytes.
 std::vector<const FatPayload*> in_order(const std::vector<FatPayload>& payloads) {
   std::vector<const FatPayload*> out;
   for (const FatPayload& payload : payloads) {
@@ -74,7 +74,7 @@ std::vector<const FatPayload*> in_order(const std::vector<FatPayload>& payloads)
   return out;
 }
 
-/// Refuses payloads that have some of their bytes in common, but not all: who checked each of them would take
+/// Refuses payloads that have some of their bytes in common, but not all. A check of each of them would take
 /// longer than the file is large.
 Result<void> check_apart(const ByteSource& file, const std::vector<FatPayload>& payloads) {
   const FatPayload* last = nullptr;

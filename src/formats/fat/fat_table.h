@@ -12,7 +12,7 @@ namespace etstream::fat_table {
 
 inline constexpr std::string_view kMagic = "NFAT";
 inline constexpr std::uint32_t kVersion = 1;
-/// The most payloads of a table, which bounds what is read of it into memory to 3 MiB.
+/// The most payloads in a table. It bounds the part of the table that is read into memory to 3 MiB.
 inline constexpr std::uint64_t kMostPayloads = 65536;
 
 struct Header {
@@ -29,13 +29,13 @@ static_assert(sizeof(Header) == 12 && sizeof(Entry) == 48);
 
 inline constexpr std::uint64_t kNameSize = sizeof(Entry::name);
 
-/// The size in bytes of a table with so many entries.
+/// Returns the size in bytes of a table with so many entries.
 [[nodiscard]] constexpr std::uint64_t size(std::uint64_t payloads) noexcept {
   return sizeof(Header) + sizeof(Entry) * payloads;
 }
 
-/// Whether a payload may have this name. Readers do not find one that is longer than its field or is not
-/// printable ASCII.
+/// Returns whether a payload may have this name. Readers do not find a name that is longer than its field or
+/// is not printable ASCII.
 [[nodiscard]] constexpr bool is_name(std::string_view name) noexcept {
   for (const char c : name) {
     if (c < ' ' || c > '~') return false;

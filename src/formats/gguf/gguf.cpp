@@ -25,7 +25,8 @@ struct GgmlType {
   std::optional<ScalarType> scalar_type;
 };
 
-/// The types of ggml in 2026. A block of Q8_1 is 36 bytes there; gguf-py 0.19 has 40, which it was before.
+/// The types of ggml in 2026. Its blocks of Q8_1 have 36 bytes; gguf-py 0.19 says 40, the size that they had
+/// before.
 constexpr auto kGgmlTypes = std::to_array<GgmlType>({
     {0, "F32", 1, 4, ScalarType::kFloat32},
     {1, "F16", 1, 2, ScalarType::kFloat16},
@@ -100,7 +101,8 @@ class GgufParser {
     ETSTREAM_ASSIGN(file_.metadata, reader_.source().slice(begin, at_ - begin));
     for (std::uint64_t i = 0; i < tensors; ++i) {
       ETSTREAM_TRY(read_tensor());
-      // Not only at the end: what repeats one description for gigabytes must not fill the memory first.
+      // Names are also checked before the end: a file that repeats one description for gigabytes must not
+      // fill the memory first.
       if (is_power_of_two(i + 1)) ETSTREAM_TRY(check_names());
     }
     ETSTREAM_TRY(check_names());
@@ -109,7 +111,7 @@ class GgufParser {
   }
 
  private:
-  /// Where a tensor's bytes are, from the start of all data.
+  /// The place of a tensor's bytes, from the start of all data.
   struct Range {
     std::uint64_t offset;
     std::optional<std::uint64_t> size;  // none where the type does not tell it
@@ -164,7 +166,7 @@ class GgufParser {
     }
     ETSTREAM_ASSIGN(file_.version, read<std::uint32_t>());
     if (file_.version == 2 || file_.version == 3) return {};
-    // As llama.cpp tells them.
+    // llama.cpp recognises big-endian files in the same way.
     if (file_.version != 0 && file_.version % 65536 == 0) {
       return error_at(ErrorCode::kUnsupported, {reader_.name(), 4},
                       "the file is big-endian, expected a little-endian one");
@@ -197,7 +199,7 @@ class GgufParser {
     return corrupt(type_at + 4, "expected a power of two as {}, found {}", key, value);
   }
 
-  /// What the metadata says of the files that the model goes over.
+  /// A field of the metadata about the files that make up the model.
   struct SplitField {
     std::string_view key;
     bool may_be_signed = false;  // as llama.cpp and gguf-py write it

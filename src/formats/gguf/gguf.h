@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// GGUF files (ggml-org/ggml, docs/gguf.md), for reading: counts, metadata, what the tensors are, then their
-// bytes.
+// A reader of GGUF files (ggml-org/ggml, docs/gguf.md): counts, metadata, descriptions of the tensors, then
+// their bytes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct GgufTensor {
   ByteSource data;                        // contiguous
 };
 
-/// The place of a file among the files that a model goes over: split.no, split.count, split.tensors.count.
+/// The place of a file among the files that make up a model: split.no, split.count, split.tensors.count.
 struct GgufSplit {
   std::uint32_t number = 0;              // from 0 on, below `count`
   std::uint32_t count = 0;               // at least 2
@@ -40,14 +40,14 @@ struct GgufFile {
   std::vector<GgufTensor> tensors;  // in the order of the file
 };
 
-/// What is in `file`, with the tensors' bytes left there. A tensor of a type that ggml has added since or
-/// taken away has all bytes up to the next tensor, or to the end of the file, with the padding between them.
-/// Memory follows the tensors' descriptions and the keys of the metadata, not its values, which are passed
-/// over. Errors: kCorrupt, also for names and keys that come twice and tensors that overlap; kUnsupported for
-/// other versions and big-endian files.
+/// Reads the descriptions in `file`, and leaves the tensors' bytes there. A tensor of a type that ggml has
+/// added since or has removed gets all bytes up to the next tensor, or to the end of the file, with the
+/// padding between them. Memory grows with the tensors' descriptions and the keys of the metadata, but not
+/// with its values, which are skipped. Errors: kCorrupt, also for names and keys that come twice and tensors
+/// that overlap; kUnsupported for other versions and big-endian files.
 [[nodiscard]] Result<GgufFile> open_gguf(const ByteSource& file);
 
-/// The tensors of an open file in the order of their bytes. Those of quantised blocks, and plain ones that
+/// Returns the tensors of an open file in the order of their bytes. Quantised blocks, and plain tensors that
 /// are too large for a layout, have a shape instead.
 [[nodiscard]] std::vector<CheckpointTensor> checkpoint_tensors(GgufFile opened, const ByteSource& file);
 

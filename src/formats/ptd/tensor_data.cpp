@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
 
-/// What the schema's tables are read from.
+/// The structs from which the schema's tables are read.
 struct DataSegmentTable {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;

@@ -34,7 +34,7 @@ struct NamedTensorFields : NamedDataFields {
   BoundField tensor_layout = field("tensor_layout");
 };
 
-/// Bound to `schema`, which outlives it.
+/// The fields of tensor data, bound to `schema`, which outlives them.
 struct TensorDataFields {
   const Schema& schema;
   RootFields root{schema};
@@ -191,7 +191,7 @@ Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
 
 namespace {
 
-/// `data_size` are the bytes of the entry's segment.
+/// Checks an entry's layout against `data_size`, the size of its segment in bytes.
 Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& fields,
                          std::uint64_t data_size, Findings& findings) {
   ETSTREAM_ASSIGN(const auto layout, named.child(fields.named_data.tensor_layout));
@@ -200,7 +200,7 @@ Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& 
   if (!bytes || *bytes == data_size) return {};
   const Error wrong = layout->corrupt(text("data of the {} bytes that its layout says", *bytes),
                                       text("a segment of {}", data_size));
-  // A reader takes as much as the layout says.
+  // A reader takes as many bytes as the layout says.
   if (*bytes > data_size) {
     add_error(findings, wrong);
   } else {
@@ -229,8 +229,8 @@ Result<void> check_entries(const TableReader& root, const ptd::TensorDataFields&
             std::to_string(index));
       continue;
     }
-    // ExecuTorch compares a segment's end, counted from the base offset, with the end of all segments,
-    // counted from the beginning of the file.
+    // ExecuTorch compares two ends that it counts differently: a segment's end from the base offset, and the
+    // end of all segments from the beginning of the file.
     const SegmentInfo& segment = segments[index];
     const std::uint64_t end = segment.offset - header.segment_base_offset + segment.size;
     const std::uint64_t announced = header.segment_base_offset + header.segment_data_size;

@@ -10,9 +10,9 @@
 namespace etstream {
 
 /// The header as it lies at offset 8, little-endian (extension/flat_tensor/serialize of ExecuTorch 1.5.1).
-/// The flatbuffer's first 8 bytes are the file's, the others follow the header; its size is that without the
-/// header, and its offset the header's length with the padding behind it, so that both add up to where it
-/// ends. Offsets are from the start of the file.
+/// The flatbuffer's first 8 bytes lie before the header, and the others follow it. The flatbuffer's size does
+/// not count the header. Its offset is the header's length with the padding behind it, so that offset and
+/// size add up to the flatbuffer's end. Offsets are from the start of the file.
 struct TensorDataHeader {
   static constexpr std::uint64_t kPosition = 8;
   static constexpr std::string_view kMagic = "FH01";

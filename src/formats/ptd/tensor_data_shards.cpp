@@ -41,7 +41,7 @@ Result<std::vector<KeyGroup>> sorted_groups(const TensorData& data) {
   return all;
 }
 
-/// The tensor data of some groups: entries by key, buffers as these refer to them.
+/// Returns the tensor data of some groups: entries by key, and buffers in the order of the entries.
 TensorData shard_of(const TensorData& data, std::span<const KeyGroup> groups) {
   TensorData out;
   out.segment_alignment = data.segment_alignment;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch 1.5.1, runtime/executor/program.cpp.
+// These checks follow ExecuTorch 1.5.1, runtime/executor/program.cpp.
 #include "formats/pte/load_verify.h"
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kNewestVersion = 0;  // ExecuTorch 1.5.1 loads no later one
 
-/// The segment of constants, if it is empty though some constants are said to be in it.
+/// Returns the segment of constants, if it is empty though some constants are said to be in it.
 Result<std::optional<pte::Subsegments>> find_empty_constants(const pte::Program& program) {
   ETSTREAM_ASSIGN(auto constants, program.constants());
   if (!constants) return constants;
@@ -44,8 +44,8 @@ Result<std::uint64_t> count_constant_tensors(const pte::Program& program) {
   return count;
 }
 
-/// Finds constants without bytes. ExecuTorch's loaders of files give a segment of none no place in memory.
-/// The runtime then takes the constants for those in the flatbuffer, and refuses them.
+/// Finds constants without bytes. ExecuTorch's loaders of files give an empty segment no place in memory. The
+/// runtime then takes the constants for constants in the flatbuffer, and refuses them.
 Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Findings& findings) {
   ETSTREAM_ASSIGN(const auto empty, find_empty_constants(program));
   if (!empty) return {};

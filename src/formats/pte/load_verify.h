@@ -12,10 +12,10 @@ namespace etstream {
 /// The place that a runtime loads a program from: a file of its own, or memory, as with a bundle.
 enum class LoadedFrom { kFile, kMemory };
 
-/// Adds to `findings` what ProgramFile::verify() finds. Where that is no error, adds why ExecuTorch 1.5.1
-/// refuses to load the program or its methods: a later schema version; constants that are all empty, which
-/// are found in memory alone. Such a program can still be read and rewritten. Returns whether verify() found
-/// no error. Time: in proportion to the values of its methods. Errors: those of ProgramFile::verify().
+/// Adds to `findings` what ProgramFile::verify() finds. If it finds no error, adds the reasons why ExecuTorch
+/// 1.5.1 refuses to load the program or its methods: a later schema version; constants that are all empty,
+/// which it finds in memory alone. Such a program can still be read and rewritten. Returns whether verify()
+/// found no error. Time: in proportion to the values of its methods. Errors: those of ProgramFile::verify().
 [[nodiscard]] Result<bool> verify_loadable(const ProgramFile& program, LoadedFrom from, Findings& findings);
 
 }  // namespace etstream

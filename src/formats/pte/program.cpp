@@ -13,14 +13,14 @@
 namespace etstream {
 namespace {
 
-/// About what a value takes in the file.
+/// Returns about as many bytes as a value takes in the file.
 std::uint64_t size_of(const ValueInfo& info) {
   constexpr std::uint64_t kTables = 32;
   const auto* const tensor = std::get_if<TensorInfo>(&info);
   return kTables + (tensor ? 5 * std::uint64_t{tensor->sizes.size()} : 0);
 }
 
-/// The values that a method lists in `field`, which may be one over and over.
+/// Reads the values that a method lists in `field`, which may be one value many times.
 Result<std::vector<ValueInfo>> read_values(const pte::Method& method, const BoundField& field,
                                            FileBudget& budget) {
   ETSTREAM_ASSIGN(const auto values, method.values());
@@ -106,7 +106,7 @@ Result<std::uint64_t> ProgramFile::segment_alignment() const {
     ++seen;
     while (segment.offset % alignment != 0) alignment /= 2;
   }
-  // One segment may lie at a multiple of more by chance.
+  // A single segment may lie at a multiple of more by chance.
   return seen > 1 ? alignment : std::min(alignment, kDefault);
 }
 

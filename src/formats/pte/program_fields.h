@@ -10,7 +10,7 @@
 
 namespace etstream::pte {
 
-/// Data in the flatbuffer.
+/// The fields of data in the flatbuffer.
 struct InlineConstantFields : FieldsOf<"Buffer"> {
   BoundField storage = field("storage");
 };
@@ -18,7 +18,7 @@ struct InlineDelegateFields : FieldsOf<"BackendDelegateInlineData"> {
   BoundField data = field("data");
 };
 
-/// Of a program that is described: segments have their data with them, and may say what it is aligned to.
+/// The fields of a described program: its segments have their data with them, and may have an alignment.
 inline constexpr std::string_view kSegmentData = "data";
 inline constexpr std::string_view kSegmentAlignment = "alignment";
 struct DescribedSegmentFields : DataSegmentFields {
@@ -27,14 +27,14 @@ struct DescribedSegmentFields : DataSegmentFields {
   BoundField alignment = field(kSegmentAlignment);
 };
 
-/// What a value holds, as OtherInfo and kind_of() call it too.
+/// The names of the kinds of values, which OtherInfo and kind_of() use too.
 inline constexpr std::string_view kTensorKind = "Tensor";
 inline constexpr std::string_view kIntKind = "Int";
 inline constexpr std::string_view kBoolKind = "Bool";
 inline constexpr std::string_view kDoubleKind = "Double";
 inline constexpr std::string_view kTensorListKind = "TensorList";
 
-/// Bound to `schema`, which outlives it.
+/// The fields of programs, bound to `schema`, which outlives them.
 struct ProgramFields {
   const Schema& schema;
   struct : FieldsOf<"Program"> {

@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// None for what is no integer.
+/// Parses an integer; returns nothing for other text.
 Result<std::optional<std::int64_t>> integer_in(std::string_view text) {
   std::int64_t out = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -38,7 +38,7 @@ Result<std::optional<std::int64_t>> integer_in(std::string_view text) {
                     quote(text));
 }
 
-/// None for what is no number. Words such as nan are none.
+/// Parses a number; returns nothing for other text, such as nan.
 std::optional<double> double_in(std::string_view text) {
   double out = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -47,7 +47,7 @@ std::optional<double> double_in(std::string_view text) {
                                                                                       : std::nullopt;
 }
 
-/// None for what is no list of integers.
+/// Parses a list of integers; returns nothing for other text.
 Result<std::optional<std::vector<std::int64_t>>> list_in(std::string_view text) {
   if (!text.starts_with('[') || !text.ends_with(']')) return std::optional<std::vector<std::int64_t>>();
   std::string_view rest = text.substr(1, text.size() - 2);
@@ -108,7 +108,7 @@ Result<std::string> describe(const MetadataEntry& entry) {
     std::string text(static_cast<std::size_t>(std::min(kMost, entry.value.size())), '\0');
     ETSTREAM_TRY(entry.value.read_at(0, std::as_writable_bytes(std::span(text))));
     const bool is_cut = entry.value.size() > kMost;
-    // A character may be cut in two.
+    // The cut may go through a character.
     for (int i = 0; is_cut && i < 3 && !is_utf8(text); ++i) text.pop_back();
     const bool is_text = is_utf8(text) && std::all_of(text.begin(), text.end(), [](char c) {
                            return c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= ' ';

@@ -201,7 +201,7 @@ Result<void> note_uses(const pte::Program& program, std::vector<SegmentInfo>& se
   if (constants) {
     ETSTREAM_ASSIGN(const auto offsets, constants->offsets());
     ETSTREAM_ASSIGN(const std::uint32_t index, constants->segment());
-    // Without offsets the table is there for form's sake, and what it names is another's.
+    // A table without offsets is a formality, and the segment that it names belongs to others.
     if (offsets.size() > 0) note(index, "constants");
   }
   ETSTREAM_TRY(note_listed(program.mutable_data(), "mutable data"));

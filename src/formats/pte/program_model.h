@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Program: what a program is, in terms of its schema. It alone, with its views, knows the schema's fields.
+// Program: the parts of a program in terms of its schema. Only it and its views know the schema's fields.
 //
 //   ETSTREAM_ASSIGN(const auto methods, program.methods());
 //   for (std::uint32_t i = 0; i < methods.size(); ++i) {
@@ -43,7 +43,7 @@ class Program {
   [[nodiscard]] const FlatbufferView& view() const noexcept { return view_; }
   [[nodiscard]] const ProgramFields& fields() const noexcept { return fields_; }
   [[nodiscard]] const View& root() const noexcept { return root_; }
-  /// What messages call the file.
+  /// Returns what messages call the file.
   [[nodiscard]] const std::string& name() const noexcept { return view_.name(); }
 
   [[nodiscard]] Result<std::uint32_t> version() const;
@@ -66,26 +66,26 @@ class Program {
   [[nodiscard]] Result<List<NamedData>> named_data() const {
     return root_.list<NamedData>(fields_.root.named_data);
   }
-  /// Their tables, which may say anything; segments() checks them.
+  /// Returns the segments' tables, which may hold anything; segments() checks them.
   [[nodiscard]] Result<List<View>> segment_tables() const { return root_.list<View>(fields_.root.segments); }
-  /// Inside the file, with their first uses.
+  /// Returns the segments, which are inside the file, with their first uses.
   [[nodiscard]] Result<std::span<const SegmentInfo>> segments() const;
-  /// The tensor whose table is at `position`.
+  /// Returns the tensor whose table is at `position`.
   [[nodiscard]] Result<Tensor> tensor_at(std::uint64_t position) const;
 
-  /// The bytes of segment `index`, which the table at `position` asks for.
+  /// Returns the bytes of segment `index`, which the table at `position` asks for.
   [[nodiscard]] Result<ByteSource> segment_data(std::uint64_t position, std::uint64_t index) const;
-  /// `size` bytes of a tensor's constant or mutable data.
+  /// Returns `size` bytes of a tensor's constant or mutable data.
   [[nodiscard]] Result<ByteSource> tensor_data(const Tensor& tensor, const Storage& storage,
                                                std::uint64_t size) const;
-  /// All data of a delegate.
+  /// Returns all data of a delegate.
   [[nodiscard]] Result<ByteSource> delegate_data(const DelegatePlace& place) const;
 
  private:
   Program(std::shared_ptr<const Schema> schema, ByteSource file, const ExtendedHeader& header,
           FlatbufferView view, const TableView& root);
 
-  /// The entry `index` of a list, which the table at `position` asks for.
+  /// Returns entry `index` of a list, which the table at `position` asks for.
   template <class T>
   Result<T> entry(const BoundField& field, std::uint64_t position, std::uint64_t index) const;
   Result<ByteSource> inline_constant(const Tensor& tensor, std::uint32_t index, std::uint64_t size) const;
@@ -109,7 +109,7 @@ struct NamedPayload {
   ByteSource data;
 };
 
-/// The named data of `program`, in its order. Errors: as of Program.
+/// Reads the named data of `program`, in its order. Errors: as of Program.
 [[nodiscard]] Result<std::vector<NamedPayload>> read_named_data(const Program& program);
 
 }  // namespace etstream::pte
@@ -126,13 +126,14 @@ struct ProgramTensor {
   std::optional<std::uint64_t> extra_position;  // of its extra_tensor_info
   bool has_other_info = false;                  // there, besides where its data is and under what name
 
-  /// Of the constant segment.
+  /// Returns whether its data is in the constant segment.
   [[nodiscard]] bool is_constant() const noexcept { return buffer != 0 && !is_planned && !is_external; }
-  /// Of the mutable data's.
+  /// Returns whether its data is in the mutable data.
   [[nodiscard]] bool has_initial_state() const noexcept { return buffer != 0 && is_planned && !is_external; }
 };
 
-/// The tensors of all methods in file order. Memory: 80 bytes a tensor. Errors: those of FlatbufferView.
+/// Reads the tensors of all methods in file order. Memory: 80 bytes a tensor. Errors: those of
+/// FlatbufferView.
 [[nodiscard]] Result<std::vector<ProgramTensor>> read_tensors(const pte::Program& program);
 
 struct DelegateReference : pte::DelegatePlace {
@@ -141,7 +142,7 @@ struct DelegateReference : pte::DelegatePlace {
   std::string backend;
 };
 
-/// Where the delegates of all methods have their data, in file order. Errors: those of FlatbufferView.
+/// Reads the places of all methods' delegate data, in file order. Errors: those of FlatbufferView.
 [[nodiscard]] Result<std::vector<DelegateReference>> read_delegate_references(const pte::Program& program);
 
 /// Sets `use` of each of `segments`, which are those of `program`. A segment of several uses gets the first.

@@ -37,7 +37,7 @@ bool is_same(const Schema& known_schema, const FieldType& known, const Schema& g
          has_same_members(known_schema.unions()[known.type], given_schema.unions()[given.type]);
 }
 
-/// What `given` lacks of `known`, by which files and code go; empty where it has all.
+/// Returns the first part of `known` that files and code need and that `given` lacks; empty if it has all.
 std::string find_difference(const Schema& known, const Schema& given) {
   if (given.identifier() != known.identifier() || given.root().name != known.root().name) {
     return "the root table or the file identifier";

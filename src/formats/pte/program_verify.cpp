@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a program must be beyond a well-formed flatbuffer: every index in range, every segment in its place.
+// Checks of a program beyond a well-formed flatbuffer: every index in range, every segment in its place.
 // ExecuTorch 1.5.1 checks some of this when it loads (runtime/executor/program_validation.cpp, method.cpp).
 #include <algorithm>
 #include <optional>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t kShapeDynamisms = 3;  // that ExecuTorch knows (tensor_shape_dynamism.h)
 constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read tensors in place
 
-/// Whether some delegate's data in the flatbuffer lies at a multiple of `alignment`.
+/// Returns whether some delegate's data in the flatbuffer lies at a multiple of `alignment`.
 Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t alignment) {
   bool out = false;
   ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
@@ -35,7 +35,8 @@ Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t 
   return out;
 }
 
-/// The segment of constants, if some tensor but the first lies at a multiple of `alignment` in it, as all do.
+/// Returns the segment of constants, if all tensors in it lie at multiples of `alignment`, and not only the
+/// first.
 Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& program, std::uint64_t alignment) {
   ETSTREAM_ASSIGN(const auto constants, program.constants());
   if (!constants) return std::optional<std::uint32_t>();
@@ -47,9 +48,9 @@ Result<std::optional<std::uint32_t>> aligned_constants(const pte::Program& progr
   return std::optional(segment);
 }
 
-/// Adds a warning for each alignment that segments do not have. The extended header's padding shows which was
-/// asked for, and where tensors lie shows whether it was for them or for delegates. Where that is not certain
-/// there is no warning.
+/// Adds a warning for each alignment that segments do not have. The extended header's padding shows the
+/// alignment that was asked for, and the places of tensors show whether it was for them or for delegates.
+/// Gives no warning if that is uncertain.
 Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& findings) {
   if (program.header().length != ExtendedHeader::kSize) return {};
   ETSTREAM_ASSIGN(const std::uint64_t alignment, program.header_alignment());
@@ -123,7 +124,7 @@ class ProgramVerifier {
     return check_segments(program_.view(), program_.file(), segments_, room, findings_);
   }
 
-  /// Constants, mutable data and named data.
+  /// Checks constants, mutable data and named data.
   Result<void> verify_data() {
     ETSTREAM_ASSIGN(const auto inline_delegates, program_.inline_delegates());
     inline_delegates_ = inline_delegates.size();
@@ -138,13 +139,14 @@ class ProgramVerifier {
       ETSTREAM_ASSIGN(const std::uint32_t index, named.segment());
       ETSTREAM_TRY(report(named.check_index(known_.named_data.segment_index, index, segments_.size())));
       if (!key) error(named.position(), known_.named_data.key.full_name(), "none");
-      // ExecuTorch takes the first, but refuses both where it merges them with those of tensor data files.
+      // ExecuTorch takes the first key, but refuses both when it merges them with the keys of tensor data
+      // files.
       if (key && !keys.insert(*key).second) warning(named.position(), "each key once", quote(*key));
       return {};
     });
   }
 
-  /// Runtimes take constants from a segment where one says where they are in it, if only a placeholder.
+  /// Runtimes take constants from a segment if a segment has a place for one, even if only for a placeholder.
   Result<void> verify_inline_constants(const std::optional<pte::Subsegments>& segment) {
     ETSTREAM_ASSIGN(const auto constants, program_.inline_constants());
     const std::uint64_t root = program_.root().position();
@@ -165,7 +167,7 @@ class ProgramVerifier {
     return {};
   }
 
-  /// Pieces of a segment.
+  /// Checks the pieces of a segment.
   Result<void> verify_subsegments(const pte::Subsegments& table) {
     ETSTREAM_ASSIGN(const auto offsets, table.offsets());
     ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
@@ -215,7 +217,8 @@ class ProgramVerifier {
     return {};
   }
 
-  /// A vector of indices, each below `limit` or `also`. They are read one by one: they may be many.
+  /// Checks a vector of indices, each below `limit` or equal to `also`. They are read one by one, as they may
+  /// be many.
   template <class T>
   Result<void> check_indices(const pte::View& table, const BoundField& field, std::uint64_t limit,
                              std::optional<T> also = {}) {
@@ -236,7 +239,7 @@ class ProgramVerifier {
     return {};
   }
 
-  /// In a method of so many `values`.
+  /// Checks a value in a method with this number of `values`.
   Result<void> verify_held(const pte::Held& held, std::uint64_t values) {
     const pte::ValueKind kind = held.kind();
     if (kind == pte::ValueKind::kTensor) return verify_tensor(held.tensor());
@@ -258,7 +261,7 @@ class ProgramVerifier {
     return bytes ? verify_tensor_data(tensor, *bytes) : Result<void>();
   }
 
-  /// That a tensor of `bytes` has room where it says that its data is: among the constants, in the mutable
+  /// Checks that a tensor's `bytes` have room at the place that it gives: among the constants, in the mutable
   /// data, in planned memory, or in another file.
   Result<void> verify_tensor_data(const pte::Tensor& tensor, std::uint64_t bytes) {
     ETSTREAM_ASSIGN(const auto allocation, tensor.allocation());

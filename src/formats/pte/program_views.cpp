@@ -13,7 +13,7 @@
 namespace etstream {
 
 std::string_view name_of(TensorStorage storage) noexcept {
-  // In the order of TensorStorage.
+  // The names in the order of TensorStorage.
   static constexpr std::string_view kNames[] = {"", "provided", "planned", "constant", "mutable", "external"};
   const auto number = static_cast<std::size_t>(storage);
   return number < std::size(kNames) ? kNames[number] : "";
@@ -61,7 +61,7 @@ Result<std::uint64_t> Allocation::memory_offset() const {
 
 Result<void> Allocation::check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const {
   ETSTREAM_ASSIGN(const std::uint32_t memory, memory_id());
-  // Memory ids count from 1; their sizes from 0, where the first is reserved.
+  // Memory ids count from 1; their sizes from 0, and size 0 is reserved.
   if (memory == 0 || memory >= sizes.size()) {
     return corrupt(text("a memory_id from 1 to below {}", sizes.size()), std::to_string(memory));
   }

@@ -24,10 +24,10 @@ class View : public TableReader {
  public:
   View(const ProgramFields& fields, const TableReader& table) : TableReader(table), fields_(&fields) {}
 
-  /// Error: kCorrupt unless 0 <= index < limit, "TABLE.FIELD from 0 to below LIMIT".
+  /// Checks that 0 <= index < limit. Error: kCorrupt, "TABLE.FIELD from 0 to below LIMIT".
   [[nodiscard]] Result<void> check_index(const BoundField& field, std::int64_t index,
                                          std::uint64_t limit) const;
-  /// A 32-bit index. Error also: as of check_index().
+  /// Reads a 32-bit index. Error also: as of check_index().
   [[nodiscard]] Result<std::uint32_t> index(const BoundField& field, std::uint64_t limit) const;
 
   template <class T>
@@ -43,7 +43,7 @@ class View : public TableReader {
   }
 
  protected:
-  /// Empty where they are absent.
+  /// Returns an empty value if the field is absent.
   [[nodiscard]] Result<std::string> string_or_empty(const BoundField& field) const;
   [[nodiscard]] Result<ByteSource> bytes_or_empty(const BoundField& field) const;
   [[nodiscard]] Result<std::uint32_t> uint32(const BoundField& field) const {
@@ -62,7 +62,7 @@ class List {
   List(const ProgramFields& fields, const TableList& tables) : fields_(&fields), tables_(tables) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return tables_.size(); }
-  /// The one at `i`, which is below size().
+  /// Returns the table at `i`, which is below size().
   [[nodiscard]] Result<T> at(std::uint64_t i) const {
     ETSTREAM_ASSIGN(const TableReader table, tables_.at(i));
     return T(*fields_, table);
@@ -73,21 +73,22 @@ class List {
   TableList tables_;
 };
 
-/// Where a tensor or a delegate has its data, as its table says it.
+/// Returns the number that a table has for the place of a tensor's or a delegate's data.
 [[nodiscard]] std::int8_t tensor_location(bool is_external);
 [[nodiscard]] std::int8_t delegate_location(bool in_segment);
 
-/// Where a tensor lies in planned memory.
+/// The place of a tensor in planned memory.
 class Allocation : public View {
  public:
   using View::View;
   [[nodiscard]] Result<std::uint32_t> memory_id() const { return uint32(fields().allocation.memory_id); }
   [[nodiscard]] Result<std::uint64_t> memory_offset() const;
-  /// Error also: kCorrupt unless `bytes` there are inside one of the memories of these `sizes`.
+  /// Checks that `bytes` at this place are inside one of the memories of these `sizes`. Error also: kCorrupt
+  /// if not.
   [[nodiscard]] Result<void> check(std::uint64_t bytes, const NumberList<std::int64_t>& sizes) const;
 };
 
-/// What a tensor's data is. None of it is checked.
+/// The kind and the place of a tensor's data. None of it is checked.
 struct Storage {
   TensorStorage kind = TensorStorage::kNone;
   std::uint32_t index = 0;         // among the constants or the mutable data
@@ -107,18 +108,18 @@ class Tensor : public View {
   [[nodiscard]] Result<Storage> storage() const;
 };
 
-/// What is in a value.
+/// The content of a value.
 class Held : public View {
  public:
   using View::View;
   [[nodiscard]] ValueKind kind() const;
-  /// Of one that may be none.
+  /// Describes the content of a value that may be empty.
   [[nodiscard]] static Result<ValueInfo> info_of(const std::optional<Held>& held);
-  /// Of a kTensor.
+  /// Returns the tensor of a kTensor.
   [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
-  /// Of a kString.
+  /// Returns the text of a kString.
   [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.content); }
-  /// The field of a list's items; null of what is no list.
+  /// Returns the field of a list's items; null for other kinds.
   [[nodiscard]] const BoundField* items() const;
 
  private:
@@ -128,7 +129,7 @@ class Held : public View {
 class Value : public View {
  public:
   using View::View;
-  /// None for a value of no type.
+  /// Returns the content; nothing for a value of no type.
   [[nodiscard]] Result<std::optional<Held>> held() const {
     return optional_view<Held>(member(fields().value.content));
   }
@@ -141,7 +142,7 @@ class Operator : public View {
   [[nodiscard]] Result<std::string> overload() const { return string_or_empty(fields().operators.overload); }
 };
 
-/// Where a delegate has its data. None of it is checked.
+/// The place of a delegate's data. None of it is checked.
 struct DelegatePlace {
   std::uint64_t position = 0;  // of the table that says it
   std::int8_t location = 0;
@@ -154,22 +155,22 @@ class Delegate : public View {
   using View::View;
   [[nodiscard]] Result<bool> has_id() const { return has(fields().delegate.id); }
   [[nodiscard]] Result<std::string> backend() const { return string_or_empty(fields().delegate.id); }
-  /// None where it is not said.
+  /// Returns the place of its data; nothing if it names none.
   [[nodiscard]] Result<std::optional<DelegatePlace>> place() const;
   [[nodiscard]] Result<List<View>> compile_specs() const {
     return list<View>(fields().delegate.compile_specs);
   }
 };
 
-/// What an instruction does.
+/// The action of an instruction.
 class Call : public View {
  public:
   using View::View;
-  /// None for one that the library does not know.
+  /// Returns the kind; nothing for a kind that the library does not know.
   [[nodiscard]] std::optional<CallKind> kind() const;
-  /// The field of its arguments; null unless it is of a kernel or a delegate.
+  /// Returns the field of the arguments; null unless this calls a kernel or a delegate.
   [[nodiscard]] const BoundField* args() const;
-  /// Of a kernel or a delegate: the field of what it calls.
+  /// Returns the field of what a kernel's or a delegate's call calls.
   [[nodiscard]] const BoundField& callee() const;
 };
 
@@ -197,13 +198,13 @@ class Method : public View {
   [[nodiscard]] Result<List<Operator>> operators() const { return list<Operator>(fields().method.operators); }
   [[nodiscard]] Result<List<Delegate>> delegates() const { return list<Delegate>(fields().method.delegates); }
   [[nodiscard]] Result<List<Chain>> chains() const { return list<Chain>(fields().method.chains); }
-  /// Of the planned memories by their ids.
+  /// Returns the sizes of the planned memories, by their ids.
   [[nodiscard]] Result<NumberList<std::int64_t>> memory_sizes() const {
     return numbers<std::int64_t>(fields().method.non_const_buffer_sizes);
   }
 };
 
-/// Where the pieces of a segment are: constants, or mutable data. None of it is checked.
+/// The places of the pieces of a segment: constants, or mutable data. None of it is checked.
 class Subsegments : public View {
  public:
   using View::View;
@@ -211,7 +212,7 @@ class Subsegments : public View {
   [[nodiscard]] Result<NumberList<std::uint64_t>> offsets() const {
     return numbers<std::uint64_t>(fields().subsegments.offsets);
   }
-  /// However many they are.
+  /// Returns all offsets, however many there are.
   [[nodiscard]] Result<std::vector<std::uint64_t>> all_offsets() const;
 };
 
@@ -222,7 +223,7 @@ class NamedData : public View {
   [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().named_data.segment_index); }
 };
 
-/// Data in the flatbuffer.
+/// A piece of data in the flatbuffer.
 class InlineConstant : public View {
  public:
   using View::View;

@@ -38,7 +38,7 @@ struct Constant : StoredTensor {
   std::uint32_t crc32 = 0;
 };
 
-/// What makes another constant equal to one: type, sizes, bytes.
+/// The parts in which two equal constants agree: type, sizes, bytes.
 using Content = std::tuple<std::string_view, std::vector<std::int32_t>, ContentHash>;
 
 struct Stored {
@@ -46,12 +46,12 @@ struct Stored {
   std::map<std::string, std::string> aliases;  // keys, and the owners whose bytes they have
 };
 
-/// As Python's json spells it by default, in ASCII. `spaces` is its indent; -1 for none.
+/// Spells JSON as Python's json does by default, in ASCII. `spaces` is its indent; -1 for none.
 std::string python_json(const nlohmann::json& value, int spaces) { return value.dump(spaces, ' ', true); }
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalidArgument, std::move(message)}; }
 
-/// "'a', 'b' and 3 more"
+/// Lists names for a message: "'a', 'b' and 3 more"
 std::string some_of(const std::vector<std::string_view>& names) {
   constexpr std::size_t kMost = 3;
   std::string out;
@@ -103,8 +103,7 @@ Constant* find(std::vector<Constant>& sorted, std::string_view name) {
   return found != sorted.end() && found->tensor->name == name ? &*found : nullptr;
 }
 
-/// Marks the constants that are state. Error: kInvalidArgument for a constant that is asked for and not
-/// there.
+/// Marks the constants that are state. Error: kInvalidArgument for a missing constant.
 Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
                          std::vector<Constant>& constants) {
   std::vector<std::string_view> missing;
@@ -176,8 +175,8 @@ Result<Checksums> checksums_of(const ByteSource& data) {
   return Checksums{checksum.value(), hasher.hash()};
 }
 
-/// Reads the bytes of all constants, for their checksums, which lie before them, and to store equal ones
-/// once.
+/// Reads the bytes of all constants: for their checksums, which come before the bytes, and to store equal
+/// constants once.
 Result<Stored> digest(std::vector<Constant> constants) {
   Stored out;
   std::map<Content, std::vector<std::size_t>> by_content;  // of owners, which only a collision makes several

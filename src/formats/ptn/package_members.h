@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is in a .ptn (exir/_serialize/_ptn.py of ExecuTorch 1.5.1).
+// The members of a .ptn (exir/_serialize/_ptn.py of ExecuTorch 1.5.1).
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace etstream {
 
-/// See read_native_graph(ByteSource). `name` is what messages call it.
+/// Does the same as read_native_graph(ByteSource). `name` is what messages call it.
 [[nodiscard]] Result<NativeGraph> read_native_graph(const ByteSource& graph, const std::string& name);
 
 namespace package {
@@ -22,7 +22,8 @@ inline constexpr std::string_view kGraph = "program.ptg";
 inline constexpr std::string_view kConstants = "program.safetensors";
 inline constexpr std::string_view kAliases = "aliases.json";
 
-/// Whether constants may be of this type. No reader takes floats of 8 bits, though safetensors has them.
+/// Returns whether constants may be of this type. No reader takes floats of 8 bits, though safetensors has
+/// them.
 [[nodiscard]] inline bool takes(ScalarType type) noexcept {
   return !(is_floating_point(type) && item_size(type) == 1);
 }

@@ -25,7 +25,7 @@ struct SafetensorsType {
   std::optional<ScalarType> type;  // none for those that ExecuTorch lacks
 };
 
-/// In the order of the reference implementation, by which writers sort.
+/// The types in the order of the reference implementation, by which writers sort.
 constexpr auto kSafetensorsTypes = std::to_array<SafetensorsType>({
     {"BOOL", 8, ScalarType::kBool},
     {"F4", 4, {}},
@@ -60,7 +60,7 @@ SafetensorsDtype dtype_of(const SafetensorsType& type) {
   return {type.name, static_cast<std::size_t>(&type - kSafetensorsTypes.data())};
 }
 
-/// Returns how many bits a tensor takes, as the reference implementation counts; none over 2^64 - 1.
+/// Returns how many bits a tensor takes, as the reference implementation counts; nothing if over 2^64 - 1.
 std::optional<std::uint64_t> bits_of(const SafetensorsType& type, std::span<const std::uint64_t> shape) {
   auto elements = std::optional<std::uint64_t>(1);
   for (const std::uint64_t size : shape) {
@@ -69,13 +69,13 @@ std::optional<std::uint64_t> bits_of(const SafetensorsType& type, std::span<cons
   return elements ? checked_multiply(*elements, type.bits) : std::nullopt;
 }
 
-/// Whether a tensor takes `bytes` bytes, and no part of one.
+/// Returns whether a tensor takes exactly `bytes` whole bytes.
 bool has_size(const SafetensorsType& type, std::span<const std::uint64_t> shape, std::uint64_t bytes) {
   const auto bits = bits_of(type, shape);
   return bits && *bits % 8 == 0 && *bits / 8 == bytes;
 }
 
-/// Returns what a tensor takes in words: "6", or what is wrong with it.
+/// Describes the size of a tensor: "6", or what is wrong with it.
 std::string size_text(const SafetensorsType& type, std::span<const std::uint64_t> shape) {
   const auto bits = bits_of(type, shape);
   if (!bits) return "over 2^61 - 1";
@@ -84,7 +84,7 @@ std::string size_text(const SafetensorsType& type, std::span<const std::uint64_t
 
 using Numbers = std::vector<std::uint64_t>;
 
-/// A tensor in the header, as far as it was read.
+/// A tensor in the header, as far as it has been read.
 struct HeaderEntry {
   CheckpointTensor tensor;
   bool has_type = false;
@@ -92,11 +92,11 @@ struct HeaderEntry {
   std::optional<Numbers> offsets;
 };
 
-/// The header: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, and
-/// "__metadata__" with strings, which says nothing of the tensors.
+/// Reads the header: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, and
+/// "__metadata__" with strings, which is not about the tensors.
 class HeaderHandler final : public JsonHandler {
  public:
-  /// `data` is what the offsets are relative to.
+  /// `data` holds the bytes that the offsets are in.
   explicit HeaderHandler(const ByteSource& data) : data_(data) {}
 
   Result<void> on(const JsonEvent& event) override {
@@ -130,12 +130,12 @@ class HeaderHandler final : public JsonHandler {
     return {};
   }
 
-  /// The tensors, in the order of their data, which they cover from its start to its end, as they must.
+  /// Returns the tensors in the order of their data, which they must cover from its start to its end.
   Result<SafetensorsFile> finish() {
     if (const auto repeated = first_repeated(tensors_, &CheckpointTensor::name)) {
       return error_in(ErrorCode::kCorrupt, data_.name(), "tensor {} comes twice", quote(*repeated));
     }
-    // An empty one stands before the one that begins where it is.
+    // An empty tensor comes before the one that begins at its place.
     const auto place = [&](const CheckpointTensor& tensor) {
       return std::pair(*tensor.data.offset_in(data_), tensor.data.size());
     };
@@ -226,7 +226,7 @@ class HeaderHandler final : public JsonHandler {
     return {};
   }
 
-  /// Passes over the value of a member that is not one of the format's.
+  /// Skips the value of a member that the format lacks.
   Result<void> on_other(const JsonEvent& event) {
     const auto is = [&](auto... kinds) { return ((event.kind == kinds) || ...); };
     if (is(JsonEvent::Kind::kObject, JsonEvent::Kind::kArray)) ++depth_;

@@ -27,10 +27,10 @@ struct SafetensorsFile {
   bool has_metadata = false;              // whether __metadata__ has anything
 };
 
-/// A tensor of a type that ExecuTorch has none of, or with a dimension over 2^31 - 1, has a shape and no
-/// layout. Members of a tensor's object that the format does not know are passed over. Memory
-/// follows the header, which is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors
-/// that overlap, leave gaps, or are not as long as their shape says.
+/// Opens a safetensors file. A tensor of a type that ExecuTorch lacks, or with a dimension over 2^31 - 1, has
+/// a shape and no layout. Unknown members of a tensor's object are skipped. Memory grows with the header,
+/// which is at most kLongestSafetensorsHeader bytes. Errors: kCorrupt, also for tensors that overlap, leave
+/// gaps, or are not as long as their shape says.
 [[nodiscard]] Result<SafetensorsFile> open_safetensors(const ByteSource& file);
 
 struct SafetensorsDtype {
@@ -44,36 +44,36 @@ struct StoredTensor {
   SafetensorsDtype dtype;
 };
 
-/// What the headers of different writers differ in.
+/// The differences between the headers of writers.
 struct SafetensorsStyle {
   std::string_view begin;  // how the JSON object begins
-  /// A name in double quotes; none if it is not UTF-8.
+  /// Spells a name in double quotes; returns nothing if it is not UTF-8.
   std::optional<std::string> (*spell)(std::string_view name);
   std::string_view tensors;     // what messages call them
   std::string_view file;        // and the file
   std::uint32_t alignment = 1;  // of where tensors begin, a power of two
 };
 
-/// The header of a file of `tensors`, in this order, with its length before it, filled up with spaces to a
-/// multiple of the alignment and of 8. Errors: kUnsupported for a name that is not UTF-8; kTooLarge over
+/// Returns the header of a file of `tensors`, in this order, with its length before it, filled up with spaces
+/// to a multiple of the alignment and of 8. Errors: kUnsupported for a name that is not UTF-8; kTooLarge over
 /// kLongestSafetensorsHeader.
 [[nodiscard]] Result<std::vector<std::byte>> safetensors_header(const std::vector<StoredTensor>& tensors,
                                                                 const SafetensorsStyle& style);
 
-/// Returns the type of a tensor without a layout, as messages say what ExecuTorch has no tensors of: "Q4_0",
-/// and "U8 [0, 2147483648]" where it has the type, but not so large.
+/// Names the type of a tensor without a layout, for messages that ExecuTorch has no such tensors: "Q4_0", or
+/// "U8 [0, 2147483648]" if ExecuTorch has the type, but not in this size.
 [[nodiscard]] std::string type_without_layout(const CheckpointTensor& tensor);
 
-/// Returns none for a type that safetensors does not have.
+/// Returns nothing for a type that safetensors does not have.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(ScalarType type) noexcept;
-/// Returns none where the format has no type of this name, or tensors of that shape have another size in it.
+/// Returns nothing if the format has no type of this name, or tensors of that shape have another size in it.
 [[nodiscard]] std::optional<SafetensorsDtype> safetensors_dtype(std::string_view type,
                                                                 std::span<const std::uint64_t> shape,
                                                                 std::uint64_t size);
 
-/// Returns the type of a tensor that the format can hold. Error: kUnsupported for one without a layout whose
-/// type and shape are not those of a safetensors file, of a type that safetensors has none for, or whose
-/// elements lie in another order than that of its dimensions.
+/// Returns the type of a tensor that the format can hold. Error: kUnsupported for a tensor without a layout
+/// whose type and shape are not those of a safetensors file, for a type that safetensors lacks, and for
+/// elements in another order than that of the dimensions.
 [[nodiscard]] Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor);
 
 }  // namespace etstream

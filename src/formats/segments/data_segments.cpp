@@ -49,7 +49,7 @@ Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
     const std::uint64_t offset = segment->offset;
     const std::string found = counted(segment->size, "byte") + " of one";
     if (offset < room.metadata_end) {
-      // Weights would be read out of the flatbuffer.
+      // Otherwise weights would be read from the flatbuffer.
       const auto expected =
           text("no segment before offset {}, where what comes before it ends", room.metadata_end);
       add_error(findings, view.corrupt(offset, expected, found));

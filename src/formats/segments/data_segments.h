@@ -15,14 +15,14 @@
 
 namespace etstream {
 
-/// The segments that are listed, which are inside `file`; `use` is empty. `base_offset` is that of the
-/// header. Errors: kCorrupt, kIo.
+/// Returns the listed segments, which are inside `file`; `use` is empty. `base_offset` is that of the header.
+/// Errors: kCorrupt, kIo.
 [[nodiscard]] Result<std::vector<SegmentInfo>> read_segments(const TableList& listed,
                                                              const DataSegmentFields& fields,
                                                              const ByteSource& file,
                                                              std::uint64_t base_offset);
 
-/// Where segments may be.
+/// The part of a file where segments may be.
 struct SegmentRoom {
   std::string_view whole;  // what messages call all of it: "the program"
   std::uint64_t metadata_end = 0;
@@ -31,8 +31,8 @@ struct SegmentRoom {
   std::uint64_t size_position = 0;  // where it says so
 };
 
-/// Adds errors for segments in the metadata, and warnings for those that lie on each other or unaligned, for
-/// what is not zero between them, and for a data size that ends too early. Error: kIo.
+/// Adds errors for segments in the metadata. Adds warnings for segments that overlap or are unaligned, for
+/// bytes between them that are not zero, and for a data size that ends too early. Error: kIo.
 [[nodiscard]] Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                                           std::span<const SegmentInfo> segments, const SegmentRoom& room,
                                           Findings& findings);

@@ -17,7 +17,7 @@ bool is_among(const Expected& expected, FileKind kind) {
   return std::ranges::find(expected.kinds, kind) != expected.kinds.end();
 }
 
-/// Returns what to do with a file of this kind; "" where that depends.
+/// Returns the advice for a file of this kind; "" if it depends on the caller.
 std::string_view advice_on(FileKind kind, const Expected& expected) {
   switch (kind) {
     case FileKind::kProgram:
@@ -76,7 +76,7 @@ std::string with_article(FileKind kind) {
 Error explain(const ByteSource& file, const Expected& expected, Error error) {
   if (error.code == ErrorCode::kIo || !is_whole_file(file)) return error;
   const auto kind = file_kind(file);
-  // A file that parses as JSON is the wrong JSON, and not a text that a server sent.
+  // A file that parses as JSON is the wrong JSON, and not a text from a server.
   if (kind || !expected.json || error.code != ErrorCode::kInvalidArgument) {
     const auto recognised = refuse_foreign(file);
     if (!recognised && recognised.error().code == ErrorCode::kUnsupported) return recognised.error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Errors about a file that is given in place of one of another kind: they name its kind, and what takes it.
+// Errors about a file of the wrong kind: they name its kind, and what accepts it.
 //
 //   return unless_other(file, {"a program (ET12)", {FileKind::kProgram}}, std::move(opened));
 #pragma once
@@ -18,24 +18,24 @@
 
 namespace etstream {
 
-/// The files that are taken.
+/// The files that are accepted.
 struct Expected {
   std::string_view what;                           // "a program (ET12)"
   std::vector<FileKind> kinds = {};                // none for JSON alone
   std::optional<JsonContent> json = std::nullopt;  // kOther: JSON of any content
 };
 
-/// Returns "a program (ET12)", "tensor data (FT01)".
+/// Describes them: "a program (ET12)", "tensor data (FT01)".
 [[nodiscard]] std::string with_article(FileKind kind);
 
-/// Returns the error that `file` is of another kind than those expected, or what refuse_foreign() says of it,
-/// where it is recognised: kUnsupported. Otherwise returns `error`, and has it say where the file is JSON.
+/// Returns a kUnsupported error if `file` is recognised as another kind than those expected, or as a file
+/// that refuse_foreign() refuses. Otherwise returns `error`, and adds that the file is JSON if it is.
 [[nodiscard]] Error explain(const ByteSource& file, const Expected& expected, Error error);
 
-/// The same of a file that is of no FileKind.
+/// Does the same for a file that is of no FileKind.
 [[nodiscard]] Error explain_json(const ByteSource& file, const Expected& expected, Error error);
 
-/// Returns what opening `file` gave, where that is an error as explain() has it.
+/// Returns the result of opening `file`; an error is as explain() makes it.
 template <class T>
 [[nodiscard]] Result<T> unless_other(const ByteSource& file, const Expected& expected, Result<T> opened) {
   if (opened) return opened;

@@ -38,7 +38,7 @@ Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::s
     return corrupt(8, "a program size inside the file's {} bytes, found {}", file.size(),
                    header.program_size);
   }
-  // Segments are each looked at where they are read; older writers left the size out.
+  // Each segment is checked when it is read; older writers omitted the size.
   if (header.segment_data_size != 0 &&
       !range_fits(header.segment_base_offset, header.segment_data_size, file.size())) {
     return corrupt(16, "segments inside the file's {} bytes, found {} bytes from {} on", file.size(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch's extended header: where a flatbuffer in a file ends, and where its segments are.
+// ExecuTorch's extended header: the end of a flatbuffer in a file, and the place of its segments.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace etstream {
 
-/// At offset 8 of a file with segments: magic, u32 length, u64 program size, u64 segment base offset, and,
-/// since ExecuTorch 1.0, u64 segment data size (schema/extended_header.h of ExecuTorch 1.5.1). The program
-/// size counts the flatbuffer with this header in it; offsets are from the start of the file.
+/// The header at offset 8 of a file with segments: magic, u32 length, u64 program size, u64 segment base
+/// offset, and, since ExecuTorch 1.0, u64 segment data size (schema/extended_header.h of ExecuTorch 1.5.1).
+/// The program size counts the flatbuffer with this header in it; offsets are from the start of the file.
 struct ExtendedHeader {
   static constexpr std::uint64_t kPosition = 8;
   static constexpr std::string_view kMagic = "eh00";
@@ -33,8 +33,9 @@ struct ExtendedHeader {
 };
 
 /// Reads the header of `file`, which messages call `name`. Its ranges are inside the file, and segments begin
-/// behind the flatbuffer. A base offset without a data size is not checked here, but where segments are read.
-/// A file without a header gives length 0 and the file's size. Errors: kCorrupt, kIo.
+/// behind the flatbuffer. A base offset without a data size is not checked here, but when segments are read.
+/// For a file without a header, the length is 0 and the program size is the file's size. Errors: kCorrupt,
+/// kIo.
 [[nodiscard]] Result<ExtendedHeader> read_extended_header(const ByteSource& file, const std::string& name);
 
 /// Fills the first ExtendedHeader::kSize bytes of `out`.

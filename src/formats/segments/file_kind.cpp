@@ -23,7 +23,7 @@ struct KnownKind {
   std::string_view identifier;
 };
 
-/// In the order in which they are looked for.
+/// The kinds in the order in which they are looked for.
 constexpr KnownKind kKnownKinds[] = {
     {FileKind::kGguf, "gguf", "GGUF", 0, "GGUF"},
     {FileKind::kFatContainer, "fat_container", "fat container (NFAT)", 0, "NFAT"},

@@ -63,14 +63,15 @@ bool starts_with_word(std::string_view text, std::string_view lower_case) {
                     [&](char expected, char c) { return lower(c) == expected; });
 }
 
-/// Returns what people see of a short document.
+/// Returns an excerpt of a document for messages.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kMost = 100;
   while (!text.empty() && kWhiteSpace.find(text.back()) != std::string_view::npos) text.remove_suffix(1);
   return text.size() <= kMost ? quote(text) : quote(std::string(text.substr(0, kMost)) + "...");
 }
 
-/// Whether a server's answer is an error, by its keys: those of answers, whichever comes first, or an error.
+/// Returns whether a server's answer is an error, by its keys: the first is one that answers begin with, or
+/// any is an error.
 bool is_json_error(const std::vector<std::string_view>& keys) {
   constexpr std::string_view kFirst[] = {"message", "detail", "code", "status"};
   const auto begins_with = [](std::string_view key) {
@@ -81,7 +82,8 @@ bool is_json_error(const std::vector<std::string_view>& keys) {
          std::ranges::any_of(keys, [](std::string_view key) { return starts_with_word(key, "error"); });
 }
 
-/// The pointer that Git has in place of a large file: "version ...\noid sha256:...\nsize 4943000480".
+/// Recognises the pointer that Git has in place of a large file: "version ...\noid sha256:...\nsize
+/// 4943000480".
 std::string describe_lfs_pointer(std::string_view begin) {
   constexpr std::string_view kSize = "\nsize ";
   std::uint64_t size = 0;
@@ -101,7 +103,7 @@ bool is_plain_text(std::string_view bytes) {
          });
 }
 
-/// Returns what text that begins so is, and what to do; none where it may be what was asked for.
+/// Describes a text that begins so, and says what to do; returns nothing if it may be the expected file.
 std::optional<std::string> describe_text(std::string_view begin, bool is_whole) {
   const std::string_view words = trimmed(begin);
   if (words.starts_with("version https://git-lfs.github.com/spec/")) return describe_lfs_pointer(words);
@@ -138,7 +140,7 @@ std::optional<std::string> describe_foreign(std::string_view begin, bool is_whol
   return describe_text(begin, is_whole);
 }
 
-/// Returns what a zip archive is that begins with an array of NumPy's; none for others.
+/// Describes a zip archive that begins with an array of NumPy's; returns nothing for others.
 std::optional<std::string> describe_zip(std::string_view begin) {
   if (!first_zip_name(begin).ends_with(".npy")) return std::nullopt;
   return "is an archive of NumPy arrays (.npz); write its arrays to a safetensors file";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files that people take for a model's: what a download gives in place of one, compressed files, and formats
-// of other tools.
+// Files that people mistake for a model: the output of a failed download, compressed files, and formats of
+// other tools.
 #pragma once
 
 #include "etstream/byte_source.h"
@@ -9,14 +9,13 @@
 
 namespace etstream {
 
-/// Refuses a file that is recognised as something else than all kinds of FileKind: an empty file, a Git LFS
-/// pointer, an HTML page, an error as JSON, XML or text, a compressed file, an archive. Reads the beginning
-/// alone. Does not refuse what it does not recognise. Errors: kUnsupported, which says what it is and what to
-/// do; those of reading.
+/// Refuses a file that is recognised as none of FileKind: an empty file, a Git LFS pointer, an HTML page, an
+/// error as JSON, XML or text, a compressed file, an archive. Reads only the beginning. Accepts what it does
+/// not recognise. Errors: kUnsupported, which says what it is and what to do; those of reading.
 [[nodiscard]] Result<void> refuse_foreign(const ByteSource& file);
 
-/// Returns whether `file` is all of a file, or of bytes: a part of one is no download, and has no name of its
-/// own.
+/// Returns whether `file` is all of a file or of a block of bytes. A part is no download, and has no name of
+/// its own.
 [[nodiscard]] bool is_whole_file(const ByteSource& file);
 
 }  // namespace etstream

@@ -10,7 +10,7 @@
 namespace etstream {
 namespace {
 
-/// Returns whether a JSON object or array begins so, and not the length that a binary format begins with.
+/// Returns whether a JSON object or array begins so, rather than a length at the start of a binary format.
 bool begins_json(std::string_view text) {
   if (text.empty() || (text.front() != '{' && text.front() != '[')) return false;
   const std::string_view next = trimmed(text.substr(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kind of a file by the bytes that it begins with.
+// The kinds of files by the bytes that they begin with.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace etstream {
 
-/// How many bytes known_kind() looks at.
+/// The number of bytes that known_kind() looks at.
 inline constexpr std::size_t kKindBytes = 9;
 
-/// Returns the kind of a file that begins with `bytes`; none for one that has no identifier of ours.
+/// Returns the kind of a file that begins with `bytes`; nothing if it has no identifier of ours.
 [[nodiscard]] std::optional<FileKind> known_kind(std::string_view bytes) noexcept;
 
-/// Returns the name of the first member of a zip archive that begins with `bytes`, as far as they go; ""
-/// where there is none.
+/// Returns the name of the first member of a zip archive that begins with `bytes`, as far as they go; "" if
+/// there is none.
 [[nodiscard]] std::string_view first_zip_name(std::string_view bytes) noexcept;
 
 }  // namespace etstream

@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// Of a table that says a tensor's shape, whatever its name is.
+/// The fields of a table with a tensor's shape, whatever its name is.
 struct ShapeFields : BoundTable {
   ShapeFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
   BoundField scalar_type = field("scalar_type");
@@ -17,21 +17,21 @@ struct ShapeFields : BoundTable {
   BoundField dim_order = field("dim_order");
 };
 
-/// Of the segments that programs and tensor data files list.
+/// The fields of the segments that programs and tensor data files list.
 struct DataSegmentFields : BoundTable {
   explicit DataSegmentFields(const Schema& schema) : BoundTable(schema, "DataSegment") {}
   BoundField offset = field("offset");
   BoundField size = field("size");
 };
 
-/// Of data that goes by a key.
+/// The fields of data under a key.
 struct NamedDataFields : BoundTable {
   explicit NamedDataFields(const Schema& schema) : BoundTable(schema, "NamedData") {}
   BoundField key = field("key");
   BoundField segment_index = field("segment_index");
 };
 
-/// A table of one field: a value, or what it holds where that is no tensor.
+/// The field of a table with one field: a value, or its content if it is no tensor.
 struct OneField : BoundTable {
   OneField(const Schema& schema, std::string_view table, std::string_view only)
       : BoundTable(schema, table), content(field(only)) {}

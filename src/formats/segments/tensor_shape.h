@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tables that say a tensor's element type, sizes and dim_order.
+// Tables with a tensor's element type, sizes and dim_order.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace etstream {
 
-/// What such a table says, whose fields are bound. Errors: those of FlatbufferView.
+/// Reads the layout from such a table, whose fields are bound. Errors: those of FlatbufferView.
 [[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor, const ShapeFields& fields);
 
-/// Adds to `findings` what is wrong with the shape that such a table says, and returns how many bytes its
-/// data takes; none where the table does not tell.
+/// Adds to `findings` the problems of the shape in such a table. Returns the size of its data in bytes;
+/// nothing if the table does not tell.
 [[nodiscard]] Result<std::optional<std::uint64_t>> check_shape(const TableReader& tensor,
                                                                const ShapeFields& fields, Findings& findings);
 

@@ -26,7 +26,7 @@ struct Difference {
   bool finite = true;  // both elements are
 };
 
-/// Exact, which a difference of doubles would not be.
+/// Returns the distance exactly, which a difference of doubles would not be.
 template <std::integral T>
 std::uint64_t distance(T a, T b) noexcept {
   return a < b ? static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a)
@@ -39,9 +39,9 @@ Difference difference(T expected, T actual, const Tolerance& tolerance) noexcept
   return {static_cast<double>(exact), exact <= tolerance.integer, true};
 }
 
-/// Of two finite elements, whose difference is `absolute`.
+/// Returns the difference of two finite elements, which is `absolute`.
 Difference finite_difference(double absolute, double expected, const Tolerance& tolerance) noexcept {
-  // A difference beyond double's range is over every tolerance, one that is infinite too.
+  // A difference beyond double's range is over every tolerance, even an infinite one.
   return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + tolerance.relative * expected,
           true};
 }
@@ -54,7 +54,7 @@ Difference difference(double expected, double actual, const Tolerance& tolerance
   return {0, same_nan || expected == actual, false};
 }
 
-/// Where one is not finite, each part has to pass.
+/// Compares complex numbers. If a part is not finite, each part has to pass by itself.
 Difference difference(std::complex<double> expected, std::complex<double> actual,
                       const Tolerance& tolerance) noexcept {
   const Difference real = difference(expected.real(), actual.real(), tolerance);
@@ -69,7 +69,7 @@ double magnitude(T number) noexcept {
   return std::abs(static_cast<double>(number));
 }
 
-/// Goes over pairs of elements and keeps what is to be told of them.
+/// Goes over pairs of elements and keeps the results.
 class Comparer {
  public:
   explicit Comparer(const Tolerance& tolerance) : tolerance_(tolerance) {}
@@ -111,7 +111,7 @@ class Comparer {
   std::uint64_t finite_ = 0;
 };
 
-/// An element as it is compared.
+/// Decodes an element for the comparison.
 template <class T>
 auto as_number(T stored) {
   if constexpr (std::floating_point<T>) {
@@ -123,13 +123,13 @@ auto as_number(T stored) {
   }
 }
 
-/// A complex element, whose parts are decoded.
+/// Decodes a complex element by its parts.
 template <class Part, auto kDecode = as_number<Part>>
 std::complex<double> as_complex(std::array<Part, 2> stored) {
   return {kDecode(stored[0]), kDecode(stored[1])};
 }
 
-/// Compares dense data of one dtype: `Stored` is how an element lies, `kDecode` gives what it is.
+/// Compares dense data of one dtype. `Stored` is the type of an element in memory, and `kDecode` decodes it.
 template <class Stored, auto kDecode = as_number<Stored>>
 Result<Comparison> compare_data(const ByteSource& expected, const ByteSource& actual,
                                 const Tolerance& tolerance) {
@@ -189,7 +189,7 @@ constexpr ComparedType kComparedTypes[] = {
     {ScalarType::kFloat8E4M3FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E4M3FNUZ>>},
 };
 
-/// An error if two tensors can't be compared.
+/// Returns an error if two tensors can't be compared.
 Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
   if (expected.scalar_type != actual.scalar_type) {
     return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", name_of(actual.scalar_type),
@@ -240,7 +240,7 @@ std::string mismatch_text(const Mismatch& mismatch) {
 
 Result<Comparison> compare(const Value& expected, const Value& actual, const Tolerance& tolerance) {
   return without_exceptions([&]() -> Result<Comparison> {
-    // Written so that NaN is refused too.
+    // This form refuses NaN too.
     if (!(tolerance.absolute >= 0 && tolerance.relative >= 0)) {
       return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
     }
@@ -253,7 +253,7 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
     if (const auto* tensor = std::get_if<Tensor>(&expected)) {
       const Tensor& given = *std::get_if<Tensor>(&actual);
       ETSTREAM_TRY(check_comparable(*tensor, given));
-      // Its type is known, as check_comparable() has its size.
+      // The type is known, as check_comparable() has computed its size.
       const auto* known = std::find_if(std::begin(kComparedTypes), std::end(kComparedTypes),
                                        [&](const auto& one) { return one.type == tensor->scalar_type; });
       return known->compare(tensor->data, given.data, known->exactly ? exact : tolerance);
@@ -275,7 +275,7 @@ std::string summary(const Comparison& comparison) {
   std::string out = comparison.passed()
                         ? text("{}{}", elements, comparison.elements == 1 ? " agrees" : " agree")
                         : text("{} of {} not as expected", comparison.mismatches, elements);
-  // More than two digits would be read as if they meant something.
+  // More than two digits would look more exact than they are.
   out += text("; largest errors {:.2g} absolute, {:.2g} relative, mean {:.2g}",
               comparison.largest_absolute_error, comparison.largest_relative_error,
               comparison.mean_absolute_error);

@@ -17,8 +17,8 @@
 namespace etstream {
 namespace {
 
-// Elements are converted by blocks, in loops of a fixed length over arrays of their own, which compilers turn
-// into vector instructions: from `from` to float32, and from there to `to`.
+// Elements are converted by blocks: from `from` to float32, and from there to `to`. The loops have a fixed
+// length and arrays of their own, so that compilers turn them into vector instructions.
 constexpr std::size_t kBlock = 512;
 using Block = std::array<std::byte, kBlock * sizeof(double)>;
 using Float32Block = std::array<std::uint32_t, kBlock>;
@@ -50,7 +50,7 @@ constexpr std::uint32_t from_double(double value) {
 
 constexpr double to_double(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// As torch's vectorised loops have it, which take float32 and float64.
+/// Converts like torch's vectorised loops, which take float32 and float64.
 constexpr std::uint32_t to_bfloat16_with_other_nan(std::uint32_t bits) {
   return (bits & 0x7FFFFFFFU) > kFloat32Infinity ? 0xFFFFU : encode_float<kBFloat16>(bits);
 }
@@ -104,7 +104,7 @@ class ConvertedFloats final : public DerivedStorage {
   std::string name() const override { return source_.name(); }
   void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(source_); }
 
-  /// Keeps the pages from an element on that the range ends in, as that may be read again.
+  /// Keeps the pages of the element in which the range ends, as it may be read again.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t first = offset / to_size_ * from_size_;
     source_.drop_pages(first, (offset + size) / to_size_ * from_size_ - first);
@@ -131,7 +131,8 @@ class ConvertedFloats final : public DerivedStorage {
  private:
   static constexpr std::uint64_t kPiece = 65536;
 
-  /// Fills `out` with as much as `bytes` give, but the first `skip` bytes of that. How much it was.
+  /// Fills `out` with the elements from `bytes`, without the first `skip` bytes of the result. Returns the
+  /// number of bytes.
   std::size_t convert(std::span<const std::byte> bytes, std::size_t skip, std::span<std::byte> out) const {
     Block in{};
     Float32Block float32;

@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-/// The dimensions that decide where an element lies.
+/// Returns the dimensions that decide where an element lies.
 std::vector<std::uint8_t> without_ones(const std::vector<std::int32_t>& sizes,
                                        const std::vector<std::uint8_t>& order) {
   std::vector<std::uint8_t> out;
@@ -21,7 +21,7 @@ std::vector<std::uint8_t> without_ones(const std::vector<std::int32_t>& sizes,
   return out;
 }
 
-/// Sizes, in the order in which the elements lie.
+/// Returns the sizes in the order in which the elements lie.
 std::vector<std::uint64_t> lying_sizes(const std::vector<std::int32_t>& sizes,
                                        const std::vector<std::uint8_t>& order) {
   std::vector<std::uint64_t> out;
@@ -30,7 +30,7 @@ std::vector<std::uint64_t> lying_sizes(const std::vector<std::int32_t>& sizes,
   return out;
 }
 
-/// The elements of the tensor in the order `to`.
+/// Returns the elements of the tensor in the order `to`.
 StridedElements elements_in_order(const Tensor& tensor, const std::vector<std::uint8_t>& to) {
   const std::uint64_t item = item_size(tensor.scalar_type);
   const auto lying = dense_strides(lying_sizes(tensor.sizes, tensor.dim_order), item);

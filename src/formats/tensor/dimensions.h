@@ -16,7 +16,7 @@
 
 namespace etstream {
 
-/// "[1, 3, 224]": for people, and as JSON.
+/// Formats a list for people, and as JSON: "[1, 3, 224]".
 template <class Integers>
 [[nodiscard]] std::string list_text(const Integers& integers) {
   std::string out = "[";
@@ -24,7 +24,7 @@ template <class Integers>
   return out + "]";
 }
 
-/// Whether `order` has each of 0, 1, ... `dimensions` - 1 once and nothing else.
+/// Returns whether `order` has each of 0, 1, ... `dimensions` - 1 once and nothing else.
 [[nodiscard]] inline bool is_permutation(const std::vector<std::uint8_t>& order, std::size_t dimensions) {
   std::vector<bool> seen(dimensions);
   for (const std::uint8_t dimension : order) {
@@ -34,11 +34,13 @@ template <class Integers>
   return order.size() == dimensions;
 }
 
-/// What is wrong with a tensor by itself, as the end of a sentence: a type that ExecuTorch doesn't know, too
-/// many dimensions, a dim_order that is no permutation, data of another size than its shape says.
+/// Returns the problem of a tensor by itself, as the end of a sentence: a type that ExecuTorch does not know,
+/// too many dimensions, a dim_order that is no permutation, data that does not have the size that its shape
+/// implies.
 [[nodiscard]] std::optional<std::string> problem_of(const Tensor& tensor);
 
-/// That of a contiguous tensor; none for more dimensions, or a larger one, than ExecuTorch's tensors have.
+/// Returns the layout of a contiguous tensor; nothing if it has more dimensions, or is larger, than
+/// ExecuTorch's tensors.
 [[nodiscard]] inline std::optional<TensorLayout> contiguous_layout(ScalarType type,
                                                                    std::span<const std::uint64_t> shape) {
   if (shape.size() > kMostDimensions) return std::nullopt;

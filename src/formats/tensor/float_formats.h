@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the bits of the small floating-point types mean, and which bits mean a number best.
+// The bits of the small floating-point types: the numbers that they mean, and the nearest bits for a number.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace etstream {
 
-/// How the largest exponent and the sign are used.
+/// The meaning of the largest exponent and of the sign.
 enum class FloatSpecials {
   kIeee,  // the largest exponent is for infinities and NaNs
   kFn,    // finite, but for NaN: all bits but the sign set
@@ -32,7 +32,7 @@ inline constexpr FloatFormat kFloat8E4M3FN{4, 3, 7, FloatSpecials::kFn};
 inline constexpr FloatFormat kFloat8E5M2FNUZ{5, 2, 16, FloatSpecials::kFnuz};
 inline constexpr FloatFormat kFloat8E4M3FNUZ{4, 3, 8, FloatSpecials::kFnuz};
 
-/// What these formats have in common with float32, in whose bits they are worked on.
+/// The relation of these formats to float32, in whose bits the work is done.
 template <FloatFormat kFormat>
 struct FloatBits {
   static constexpr int kWidth = 1 + kFormat.exponent_bits + kFormat.mantissa_bits;
@@ -47,18 +47,18 @@ struct FloatBits {
 inline constexpr std::uint32_t kFloat32Infinity = 0x7F800000;
 inline constexpr std::uint32_t kFloat32ExponentOne = 0x00800000;
 
-/// `one` if a < b, otherwise `other`; for numbers up to 2^31, as signed ones that vector instructions
-/// compare. Not a branch, which compilers do not put into such instructions where there is arithmetic on
-/// floats around it.
+/// Returns `one` if a < b, otherwise `other`. Numbers are at most 2^31, and are compared as signed numbers,
+/// as vector instructions do. There is no branch: compilers do not turn a branch into such instructions if
+/// arithmetic on floats surrounds it.
 [[nodiscard]] constexpr std::uint32_t if_less(std::uint32_t a, std::uint32_t b, std::uint32_t one,
                                               std::uint32_t other) noexcept {
   const std::uint32_t mask = static_cast<std::uint32_t>(static_cast<std::int32_t>(a - b) >> 31);
   return (one & mask) | (other & ~mask);
 }
 
-/// The value of `bits` as the bits of a float32, which every value of these formats is. A NaN keeps its sign
-/// and its bits and becomes quiet, as x86-64's instructions have it; but of bfloat16 it stays as it is, and
-/// the one of kFnuz is 0x7F800001, as torch has it.
+/// Returns the value of `bits` as the bits of a float32, which has every value of these formats. A NaN keeps
+/// its sign and its bits and becomes quiet, as with x86-64's instructions. As in torch, a NaN of bfloat16
+/// stays as it is, and the NaN of kFnuz becomes 0x7F800001.
 template <FloatFormat kFormat>
 [[nodiscard]] constexpr std::uint32_t float32_bits(std::uint32_t bits) noexcept {
   using Bits = FloatBits<kFormat>;
@@ -67,7 +67,7 @@ template <FloatFormat kFormat>
   const std::uint32_t sign = (bits & Bits::kSign) << (32 - Bits::kWidth);
   const std::uint32_t magnitude = (bits & (Bits::kSign - 1)) << Bits::kShift;
   if constexpr (kFormat == kBFloat16) return sign | magnitude;
-  // A denormal gets the leading one that a normal number has, which is then taken away.
+  // A denormal gets the leading one that a normal number has, which is then subtracted.
   constexpr std::uint32_t kOne = Bits::kRebias + kFloat32ExponentOne;
   const std::uint32_t led = magnitude + if_less(magnitude, kFloat32ExponentOne, kOne, Bits::kRebias);
   const std::uint32_t lead = if_less(magnitude, kFloat32ExponentOne, kOne, 0);
@@ -84,17 +84,17 @@ template <FloatFormat kFormat>
   }
 }
 
-/// The value of `bits`, exactly.
+/// Returns the value of `bits`, exactly.
 template <FloatFormat kFormat>
 [[nodiscard]] constexpr double decode_float(std::uint32_t bits) noexcept {
   return static_cast<double>(std::bit_cast<float>(float32_bits<kFormat>(bits)));
 }
 
-/// The bits of what is nearest to the float32 with the bits `float32`; of two, the even one. What is over the
-/// largest number by half a place or more becomes infinity; where there is none, as torch has it: the largest
-/// number in kFn, infinity too, and NaN in kFnuz. A NaN keeps its sign, but in kFnuz and bfloat16, and is
-/// quiet: float16 keeps as many of its bits as it has, bfloat16 has 0x7FC0 for all, the others have all bits
-/// set.
+/// Returns the bits of the nearest number to the float32 with the bits `float32`; in a tie, of the even one.
+/// A number that exceeds the largest one by half a place or more becomes infinity. In a format without
+/// infinity, the result is torch's: in kFn the largest number, also for infinity, and in kFnuz NaN. A NaN
+/// becomes quiet. It keeps its sign, except in kFnuz and bfloat16. float16 keeps as many of its bits as fit,
+/// bfloat16 has 0x7FC0 for every NaN, and the others have all bits set.
 template <FloatFormat kFormat>
 [[nodiscard]] constexpr std::uint32_t encode_float(std::uint32_t float32) noexcept {
   using Bits = FloatBits<kFormat>;
@@ -103,14 +103,15 @@ template <FloatFormat kFormat>
 
   const std::uint32_t magnitude = float32 & kMagnitude;
   const std::uint32_t sign = (float32 & ~kMagnitude) >> (32 - Bits::kWidth);
-  // Under half a place, or half of one where that makes an odd number even, goes over into the next.
+  // The sum carries into the next place from over half a place on, or from half a place on if that makes an
+  // odd number even.
   constexpr std::uint32_t kUnderHalf = (1U << (Bits::kShift - 1)) - 1;
   const std::uint32_t odd = (magnitude >> Bits::kShift) & 1;
   const std::uint32_t normal = (magnitude - Bits::kRebias + kUnderHalf + odd) >> Bits::kShift;
   if constexpr (kFormat == kBFloat16) {
     return if_less(kFloat32Infinity, magnitude, 0x7FC0, sign | normal);
   }
-  // A denormal is rounded by adding a number whose last place is worth its own.
+  // A denormal is rounded by adding a number whose last place has the same value.
   constexpr auto kLarge = static_cast<std::uint32_t>(127 + 23 + 1 - kFormat.bias - kFormat.mantissa_bits)
                           << 23;
   const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kLarge);

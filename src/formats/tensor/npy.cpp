@@ -30,7 +30,7 @@ class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : rest_(text) {}
 
-  /// None if the text is not such a dict.
+  /// Returns nothing if the text is not such a dict.
   std::optional<NpyHeader> parse() {
     std::optional<std::string> descr;
     std::optional<bool> fortran_order;
@@ -111,7 +111,7 @@ constexpr std::array kNpyTypes = {
 
 Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
   for (const NpyType& known : kNpyTypes) {
-    // A single byte has no order, though some writers spell one.
+    // A single byte has no byte order, though some writers give one.
     const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
     if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
   }
@@ -212,7 +212,7 @@ std::optional<std::string> npy_header(const Tensor& tensor) {
     dict += (dict.ends_with('(') ? "" : ", ") + std::to_string(size);
   }
   dict += tensor.sizes.size() == 1 ? ",), }" : "), }";
-  // As NumPy has it: version 1.0, room for the first dimension to grow to 21 digits, and data that begins at
+  // NumPy writes version 1.0, with room for the first dimension to grow to 21 digits, and data that begins at
   // a multiple of 64.
   constexpr std::size_t kPrefix = 10;
   constexpr std::size_t kAlignment = 64;

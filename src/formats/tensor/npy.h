@@ -12,14 +12,14 @@
 
 namespace etstream {
 
-/// The type, sizes and data of the array in `file`, as a contiguous tensor; its bytes stay there, and those
-/// of an array in Fortran order are read in the order of its indices. Errors: kCorrupt; kUnsupported for
-/// big-endian and structured arrays and for types that no tensor has (bfloat16 and float8 are among them:
-/// NumPy can't name them in a file); kInvalidArgument for more than 16 dimensions.
+/// Reads the type, sizes and data of the array in `file`, as a contiguous tensor. Its bytes stay there, and
+/// those of an array in Fortran order are read in the order of its indices. Errors: kCorrupt; kUnsupported
+/// for big-endian and structured arrays and for types that no tensor has (also for bfloat16 and float8, which
+/// NumPy can't name in a file); kInvalidArgument for more than 16 dimensions.
 [[nodiscard]] Result<Tensor> open_npy(const ByteSource& file);
 
-/// What a .npy file of `tensor` begins with, before its data; none if NumPy has no such array, or another
-/// order of elements.
+/// Returns the beginning of a .npy file of `tensor`, before its data; nothing if NumPy has no such array, or
+/// has another order of elements.
 [[nodiscard]] std::optional<std::string> npy_header(const Tensor& tensor);
 
 }  // namespace etstream

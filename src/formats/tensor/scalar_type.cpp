@@ -50,7 +50,7 @@ struct Spelling {
   ScalarType type;
 };
 
-/// Other names: torch's second ones, short ones, and those of safetensors and GGUF.
+/// Other names for types: torch's second ones, short ones, and those of safetensors and GGUF.
 constexpr std::array kSpellings = {
     Spelling{"half", ScalarType::kFloat16},
     Spelling{"float", ScalarType::kFloat32},
@@ -85,7 +85,7 @@ constexpr std::array kSpellings = {
     Spelling{"fp8_e4m3", ScalarType::kFloat8E4M3FN},
 };
 
-/// Whether `name` is the word in lower-case letters, in whatever case.
+/// Returns whether `name` is `word`, which is in lower case, in any mix of cases.
 bool is_spelled(std::string_view name, std::string_view word) noexcept {
   return std::equal(name.begin(), name.end(), word.begin(), word.end(), [](char c, char expected) {
     return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == expected;

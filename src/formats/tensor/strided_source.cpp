@@ -26,7 +26,7 @@ constexpr std::uint64_t kDropped = std::uint64_t{256} << 10;
 constexpr std::size_t kMostSizes = 64;
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-/// A dimension of a range of elements: how far apart, in bytes, its elements lie in two places.
+/// A dimension of a range of elements, with the distances in bytes between its elements in two places.
 struct Axis {
   std::uint64_t size = 1;
   std::int64_t from = 0;
@@ -41,7 +41,7 @@ std::uint64_t moved(std::uint64_t offset, std::int64_t by) noexcept {
   return offset + static_cast<std::uint64_t>(by);  // modulo 2^64: the caller knows that it is in range
 }
 
-/// The bytes from the first to the last of an axis's elements.
+/// Returns the distance in bytes from the first to the last of an axis's elements.
 std::uint64_t reach(const Axis& axis) noexcept { return (axis.size - 1) * magnitude(axis.from); }
 
 template <std::size_t kItem>
@@ -88,14 +88,15 @@ void copy_elements(const std::byte* from, std::byte* to, std::span<const Axis> a
   }
 }
 
-/// A part of a window whose elements are near each other in the source: that much of it is read at once.
+/// A part of a window whose elements are near each other in the source, so that one read gets them.
 struct ReadBlock {
   std::vector<Axis> axes;   // innermost in the source first
   std::uint64_t span = 0;   // in bytes, from its first element in the source to the end of its last one
   std::uint64_t items = 1;  // how many elements it has
 };
 
-/// The block of the cheapest shape at the beginning of `axes`, which are innermost in the source first.
+/// Returns the block of the cheapest shape at the beginning of `axes`, which are innermost in the source
+/// first.
 ReadBlock cheapest_block(std::span<const Axis> axes, std::uint64_t item) {
   ReadBlock block{{}, item, 1};
   for (const Axis& axis : axes) {
@@ -112,7 +113,7 @@ ReadBlock cheapest_block(std::span<const Axis> axes, std::uint64_t item) {
   return block;
 }
 
-/// Has the block have `count` elements along its last axis.
+/// Resizes the block to `count` elements along its last axis.
 void resize_last(ReadBlock& block, std::uint64_t count) noexcept {
   Axis& axis = block.axes.back();
   block.span -= reach(axis);
@@ -121,10 +122,10 @@ void resize_last(ReadBlock& block, std::uint64_t count) noexcept {
   block.span += reach(axis);
 }
 
-/// The window that was gathered last, as what reads in small steps reads it again.
+/// The window that was gathered last: a caller that reads in small steps needs it again.
 class KeptWindow {
  public:
-  /// Copies a part of a source's window; returns whether it is the one that is kept.
+  /// Copies a part of a source's window, if that window is the one that is kept. Returns whether it is.
   bool copy(std::uint64_t owner, std::uint64_t window, std::uint64_t offset, std::span<std::byte> out) {
     const std::scoped_lock lock(mutex_);
     if (owner != owner_ || window != window_) return false;
@@ -150,14 +151,14 @@ class KeptWindow {
   std::vector<std::byte> bytes_;
 };
 
-/// The same object until the process ends: a source may outlive static objects.
+/// Returns the same object until the process ends: a source may outlive static objects.
 KeptWindow& kept_window() {
   static KeptWindow& kept = *new KeptWindow;  // NOLINT(cppcoreguidelines-owning-memory)
   return kept;
 }
 
-/// Dimensions of one element left out, those that lie as one joined: `from` in the source, `to` one after
-/// another.
+/// Leaves out dimensions of one element, and joins dimensions that lie as one. `from` is the distance in the
+/// source, and `to` the distance when elements follow one another.
 std::vector<Axis> joined_axes(const StridedElements& elements) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < elements.sizes.size(); ++i) {
@@ -181,8 +182,8 @@ std::vector<Axis> joined_axes(const StridedElements& elements) {
   return axes;
 }
 
-/// The elements of `source` as windows: each has `rows_` of the indices of one axis, and all of those inside
-/// it; the last one of each row of windows may have fewer.
+/// Gathers the elements of `source` by windows. Each window has `rows_` indices of one axis, and all indices
+/// of the axes inside it. The last window of each row of windows may have fewer.
 class GatheredElements final : public ByteStorage {
  public:
   GatheredElements(ByteSource source, StridedElements elements, std::vector<Axis> axes, std::uint64_t size)
@@ -222,8 +223,8 @@ class GatheredElements final : public ByteStorage {
     return {};
   }
 
-  /// Drops what the windows that end in the range were gathered from, where that is large pieces that no
-  /// other window needs; and at the end, everything.
+  /// Drops the pages that the windows which end in the range were gathered from, if those are large pieces
+  /// that no other window needs. At the end, drops everything.
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     const std::uint64_t end = offset + size;
     if (end == size_) return source_.drop_pages(0, source_.size());
@@ -249,7 +250,7 @@ class GatheredElements final : public ByteStorage {
     std::uint64_t source = 0;  // offset of its first element there
   };
 
-  /// The window that has the byte at `offset`.
+  /// Returns the window that has the byte at `offset`.
   Window window_at(std::uint64_t offset) const noexcept {
     const std::uint64_t all_rows = axes_[split_].size;
     const std::uint64_t outer = offset / (row_ * all_rows);
@@ -275,7 +276,7 @@ class GatheredElements final : public ByteStorage {
     std::vector<Axis> axes(axes_.begin() + static_cast<std::ptrdiff_t>(split_), axes_.end());
     axes.front().size = window.rows;
     std::erase_if(axes, [](const Axis& axis) { return axis.size == 1; });
-    // Along an axis whose elements lie the other way round, the last one comes first.
+    // Along an axis with a negative stride, the last element comes first.
     std::uint64_t source = window.source;
     std::uint64_t place = 0;
     for (Axis& axis : axes) {
@@ -289,7 +290,7 @@ class GatheredElements final : public ByteStorage {
     ReadBlock block = cheapest_block(axes, elements_.item_size);
     const std::size_t shared = block.axes.size();
     const std::uint64_t step = shared == 0 ? 1 : block.axes.back().size;
-    // The first axis that blocks do not have all of; the last one that they have may be such, too.
+    // The first axis of which blocks have only a part. It may be the last axis that they have.
     const bool divides = shared > 0 && step < axes[shared - 1].size;
     const std::size_t first = divides ? shared - 1 : shared;
     std::array<std::uint64_t, kMostSizes> index{};
@@ -341,7 +342,7 @@ class GatheredElements final : public ByteStorage {
   std::uint64_t across_ = 0;  // windows side by side along it
 };
 
-/// The byte size of all elements. Errors: see gather().
+/// Returns the byte size of all elements. Errors: see gather().
 Result<std::uint64_t> checked_size(const ByteSource& source, const StridedElements& elements) {
   const auto refuse = [&](ErrorCode code, std::string_view why) {
     return error_in(code, source.name(), "elements of {} bytes in {} dimensions {}", elements.item_size,
@@ -372,7 +373,8 @@ Result<std::uint64_t> checked_size(const ByteSource& source, const StridedElemen
                 text("from offset {} on are not all inside its {} bytes", elements.offset, source.size()));
 }
 
-/// Where the elements lie that are gathered again, if `outer` is an order of all dimensions of `inner`.
+/// Returns the places of elements that are gathered twice, if `outer` is an order of all dimensions of
+/// `inner`.
 std::optional<StridedElements> reordered(const StridedElements& inner, const StridedElements& outer) {
   if (inner.item_size != outer.item_size || outer.offset != 0) return std::nullopt;
   const auto dense = dense_strides(inner.sizes, inner.item_size);

@@ -67,7 +67,7 @@ struct ExportedTensor {
   TorchElements elements;
 };
 
-/// {"as_int": 2}
+/// Returns the number in {"as_int": 2}
 Result<std::uint64_t> read_size(JsonReader& json) {
   std::optional<std::int64_t> out;
   ETSTREAM_TRY(json.members([&](std::string_view key) -> Result<void> {
@@ -151,7 +151,8 @@ Result<std::vector<ExportedTensor>> read_config(const ByteSource& config) {
   return out;
 }
 
-/// The tensor of one description. A pickled one, such as of a class of its own, is a file of torch.save.
+/// Reads the tensor of one description. A pickled tensor, such as one of a custom class, is a file of
+/// torch.save.
 Result<CheckpointTensor> tensor_of(const ExportedTensor& exported, std::string_view folder,
                                    const TorchArchive& archive, std::string name) {
   const std::string path = std::string(folder) + exported.member;

@@ -29,7 +29,7 @@ struct PickleGlobal {
   const TorchType* type = nullptr;  // of a dtype or a typed storage
 };
 
-/// Returns none for all that is not known to be harmless.
+/// Returns nothing for a name that is not known to be harmless.
 [[nodiscard]] std::optional<PickleGlobal> find_pickle_global(std::string_view module, std::string_view name);
 
 }  // namespace etstream

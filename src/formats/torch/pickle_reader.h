@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PickleReader: the bytes of a pickle, read from front to back, and errors that say where in the file they
-// are.
+// PickleReader: the bytes of a pickle, read from front to back, and errors with their place in the file.
 #pragma once
 
 #include <charconv>
@@ -21,11 +20,11 @@ namespace etstream {
 
 class PickleReader {
  public:
-  /// `offset` is where the pickle begins in the file.
+  /// `offset` is the offset of the pickle in the file.
   PickleReader(std::string file, std::uint64_t offset, std::vector<std::byte> bytes)
       : file_(std::move(file)), offset_(offset), bytes_(std::move(bytes)) {}
 
-  /// Begins an instruction, which errors tell the place of until the next.
+  /// Begins an instruction. Errors give its place until the next one begins.
   template <class Opcode>
   Result<Opcode> begin_instruction() {
     at_ = next_;
@@ -87,7 +86,7 @@ class PickleReader {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  /// Gives the bytes away, in which the texts lie that were taken.
+  /// Gives the bytes away, which hold the texts that were taken.
   std::vector<std::byte> release() && { return std::move(bytes_); }
 
  private:

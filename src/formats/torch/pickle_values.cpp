@@ -24,7 +24,7 @@ const PickleGlobal* PickleValues::global_of(const PickleValue& value) const {
                                                   : nullptr;
 }
 
-/// Refuses a pickle that has more items copied than it has bytes: the same ones over and over.
+/// Refuses a pickle that copies more items than it has bytes: it copies the same items over and over.
 Result<void> PickleValues::count_copies(std::size_t items) {
   copies_ += items;
   if (copies_ <= reader_.size()) return {};
@@ -32,8 +32,8 @@ Result<void> PickleValues::count_copies(std::size_t items) {
                          reader_.size());
 }
 
-/// Returns a copy, as containers may move, of no more items than any function takes: a tuple may come again
-/// and again.
+/// Returns a copy, as containers may move. It has no more items than any function takes, as a tuple may come
+/// again and again.
 PickleItems PickleValues::arguments_in(const PickleValue& tuple) {
   constexpr std::size_t kMost = 8;
   const PickleItems& items = items_of(tuple);
@@ -108,7 +108,7 @@ Result<PickleValue> PickleValues::result_of(const PickleGlobal& global, const Pi
   return reader_.corrupt("a function or class that may be called");
 }
 
-/// OrderedDict(), or OrderedDict([[key, value], ...]), or OrderedDict({key: value, ...}).
+/// Makes a dict of OrderedDict(), or OrderedDict([[key, value], ...]), or OrderedDict({key: value, ...}).
 Result<PickleValue> PickleValues::dict_of(const PickleItems& arguments) {
   PickleItems items;
   if (!arguments.empty()) {
@@ -156,7 +156,7 @@ Result<std::vector<std::uint64_t>> PickleValues::numbers_of(const PickleValue& v
   return out;
 }
 
-/// (storage, offset, sizes, strides, requires_grad, hooks, [dtype,] metadata)
+/// Makes a tensor of (storage, offset, sizes, strides, requires_grad, hooks, [dtype,] metadata)
 Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const PickleItems& arguments) {
   constexpr std::size_t kLeast = 4;
   constexpr std::size_t kDtype = 6;
@@ -189,7 +189,7 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
   return out;
 }
 
-/// (function, class, its arguments, state): a tensor with attributes.
+/// Makes a tensor with attributes of (function, class, its arguments, state).
 Result<PickleValue> PickleValues::tensor_of_type(const PickleItems& arguments) {
   const PickleGlobal* const function = arguments.size() < 3 ? nullptr : global_of(arguments[0]);
   const PickleGlobal* const type = arguments.size() < 3 ? nullptr : global_of(arguments[1]);

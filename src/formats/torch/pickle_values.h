@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// PickleValues: the values that a pickle makes, and what the classes and functions that it calls would make
-// of them. Only those of pickle_globals.h are known, and none is executed.
+// PickleValues: the values in a pickle, and the results that its calls of classes and functions would give.
+// Only those of pickle_globals.h are known, and none is executed.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ using PickleItems = std::vector<PickleValue>;
 
 class PickleValues {
  public:
-  /// Errors tell where `reader` is, which must outlive this.
+  /// `reader` gives errors their place, and must outlive this.
   explicit PickleValues(const PickleReader& reader) : reader_(reader) {}
 
   PickleValue text(std::string_view text);
   PickleValue container(PickleValue::Kind kind, PickleItems items);
-  /// Errors: kUnsupported for a class or function that is not known, naming it.
+  /// Finds a class or function. Errors: kUnsupported for an unknown one, naming it.
   Result<PickleValue> global(std::string_view module, std::string_view name);
-  /// `id` is the persistent id of a storage: ("storage", class, key, location, elements).
+  /// Takes a storage by its persistent id: ("storage", class, key, location, elements).
   Result<PickleValue> storage(const PickleValue& id);
-  /// Returns what a call, or making an object of a class, would give.
+  /// Returns the result of a call, or of making an object of a class.
   Result<PickleValue> call(const PickleValue& callable, const PickleValue& arguments);
 
   PickleItems& items_of(const PickleValue& container) {

@@ -34,7 +34,7 @@ void PickleWriter::put_integer(std::uint64_t number) {
     put(PickleOpcode::kBinInt);
     put_bytes(static_cast<std::int32_t>(number));
   } else {
-    // The fewest bytes that hold the number and its sign.
+    // The number and its sign take the fewest bytes that hold them.
     std::uint8_t size = 1;
     while (size < sizeof(number) && number >> (8U * size - 1) != 0) ++size;
     put(PickleOpcode::kLong1);
@@ -51,7 +51,7 @@ void PickleWriter::put_string(std::string_view string) {
   memoize();
 }
 
-/// Puts what was kept under `key`; otherwise keeps what is put next there.
+/// Puts the object that was kept under `key`, or else keeps the next one under it.
 bool PickleWriter::put_known(const std::string& key) {
   const auto [found, is_new] = shared_.try_emplace(key, kept_);
   if (is_new) return false;

@@ -19,16 +19,17 @@ class PickleWriter {
   PickleWriter();
 
   void put(PickleOpcode opcode) { bytes_.push_back(static_cast<std::byte>(opcode)); }
-  /// A number up to 2^63 - 1.
+  /// Puts a number up to 2^63 - 1.
   void put_integer(std::uint64_t number);
-  /// A string that is an object of its own. At most 2^32 - 1 bytes.
+  /// Puts a string that is an object of its own, of at most 2^32 - 1 bytes.
   void put_string(std::string_view string);
-  /// A string that is one object wherever it stands, or a class or function.
+  /// Puts a string that is the same object at every place, or a class or function.
   void put_shared_string(const std::string& string);
   void put_global(const std::string& module, std::string_view name);
-  /// A tuple of numbers.
+  /// Puts a tuple of numbers.
   void put_tuple(const std::vector<std::uint64_t>& numbers);
-  /// Keeps what was put last, as an object that is not an empty tuple or a number is kept.
+  /// Keeps the object that was put last, as Python's pickler keeps every object except numbers and the empty
+  /// tuple.
   void memoize();
   /// Ends the pickle.
   [[nodiscard]] std::vector<std::byte> finish() &&;

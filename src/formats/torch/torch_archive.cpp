@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kByteOrder = "byteorder";
 
 /// Refuses bytes in the order of big-endian machines. Files without the record are older than torch 2.1, and
-/// little-endian but for very few.
+/// almost all are little-endian.
 Result<void> check_byte_order(const TorchArchive& archive) {
   constexpr std::string_view kLittle = "little";
   const ByteSource* const order = archive.find(kByteOrder);

@@ -21,18 +21,18 @@ inline constexpr std::string_view kTorchPickle = "data.pkl";  // the member that
 
 struct TorchArchive {
   ByteSource file;
-  /// By name, without the folder that all are in.
+  /// The members by name, without the folder that all are in.
   std::map<std::string, ByteSource, std::less<>> members;
 
-  /// Returns null where there is none of that name.
+  /// Returns null if there is no member of that name.
   [[nodiscard]] const ByteSource* find(std::string_view name) const;
 };
 
-/// Errors: kUnsupported for members in no folder or several, that are compressed, or of big-endian machines;
-/// those of read_zip().
+/// Opens an archive. Errors: kUnsupported for members in no folder or several, and for members that are
+/// compressed or from big-endian machines; those of read_zip().
 [[nodiscard]] Result<TorchArchive> open_torch_archive(const ByteSource& file);
 
-/// Where the elements of a tensor lie in a storage; all but item_size in elements.
+/// The places of a tensor's elements in a storage, in elements.
 struct TorchElements {
   const TorchType* type = nullptr;
   std::uint64_t offset = 0;
@@ -40,17 +40,18 @@ struct TorchElements {
   std::vector<std::uint64_t> strides;
 };
 
-/// Errors: kCorrupt for elements that are not inside the storage, and for numbers of sizes and strides that
-/// differ.
+/// Returns a tensor in a storage. Errors: kCorrupt for elements that are not inside the storage, and if the
+/// numbers of sizes and strides differ.
 [[nodiscard]] Result<CheckpointTensor> tensor_in(const ByteSource& storage, std::string name,
                                                  TorchElements elements);
 
-/// The tensors of an archive that torch.save wrote, whose `pickle` is its member data.pkl. See
+/// Reads the tensors of an archive that torch.save wrote, whose `pickle` is its member data.pkl. See
 /// open_torch_file().
 [[nodiscard]] Result<std::vector<CheckpointTensor>> saved_tensors(const TorchArchive& archive,
                                                                   const ByteSource& pickle);
 
-/// The tensors of an archive that torch.export.save wrote (archive_format is pt2). See open_torch_file().
+/// Reads the tensors of an archive that torch.export.save wrote (archive_format is pt2). See
+/// open_torch_file().
 [[nodiscard]] Result<std::vector<CheckpointTensor>> exported_tensors(const TorchArchive& archive);
 
 }  // namespace etstream

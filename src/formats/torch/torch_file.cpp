@@ -26,7 +26,7 @@ class TensorCollector {
       : archive_(archive), pickle_(pickle) {}
 
   Result<std::vector<CheckpointTensor>> run() {
-    // The name of a tensor that is saved alone.
+    // The name of a tensor that is saved by itself.
     std::string name = pickle_.root.kind == PickleValue::Kind::kTensor ? "tensor" : "";
     ETSTREAM_TRY(visit(pickle_.root, name, 0));
     if (const auto repeated = first_repeated(out_, &CheckpointTensor::name)) {
@@ -92,7 +92,7 @@ class TensorCollector {
     return {};
   }
 
-  /// Refuses names, of containers and of tensors, that are much longer together than the pickle.
+  /// Refuses names, of containers and of tensors, that are together much longer than the pickle.
   Result<void> count_name(std::size_t size) {
     constexpr std::uint64_t kMostForByte = 8;
     names_ += size;

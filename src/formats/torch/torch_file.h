@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files that torch.save writes, and archives that torch.export.save does (.pt2), for reading: zip archives
-// whose members are the tensors' bytes.
+// A reader of files that torch.save writes, and of archives that torch.export.save writes (.pt2): zip
+// archives whose members are the tensors' bytes.
 #pragma once
 
 #include <vector>
@@ -13,16 +13,16 @@
 
 namespace etstream {
 
-/// The tensors in `file`, with their bytes left there. Names in dicts inside dicts, and numbers in lists, are
-/// joined by dots; what is no tensor is left aside. Tensors whose elements do not lie one after another are
-/// gathered as they are read. Of a .pt2 archive the weights and constants; where it has several models,
-/// behind their names. Nothing in the file is executed. Memory follows the pickle and the archive's
-/// directory. Errors: kCorrupt; kUnsupported for other classes than those of tensors and containers,
-/// compressed members, big-endian files, and archives that torch did not write; kTooLarge.
+/// Reads the tensors in `file`, and leaves their bytes there. Names in nested dicts, and numbers in lists,
+/// are joined by dots; other objects are skipped. Tensors whose elements do not follow one another are
+/// gathered as they are read. A .pt2 archive gives the weights and constants, with the name of their model in
+/// front if there are several. Nothing in the file is executed. Memory grows with the pickle and the
+/// archive's directory. Errors: kCorrupt; kUnsupported for other classes than those of tensors and
+/// containers, compressed members, big-endian files, and archives that torch did not write; kTooLarge.
 [[nodiscard]] Result<std::vector<CheckpointTensor>> open_torch_file(const ByteSource& file);
 
-/// Reads all members of `file`, which open_torch_file() opens, and adds an error for each whose bytes have
-/// another checksum than the archive says; a warning where it has none, as torch leaves them out on demand.
+/// Reads all members of `file`, which open_torch_file() opens. Adds an error for each member whose bytes have
+/// another checksum than the archive says, and a warning for each without one, as torch can leave them out.
 /// Errors: those of reading.
 [[nodiscard]] Result<void> verify_checksums(const ByteSource& file, Findings& findings);
 

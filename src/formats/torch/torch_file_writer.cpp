@@ -23,10 +23,10 @@ namespace etstream {
 namespace {
 
 constexpr std::uint32_t kStorageAlignment = 64;
-/// The folder in the archive: torch takes what the first member has.
+/// The folder in the archive. torch takes that of the first member.
 constexpr std::string_view kArchive = "archive/";
 constexpr std::uint64_t kOtherMembers = 3;  // data.pkl, byteorder, version
-/// How many items Python's pickler puts into a dict at once.
+/// The number of items that Python's pickler puts into a dict at once.
 constexpr std::size_t kItemsAtOnce = 1000;
 
 /// A tensor as the pickle describes it.
@@ -43,7 +43,8 @@ struct PickledFile {
   std::vector<const CheckpointTensor*> storages;  // a tensor that has the bytes of each
 };
 
-/// The strides of dense elements, as torch computes them: a dimension of size 0 counts as one of size 1.
+/// Returns the strides of dense elements, as torch computes them: a dimension of size 0 counts as one of size
+/// 1.
 std::optional<std::vector<std::uint64_t>> strides_of(const std::vector<std::uint64_t>& sizes,
                                                      const std::vector<std::uint8_t>& dim_order) {
   std::vector<std::uint64_t> out(sizes.size());
@@ -106,7 +107,7 @@ Result<PickledFile> describe_file(const Checkpoint& checkpoint) {
     ETSTREAM_ASSIGN(PickledTensor one, pickled(tensor));
     const std::size_t next = out.storages.size();
     one.storage = next;
-    // Empty tensors are in one place all too easily.
+    // Empty tensors may easily be at one place.
     if (tensor.data.size() != 0) {
       one.storage = storages.try_emplace({tensor.data.place(), one.type->name}, next).first->second;
     }
@@ -120,8 +121,8 @@ Result<PickledFile> describe_file(const Checkpoint& checkpoint) {
   return out;
 }
 
-/// torch._utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3, which has a
-/// dtype too; and the storage's persistent id: ("storage", class, key, location, elements).
+/// Puts torch._utils._rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), or _v3, which
+/// has a dtype too; and the storage's persistent id: ("storage", class, key, location, elements).
 void put_tensor(PickleWriter& out, const PickledTensor& tensor) {
   const bool is_typed = !tensor.type->storage.empty();
   out.put_global("torch._utils", is_typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
@@ -167,7 +168,7 @@ std::vector<std::byte> pickle_of(const std::vector<PickledTensor>& tensors) {
     put_item(tensors.front());
     out.put(PickleOpcode::kSetItem);
   } else if (!tensors.empty()) {
-    // A batch that is full is followed by another, which may be empty.
+    // Another batch follows a full one, even if it is empty.
     for (std::size_t begin = 0; begin <= tensors.size(); begin += kItemsAtOnce) {
       const std::size_t end = std::min(tensors.size(), begin + kItemsAtOnce);
       out.put(PickleOpcode::kMark);

@@ -20,14 +20,14 @@ struct TorchType {
   std::uint64_t elements = 1;      // in an item, as safetensors counts them
 };
 
-/// Returns null for a type that torch's files can't have, and for quantised ones, whose tensors need more
+/// Returns null for a type that torch's files can't have, and for quantised types, whose tensors need more
 /// than their bytes.
 [[nodiscard]] const TorchType* torch_type(ScalarType type) noexcept;
-/// By a name of safetensors, of a type that ExecuTorch lacks.
+/// Finds a type that ExecuTorch lacks by its name in safetensors.
 [[nodiscard]] const TorchType* torch_type_of_safetensors(std::string_view name) noexcept;
-/// By the name of a dtype: "bfloat16".
+/// Finds a type by the name of its dtype: "bfloat16".
 [[nodiscard]] const TorchType* torch_type_of_dtype(std::string_view name) noexcept;
-/// By the name of a storage's class: "BFloat16Storage".
+/// Finds a type by the name of its storage's class: "BFloat16Storage".
 [[nodiscard]] const TorchType* torch_type_of_storage(std::string_view name) noexcept;
 
 }  // namespace etstream

@@ -18,7 +18,7 @@ namespace {
 using ValueKind = PickleValue::Kind;
 using Items = PickleItems;
 
-/// The machine that pickles are programs for: a stack, marks on it, and a memo of values by number.
+/// The machine that runs pickles: a stack, marks on it, and a memo of values by number.
 class Unpickler {
  public:
   explicit Unpickler(PickleReader reader) : in_(std::move(reader)) {}
@@ -66,7 +66,7 @@ class Unpickler {
     return {};
   }
 
-  /// The items above the last mark, or all.
+  /// Returns the number of items above the last mark, or of all.
   [[nodiscard]] std::size_t items_there() const {
     return stack_.size() - (marks_.empty() ? 0 : marks_.back());
   }
@@ -92,7 +92,7 @@ class Unpickler {
 
   Result<void> add_to(ValueKind kind, const Items& items) {
     if (items_there() == 0 || stack_.back().kind != kind) {
-      // A bytearray or the like, of which nothing is kept.
+      // This may be a bytearray or a similar object, which is not kept.
       if (items_there() != 0 && stack_.back().kind == ValueKind::kOther) return {};
       return in_.corrupt("a {} on the stack", kind == ValueKind::kDict ? "dict" : "list");
     }
@@ -231,7 +231,7 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
     case kNewObject:
       return call();
     case kBuild:
-      // The attributes of a dict or a tensor say nothing of its content.
+      // The attributes of a dict or a tensor are not part of its content.
       return pop().and_then([](PickleValue) { return Result<void>(); });
     case kNone:
       push({});
@@ -311,7 +311,7 @@ Result<void> Unpickler::step_text(PickleOpcode opcode) {
   }
 }
 
-/// Pushes a line's text; one with escapes is no name of a tensor that is read.
+/// Pushes a line's text. Refuses a text with escapes.
 Result<void> Unpickler::push_unicode() {
   ETSTREAM_ASSIGN(const std::string_view line, in_.take_line());
   if (line.find('\\') != std::string_view::npos)
@@ -327,7 +327,7 @@ Result<void> Unpickler::push_quoted() {
   return push_text(line.substr(1, line.size() - 2));
 }
 
-/// Pushes a number in as few bytes as it takes, with its sign; a larger one is none of a tensor's.
+/// Pushes a signed number that is stored in as few bytes as possible. A larger number belongs to no tensor.
 Result<void> Unpickler::push_long(const Result<std::string_view>& bytes) {
   if (!bytes) return bytes.error();
   if (bytes->size() > sizeof(std::int64_t)) return push_other(bytes);
@@ -353,7 +353,7 @@ Result<void> Unpickler::make_container(ValueKind kind) {
   return push_container(kind, std::move(items));
 }
 
-/// Pushes what calling a function, or making an object of a class, would give.
+/// Pushes the result of calling a function, or of making an object of a class.
 Result<void> Unpickler::call() {
   ETSTREAM_ASSIGN(const Items parts, pop_items(2));
   return push(values_.call(parts[0], parts[1]));

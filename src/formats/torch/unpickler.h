@@ -52,8 +52,8 @@ struct UnpickledTensor {
 struct Unpickled {
   std::vector<std::byte> bytes;  // the pickle, in which texts lie
   std::vector<std::string_view> texts;
-  /// The items of tuples, lists and dicts; of a dict each key with its value behind it. They may contain
-  /// each other in circles.
+  /// Returns the items of tuples, lists and dicts; of a dict each key with its value behind it. They may
+  /// contain each other in circles.
   std::vector<std::vector<PickleValue>> containers;
   std::vector<UnpickledStorage> storages;
   std::vector<UnpickledTensor> tensors;
@@ -63,7 +63,7 @@ struct Unpickled {
 /// The largest pickle that is read, in bytes.
 inline constexpr std::uint64_t kLargestPickle = std::uint64_t{64} << 20;
 
-/// Reads a pickle of protocols 0 to 5. Time and memory follow its length. `offset` is where it begins in the
+/// Reads a pickle of protocols 0 to 5. Time and memory grow with its length. `offset` is its offset in the
 /// file that messages name. Errors: kCorrupt; kUnsupported for other classes and functions, naming them;
 /// kTooLarge over kLargestPickle; those of reading.
 [[nodiscard]] Result<Unpickled> unpickle(const ByteSource& pickle, std::uint64_t offset);

@@ -14,7 +14,7 @@
 
 namespace etstream {
 
-/// The CRC-32 of a source, of which the bytes up to some place have passed. May be used by several threads.
+/// The CRC-32 of a source whose bytes have passed up to some place. May be used by several threads.
 class PassingChecksum {
  public:
   explicit PassingChecksum(ByteSource source) : source_(std::move(source)) {}
@@ -29,7 +29,7 @@ class PassingChecksum {
     passed_ += bytes.size();
   }
 
-  /// Errors: those of reading what has not passed.
+  /// Returns the CRC-32. Errors: those of reading the bytes that have not passed.
   [[nodiscard]] Result<std::uint32_t> value() const {
     const std::scoped_lock lock(mutex_);
     ETSTREAM_ASSIGN(const ByteSource rest, source_.slice(passed_, source_.size() - passed_));

@@ -22,7 +22,7 @@ struct ChecksummedSource {
 };
 
 /// Returns a source of the same bytes. Its checksum is computed while they are read from the first to the
-/// last; what has not passed so is read once more when the checksum is asked for.
+/// last. Bytes that have not passed by then are read once more when the checksum is asked for.
 [[nodiscard]] ChecksummedSource with_checksum(ByteSource source);
 
 struct ChecksumPlace {
@@ -30,8 +30,8 @@ struct ChecksumPlace {
   std::shared_ptr<const PassingChecksum> checksum;
 };
 
-/// Returns a source of `bytes` with checksums at `places`, which lie in it, by offset and apart. They are
-/// asked for when they are read.
+/// Returns a source of `bytes` with checksums at `places`, which lie in it, by offset and apart. The
+/// checksums are computed when they are read.
 [[nodiscard]] ByteSource with_checksums(std::vector<std::byte> bytes, std::vector<ChecksumPlace> places);
 
 }  // namespace etstream

@@ -36,25 +36,25 @@ inline constexpr std::uint64_t kLocator64Size = 20;
 
 inline constexpr std::uint16_t kStored = 0;               // as the method
 inline constexpr std::uint16_t kHasDescriptor = 1U << 3;  // the local header has no checksum and no sizes
-/// Encrypted, strongly encrypted, with an encrypted directory.
+/// Flags: encrypted, strongly encrypted, with an encrypted directory.
 inline constexpr std::uint16_t kEncrypted = 1U | 1U << 6 | 1U << 13;
 
-/// The data is a patch for an older file.
+/// Flag: the data is a patch for an older file.
 inline constexpr std::uint16_t kPatch = 1U << 5;
-/// Among the external attributes: MS-DOS' one of folders.
+/// The external attribute of folders, from MS-DOS.
 inline constexpr std::uint32_t kFolderAttribute = 1U << 4;
 
-/// The extra field with the 64 bits of numbers that are all ones in a header.
+/// The extra field with the 64-bit values of numbers that are all ones in a header.
 inline constexpr std::uint16_t kZip64Field = 1;
-/// A name in Unicode, which some readers take in the place of the other.
+/// The extra field with a name in Unicode, which some readers use in place of the other.
 inline constexpr std::uint16_t kUnicodeNameField = 0x7075;
-/// That of Android's zipalign: the alignment in 2 bytes, then zeros.
+/// The extra field of Android's zipalign: the alignment in 2 bytes, then zeros.
 inline constexpr std::uint16_t kAlignmentField = 0xd935;
 
-/// More are refused.
+/// The most members of an archive.
 inline constexpr std::uint64_t kMostMembers = 65536;
 
-/// 1980-01-01, the first day that a header can tell.
+/// The date 1980-01-01, the earliest that a header can hold.
 inline constexpr std::uint16_t kFirstDay = 1 << 5 | 1;
 
 }  // namespace zip
@@ -78,18 +78,18 @@ struct ZipArchive {
   std::uint64_t directory = 0;     // where it begins; the archive's data lies before it
 };
 
-/// Reads the directory and each member's local header, in the one way that there is: an archive in which
-/// other readers could find other members, or other bytes of one, is refused. Memory: the directory, at most
-/// 16 MiB. Time: linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found,
-/// also for a second end record, headers that contradict the directory, names that hold a zero byte or come
-/// twice, if only in other letters, folders with data, members that overlap, and bytes that are of no record
-/// and no member; kUnsupported for a member that is compressed or encrypted, a patch, for a later version or
-/// has a second name, and for an archive of several disks; kTooLarge over 65,536 members; kIo.
+/// Reads the directory and each member's local header. Refuses an archive that readers could read in
+/// different ways, with other members, or other bytes of one. Memory: the directory, at most 16 MiB. Time:
+/// linear in it, and in the headers. Errors: kCorrupt, naming file, offset, expected and found, also for a
+/// second end record, headers that contradict the directory, names that hold a zero byte or come twice, if
+/// only in capitals and small letters, folders with data, members that overlap, and bytes that are of no
+/// record and no member; kUnsupported for a member that is compressed or encrypted, is a patch, needs a later
+/// version or has a second name, and for an archive of several disks; kTooLarge over 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
-/// Reads the data of a member of `file`, in pieces. Returns an error of kCorrupt, naming file, offset,
-/// member, expected and found, where it has another checksum than `member` says; none otherwise. Errors:
-/// those of reading.
+/// Reads the data of a member of `file`, in pieces. Returns a kCorrupt error, naming file, offset, member,
+/// expected and found, if its checksum differs from that in `member`; nothing otherwise. Errors: those of
+/// reading.
 [[nodiscard]] Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member);
 
 /// Appends stored members to a plan, byte for byte as Python's zipfile writes them to a file, or to a stream.
@@ -111,7 +111,7 @@ class ZipWriter {
   [[nodiscard]] Result<void> append_streamed(std::string name, ByteSource data, std::string_view label);
   /// Appends the directory.
   [[nodiscard]] Result<void> finish();
-  /// The bytes of headers and directory so far.
+  /// Returns the bytes of headers and directory so far.
   [[nodiscard]] std::uint64_t metadata_size() const noexcept { return metadata_size_; }
 
  private:

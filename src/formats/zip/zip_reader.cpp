@@ -22,7 +22,7 @@ constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
 constexpr std::uint32_t kIn64Bits32 = 0xffffffff;
 constexpr std::uint16_t kIn64Bits16 = 0xffff;
 
-/// Bytes of the file, and where they begin in it.
+/// Bytes of the file, with their offset in it.
 struct Record {
   std::uint64_t position = 0;
   std::span<const std::byte> bytes;
@@ -33,7 +33,7 @@ struct Record {
     std::memcpy(&out, bytes.data() + offset, sizeof(out));
     return out;
   }
-  /// A part of it; the range lies in it.
+  /// Returns a part of it; the range lies in it.
   [[nodiscard]] Record part(std::uint64_t offset, std::uint64_t size) const {
     return {position + offset,
             bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size))};
@@ -54,7 +54,7 @@ struct Listed {
   std::uint16_t flags = 0;
 };
 
-/// Reads an archive in the one way that there is. Where another reader could come to other members or other
+/// Reads an archive that can be read in only one way. If another reader could find other members or other
 /// bytes, the archive is corrupt: each byte of the file belongs to one record, or to the data of one member.
 class ZipReader {
  public:
@@ -142,8 +142,8 @@ class ZipReader {
     return out;
   }
 
-  /// Reads the 64-bit end records, if they lie before the end record that says `known`, whose numbers are
-  /// the same where they are not all ones.
+  /// Reads the 64-bit end records, if they lie before the end record. `known` is what the end record says,
+  /// and its numbers must be the same unless they are all ones.
   Result<CentralDirectory> read_end64(const CentralDirectory& known) {
     std::array<std::byte, zip::kLocator64Size> locator_bytes{};
     const Record locator{known.end - std::min(known.end, zip::kLocator64Size), locator_bytes};
@@ -154,7 +154,7 @@ class ZipReader {
     }
     const auto position = locator.at<std::uint64_t>(8);
     std::array<std::byte, zip::kEnd64Size> bytes{};
-    // Some readers go by the locator, some look right before it.
+    // Some readers use the locator, and some look right before it.
     if (locator.position < bytes.size() || position != locator.position - bytes.size()) {
       return corrupt(locator.position + 8, "the place of a record of {} bytes right before it, found {}",
                      bytes.size(), position);
@@ -185,7 +185,7 @@ class ZipReader {
     return out;
   }
 
-  /// Takes the next header off `rest`, which is what is left of the directory.
+  /// Takes the next header off `rest`, the rest of the directory.
   Result<Listed> read_member(Record& rest) {
     if (rest.bytes.size() < zip::kCentralSize || rest.at<std::uint32_t>(0) != zip::kCentralSignature) {
       return corrupt(rest.position, "a member's header in the directory, found none");
@@ -244,7 +244,8 @@ class ZipReader {
                                       quote(name), needed));
   }
 
-  /// `position` is where the flags are, with the method behind them.
+  /// Refuses encrypted and compressed members and patches. `position` is that of the flags, with the method
+  /// behind them.
   Result<void> check_stored(std::uint64_t position, std::uint16_t flags, std::uint16_t method,
                             std::string_view name) const {
     if ((flags & zip::kEncrypted) != 0) {
@@ -260,7 +261,7 @@ class ZipReader {
   }
 
   /// Sets those of the numbers that are all ones from the field for 64 bits, which has them in this order.
-  /// Nothing in the fields gives a reader another number or another name.
+  /// Refuses fields that give a reader another number or another name.
   Result<void> read_extra(Record extra, std::initializer_list<std::uint64_t*> numbers) const {
     constexpr std::uint64_t kHeader = 4;
     std::optional<Record> zip64;
@@ -300,8 +301,7 @@ class ZipReader {
     return {};
   }
 
-  /// Reads the members' own headers in the order in which they lie, which is without gaps up to the
-  /// directory.
+  /// Reads the members' own headers in the order in which they lie, without gaps, up to the directory.
   Result<void> read_local_headers(std::vector<Listed>& listed, std::uint64_t directory) const {
     std::vector<Listed*> by_place;
     by_place.reserve(listed.size());
@@ -358,7 +358,7 @@ class ZipReader {
                    quote(member.name), counted(end - begin, "byte") + " of others");
   }
 
-  /// Finds where the data begins, which is before the directory.
+  /// Finds the beginning of the data, which is before the directory.
   Result<void> read_local_header(Listed& listed, std::uint64_t directory) const {
     ZipMember& member = listed.member;
     std::array<std::byte, zip::kLocalSize> bytes{};

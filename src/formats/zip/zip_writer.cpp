@@ -53,7 +53,7 @@ bool needs_zip64(const ZipMember& member, bool whole) {
   return member.size > kMostIn32Bits || (whole && with_room > static_cast<double>(kMostIn32Bits));
 }
 
-/// A field that brings what follows it, from `position` on, to a multiple of `alignment`.
+/// Puts a field that brings the bytes behind it, from `position` on, to a multiple of `alignment`.
 void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t alignment) {
   std::uint64_t missing = padding_to(position, alignment);
   if (missing == 0) return;
@@ -71,7 +71,8 @@ Result<void> ZipWriter::append_record(ByteSource bytes, const char* label) {
   return append(plan_, 1, label, std::move(bytes));
 }
 
-/// Appends the local header. Its sizes are all ones for a `version` of 64 bits, and 0 where they follow.
+/// Appends the local header. Its sizes are all ones for a `version` of 64 bits, and 0 if they follow the
+/// data.
 Result<void> ZipWriter::append_header(ZipMember& member, std::uint16_t version, std::uint16_t flags,
                                       std::vector<std::byte> fields) {
   RecordWriter extra;

@@ -6,7 +6,7 @@
 namespace etstream::heap {
 namespace {
 
-/// How many ranges of a bin are tried before one is taken from a bin in which all are large enough.
+/// The most ranges of a bin that are tried before one is taken from a bin in which all are large enough.
 constexpr int kMostTries = 32;
 
 constexpr std::size_t bin_of(std::uint32_t granules) {
@@ -153,7 +153,7 @@ Range BlockTable::split(std::uint32_t first, std::uint32_t granules) noexcept {
 Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
   std::uint32_t oldest = 0;
   for (const Bin& bin : ready_bins_) {
-    // Differences, as times_readied_ may have wrapped around.
+    // Differences are compared, as times_readied_ may have wrapped around.
     const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].mapping; };
     if (bin.oldest != 0 && (oldest == 0 || age(bin.oldest) > age(oldest))) oldest = bin.oldest;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which parts of the heap's address space are blocks and which are free. It takes the best fit of bins by
-// powers of two, and joins free neighbours by tags at both ends of each range. A free range that is ready has
-// kept its room on the disk since it was freed, and is taken first. The table knows numbers of granules
-// alone, and neither allocates nor calls anything, so that it can serve malloc.
+// The blocks and the free parts of the heap's address space. The table takes the best fit of bins by powers
+// of two, and joins free neighbours by tags at both ends of each range. A free range that is ready has kept
+// its room on the disk since it was freed, and is taken first. The table works only with numbers of granules,
+// and neither allocates nor calls anything, so that it can serve malloc.
 #pragma once
 
 #include <array>
@@ -17,22 +17,22 @@ namespace etstream::heap {
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t granules = 0;
-  /// The caller's number for what is mapped there. 0 if it differs within the range, if there is none, or if
-  /// the range is ready.
+  /// The caller's number for the mapping of the range. 0 if it differs within the range, if there is none, or
+  /// if the range is ready.
   std::uint32_t mapping = 0;
-  /// Whether it is free and was given back as ready.
+  /// True if it is free and was given back as ready.
   bool is_ready = false;
 
   explicit operator bool() const noexcept { return first != 0; }
 };
 
-/// One thread at a time.
+/// A table for one thread at a time.
 class BlockTable {
  public:
   /// The record of a granule; zeros at first.
   struct Entry {
     std::uint32_t tag = 0;  // size and flags, in a range's first and last granule
-    // In a range's first granule alone:
+    // These are set only in a range's first granule:
     std::uint32_t mapping = 0;   // as in Range; of a ready range: when it became ready
     std::uint32_t next = 0;      // the free range of the same bin that is next older
     std::uint32_t previous = 0;  // and next newer
@@ -42,11 +42,11 @@ class BlockTable {
   /// `entries` are as many as there are granules, all zero.
   constexpr BlockTable(Entry* entries, std::uint32_t granules) : entries_(entries), end_(granules) {}
 
-  /// Takes a block that begins at a multiple of `alignment`, a power of two; an empty range if there is no
-  /// room.
+  /// Takes a block that begins at a multiple of `alignment`, a power of two. Returns an empty range if there
+  /// is no room.
   [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
 
-  /// Frees the block that begins there. `mapping` is what is mapped in it by now, 0 if it is ready.
+  /// Frees the block that begins there. `mapping` is the number of its mapping now, 0 if it is ready.
   void give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept;
 
   /// Makes a block longer by that many granules, or by those free behind it. Returns the part that was added.
@@ -54,10 +54,10 @@ class BlockTable {
   /// Splits a block into two; the first has so many granules. Returns the second.
   [[nodiscard]] Range split(std::uint32_t first, std::uint32_t granules) noexcept;
 
-  /// How many of the free granules are ready.
+  /// Returns how many of the free granules are ready.
   [[nodiscard]] std::uint32_t ready() const noexcept { return ready_; }
-  /// Takes the range that was ready first, or `most` granules of it, as a block; an empty range if there is
-  /// none.
+  /// Takes the range that was ready first, or `most` granules of it, as a block. Returns an empty range if
+  /// none is ready.
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most) noexcept;
 
   /// Returns the block that begins there, or an empty range.
@@ -75,7 +75,7 @@ class BlockTable {
     }
   }
 
-  /// One above the highest granule that was ever in use.
+  /// Returns the number above the highest granule that was ever in use.
   [[nodiscard]] std::uint32_t highest() const noexcept { return highest_; }
 
   void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
@@ -83,7 +83,7 @@ class BlockTable {
  private:
   static constexpr std::size_t kBins = 32;
 
-  /// Free ranges of about the same size.
+  /// A bin of free ranges of about the same size.
   struct Bin {
     std::uint32_t newest = 0;
     std::uint32_t oldest = 0;
@@ -107,8 +107,8 @@ class BlockTable {
   }
   void tag(std::uint32_t first, std::uint32_t granules, std::uint32_t flags) noexcept;
   void untag(std::uint32_t first) noexcept;
-  /// Puts a free range into its bin, as the newest there. Or as the oldest, for the rest of a ready range
-  /// that was cut: free.mapping is when that became ready.
+  /// Puts a free range into its bin as the newest there; or as the oldest, for the rest of a ready range that
+  /// was cut. free.mapping is then the time when that became ready.
   void link(Range free, bool as_oldest = false) noexcept;
   Range unlink(std::uint32_t first) noexcept;
   [[nodiscard]] Range find_free(const Bins& bins, std::uint32_t granules) noexcept;

@@ -14,8 +14,8 @@ inline constexpr const char* kFromVariable = "ETSTREAM_HEAP_FROM";
 /// A file that holds a TreeUse.
 inline constexpr const char* kReportVariable = "ETSTREAM_HEAP_REPORT";
 
-/// So small because ExecuTorch's partitioners keep, for each node of a graph, the set of all nodes that
-/// depend on it: tens of KiB each, hundreds of MiB together.
+/// The default is so small because ExecuTorch's partitioners keep, for each node of a graph, the set of all
+/// nodes that depend on it: tens of KiB each, hundreds of MiB together.
 inline constexpr std::uint64_t kDefaultFrom = 16 << 10;
 
 }  // namespace etstream::heap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How many granules of each group of pages are in use or ready. The system takes in pages of a file in groups
-// (folios), and to write to one page it must have room for the whole group: where the disk has none, the
+// The numbers of granules that are in use or ready in each group of pages. The system reads pages of a file
+// in groups (folios), and a write to one page needs room for the whole group: if the disk has none, the
 // program gets a signal. So a group has room on the disk as a whole, from its first granule's use until its
 // last one's end. Nothing here calls or allocates anything.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace etstream::heap {
 
-/// One thread at a time.
+/// A counter for one thread at a time.
 class GroupUse {
  public:
   constexpr GroupUse() = default;
@@ -22,9 +22,9 @@ class GroupUse {
       : counts_(counts), per_group_(granules_per_group) {}
 
   /// Counts granules that come into use. Returns the groups, as a range of granules, that had none in use
-  /// before: they follow each other, as all but the first and the last group lie within the range.
+  /// before. They follow each other, as all groups except the first and the last lie within the range.
   [[nodiscard]] Range take(Range range) noexcept { return count(range, 1); }
-  /// No longer counts granules that take() counted. Returns the groups that have none in use now.
+  /// Stops counting granules that take() counted. Returns the groups that have none in use now.
   [[nodiscard]] Range give_back(Range range) noexcept { return count(range, -1); }
   /// Sets all counts to zero. No granule from `end` on was ever counted.
   void clear(std::uint32_t end) noexcept { std::fill_n(counts_, (end + per_group_ - 1) / per_group_, 0); }

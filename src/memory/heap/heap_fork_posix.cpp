@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What becomes of the heap's blocks and file when the process forks, or finds that it has lost its file.
+// The effects of a fork, or of a lost file, on the heap's blocks and its file.
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/in_use_posix.h"
 
 namespace etstream::heap {
 
-/// Without the file blocks can't become private copies. A child that touches them crashes; it must not share
-/// them.
+/// Gives up the file. Without it, blocks can't become private copies. A child that touches them crashes, as
+/// it must not share them.
 void Heap::abandon_file() noexcept {
   empty_ready();
   if (file_.is_open()) {
@@ -20,8 +20,8 @@ void Heap::abandon_file() noexcept {
   *mark_ = 1;
 }
 
-/// Makes the first file after a fork, or instead of one whose descriptor was closed, or that is another
-/// process's, which came to be without the handlers of a fork.
+/// Makes the first file after a fork. Also replaces a file whose descriptor was closed, or a file of another
+/// process, if this one came to be without the handlers of a fork.
 SpillError Heap::renew_file() noexcept {
   const InUse alone(*this, true);
   if (has_file()) return {};
@@ -30,7 +30,8 @@ SpillError Heap::renew_file() noexcept {
   return file_.open(options_.folder, span_);
 }
 
-/// What is mapped where no block is would keep the file, and its room on the disk, for as long.
+/// Unmaps ranges without a block. Their mappings would keep the file, and its room on the disk, for as long
+/// as they exist.
 void Heap::unmap_free_ranges() noexcept {
   std::uint32_t end = 1;
   const auto unmap_up_to = [&](std::uint32_t begin) {
@@ -87,20 +88,20 @@ void Heap::after_fork_in_parent() noexcept {
 
 void Heap::after_fork_in_child() noexcept {
   if (span_ == 0) return;
-  // The parent goes on with its file.
+  // The parent continues with its file.
   file_.close();
   unmap_free_ranges();
   ++mapping_;
   *mark_ = 1;
   is_watched_.store(false);
-  // The parent's place is the parent's.
+  // The parent's place belongs to the parent.
   own_use_.live.store(live_at_fork_);
   own_use_.peak.store(live_at_fork_);
   own_use_.blocks.store(0);
   own_use_.paged_out.store(0);
   own_use_.refused.store(0);
   use_ = &own_use_;
-  // Its thread has another number than the one that locked this.
+  // The child's thread has another number than the one that locked this.
   const ::pthread_rwlock_t unlocked = PTHREAD_RWLOCK_INITIALIZER;
   uses_ = unlocked;
   forking_.store({});

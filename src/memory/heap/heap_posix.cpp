@@ -23,14 +23,15 @@ constexpr std::uint64_t kLargestSpan = 1ULL << 40;
 /// Freed blocks together keep room up to this size, or up to one part in eight of a limit.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
-/// For smaller blocks room is reserved ahead, in granules.
+/// The granules for which room is reserved ahead, for smaller blocks.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
 std::uint32_t granules_for(std::size_t size) {
   return static_cast<std::uint32_t>((size + kGranule - 1) / kGranule);
 }
 
-/// Zeros, none of which takes memory until it is written to; null with errno set where there is no room.
+/// Maps zeros, none of which takes memory until it is written to. Returns null with errno set if there is no
+/// room.
 std::byte* reserve_addresses(std::uint64_t size, int protection) {
   void* const at = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
@@ -44,7 +45,7 @@ std::uint32_t granules_per_group() {
 struct Reservation {
   std::uint64_t span = 0;
   std::byte* addresses = nullptr;  // for the span, which is to be aligned
-  // The page of the mark, the entries of the table, and the counts of the groups.
+  // The records: the page of the mark, the entries of the table, and the counts of the groups.
   std::byte* records = nullptr;
   std::uint64_t entries_at = 0;
   std::uint64_t counts_at = 0;
@@ -65,14 +66,14 @@ struct Reservation {
   }
 };
 
-/// Returns the limit of this kind, or no name where none is set.
+/// Returns the limit of this kind; a limit without a name if none is set.
 LowLimit limit_of(int kind, const char* name, std::uint64_t needed) {
   ::rlimit found{};
   if (::getrlimit(kind, &found) != 0 || found.rlim_cur == RLIM_INFINITY) return {};
   return {name, found.rlim_cur, needed};
 }
 
-/// Reserves as much as there is room for, up to the largest span.
+/// Reserves as many addresses as there is room for, up to the largest span.
 SpillError reserve(Reservation& out) {
   if (page_size() > kGranule) return {EOPNOTSUPP, "pages of this system are larger than 16 KiB"};
   for (std::uint64_t span = kLargestSpan; span >= kSmallestSpan; span /= 2) {
@@ -233,7 +234,8 @@ int Heap::take_room(Range range, Range& fresh) noexcept {
   return failed;
 }
 
-/// Takes its room from a range: groups of pages that nothing else is in lose theirs. Returns whether any did.
+/// Takes its room from a range: groups of pages with nothing else in them lose theirs. Returns whether any
+/// did.
 bool Heap::empty(Range range) noexcept {
   const Locked locked(room_lock_);
   const Range gone = room_.give_back(range);
@@ -295,8 +297,8 @@ int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& blo
   return failed;
 }
 
-/// Gets room for a block and, as that takes long, if it is small also for granules behind it, which are ready
-/// then.
+/// Gets room for a block. As that takes long, it also gets room for granules behind a small block, which are
+/// ready then.
 int Heap::back_with_more(Range& range, Range& fresh) noexcept {
   Range whole = range;
   {
@@ -374,7 +376,7 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   return true;
 }
 
-/// In granules.
+/// Returns the most granules that may be ready.
 std::uint32_t Heap::most_ready() const noexcept {
   if (!keeps_freed_.load(std::memory_order_relaxed)) return 0;
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
@@ -408,7 +410,7 @@ bool Heap::give_back_empty(Range range) noexcept {
   if (is_shared(range) && file_.is_intact()) {
     is_freed = empty(range);
   } else {
-    // It is a copy from before a fork, whose written pages are memory of the process. Or the file is gone.
+    // This is a copy from before a fork, whose written pages are memory of the process, or the file is gone.
     unmap(range);
     range.mapping = 0;
   }

@@ -4,9 +4,9 @@
 // are the page cache's and not the process's own. A block has its room on the disk before it is handed out,
 // so that a full disk is an error and never a signal.
 //
-// A fork: a shared mapping stays shared with the child. So the blocks that there are become private copies of
-// the file, on both sides, which costs nothing until one is written to: such a page is the process's own from
-// then on. What is freed of them takes room on the disk until all blocks of that time are freed, in all
+// At a fork, a shared mapping stays shared with the child. So the existing blocks become private copies of
+// the file, on both sides, which costs nothing until one is written to: such a page belongs to the process
+// from then on. Freed parts of them take room on the disk until all blocks of that time are freed, in all
 // processes. New blocks go to a new file of each process.
 //
 // Any thread, and signal handlers, may call everything but open(). Nothing here allocates.
@@ -26,9 +26,10 @@
 
 namespace etstream::heap {
 
-/// What blocks begin at multiples of, and a BlockTable counts in. Pages may be smaller, not larger.
+/// The size in bytes of a granule. Blocks begin at multiples of it, and a BlockTable counts in it. Pages may
+/// be smaller, not larger.
 inline constexpr std::uint64_t kGranule = 16 << 10;
-/// With less address space there is no heap.
+/// The smallest address space, in bytes, with which there is a heap.
 inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
 struct HeapOptions {
   const char* folder = nullptr;  // on a disk; for as long as the heap is there
@@ -41,35 +42,35 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// Reserves address space, and makes the file. Once.
+  /// Reserves address space, and makes the file. To be called once.
   [[nodiscard]] SpillError open(const HeapOptions& options) noexcept;
   /// Returns why open() would fail in this process, or no error. Leaves nothing.
   [[nodiscard]] static SpillError try_open(const char* folder) noexcept;
 
-  /// Has new blocks go to a file in another folder, and keeps to another limit. The blocks that there are
-  /// become private copies, as at a fork. Nothing changes where the folder can't hold them.
+  /// Puts new blocks into a file in another folder, and sets another limit. The existing blocks become
+  /// private copies, as at a fork. Changes nothing if the folder can't hold them.
   [[nodiscard]] SpillError reopen(const HeapOptions& options) noexcept;
 
-  /// Whether allocate() is to be asked for such a block. `alignment` is a power of two.
+  /// Returns whether allocate() may be called for such a block. `alignment` is a power of two.
   [[nodiscard]] bool serves(std::size_t size, std::size_t alignment) const noexcept;
-  /// All zeros if `zeroed`. Null, with errno set to ENOMEM, where there is no room; to EBADF where the
-  /// process can make no file, as after a fork and where it has changed its root or its user. Such a block is
-  /// for the functions that serve all others.
+  /// Allocates a block, which is all zeros if `zeroed`. Returns null, with errno set to ENOMEM if there is no
+  /// room, or to EBADF if the process can make no file: after a fork, or if it has changed its root or its
+  /// user. The functions for all other blocks must serve such a block.
   [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
-  /// Whether an address lies in the heap.
+  /// Returns whether an address lies in the heap.
   [[nodiscard]] bool owns(const void* address) const noexcept {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_) < span_;
   }
-  /// Of a block: how many bytes of it may be used.
+  /// Returns how many bytes of a block may be used.
   [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
-  /// The same of any address that it owns: 0 where no block begins.
+  /// Returns the same for any address that it owns: 0 if no block begins there.
   [[nodiscard]] std::size_t size_of_any(const void* address) noexcept;
-  /// Makes a block larger or smaller where it is, if that can be done.
+  /// Makes a block larger or smaller in its place, if that is possible.
   [[nodiscard]] bool resize(void* block, std::size_t size) noexcept;
-  /// Ends the process with a word if it is none.
+  /// Frees a block. Ends the process with a message if no block begins there.
   void release(void* block) noexcept;
 
-  /// Whether freed blocks keep their room for the next ones. They do at first; with false, all lose it.
+  /// Sets whether freed blocks keep their room for the next ones. They do at first; with false, all lose it.
   void keep_freed(bool keeps) noexcept;
 
   /// The three handlers of a fork.
@@ -77,16 +78,17 @@ class Heap {
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
 
-  /// Where it tells of itself; until then in a place of its own. Lasts as long as the heap.
+  /// Sets the place for its counts. Until then they are in a place of its own. `use` lasts as long as the
+  /// heap.
   void report_to(ProcessUse& use) noexcept;
   [[nodiscard]] const ProcessUse& use() const noexcept { return *use_; }
-  /// Has the most that was in blocks at a time be counted from now on.
+  /// Restarts the count of the most bytes that were in blocks at a time.
   void forget_peak() noexcept { use_->peak.store(use_->live.load()); }
 
-  /// Of the blocks, how many bytes this process has mapped in.
+  /// Returns how many bytes of the blocks this process has mapped in.
   [[nodiscard]] std::uint64_t resident_bytes() noexcept;
-  /// Writes pages of blocks to the disk and lets go of them, the next ones in turn and those of small blocks
-  /// last, until that are so many bytes or all. How many it were. One thread at a time.
+  /// Writes pages of blocks to the disk and drops them, the next ones in turn and those of small blocks last,
+  /// until they are `bytes` or all. Returns how many bytes they were. One thread at a time.
   std::uint64_t page_out(std::uint64_t bytes) noexcept;
 
  private:
@@ -95,19 +97,19 @@ class Heap {
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
   [[nodiscard]] FilePart part_of(Range range) const noexcept;
-  /// The block that begins at an address, or an empty range.
+  /// Returns the block that begins at an address, or an empty range.
   [[nodiscard]] Range find_block(const void* address) noexcept;
-  /// The same, where none is the end of the process.
+  /// Returns the block that begins at an address. Ends the process if there is none.
   [[nodiscard]] Range block_at(const void* block) noexcept;
-  /// Whether this is the process that the heap knows of, not one that came to be without fork's handlers.
+  /// Returns whether this is the process that the heap was made for, and not a fork without the handlers.
   [[nodiscard]] bool is_own_process() const noexcept { return *mark_ != 0; }
-  /// Whether what the heap knows of its file is of this process and true.
+  /// Returns whether this process has its own file, and its descriptor is intact.
   [[nodiscard]] bool has_file() const noexcept { return is_own_process() && file_.is_intact(); }
   [[nodiscard]] SpillError renew_file() noexcept;
-  /// Whether a block is mapped shared, from this process's file.
+  /// Returns whether a block is mapped shared, from this process's file.
   [[nodiscard]] bool is_shared(Range block) const noexcept;
-  /// Takes a block with room behind it. Returns 0, or errno's value. `fresh` as of back(); other parts of the
-  /// block may have other blocks' bytes.
+  /// Takes a block with room on the disk. Returns 0, or errno's value. `fresh` is as in back(); other parts
+  /// of the block may have other blocks' bytes.
   [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
                                Range& fresh) noexcept;
   /// Gets room for all of a range. Returns 0, or errno's value; the range's mapping may have changed even
@@ -117,7 +119,7 @@ class Heap {
   [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
   bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
-  /// Takes their room from the ranges that were ready first, until at most so many granules are ready.
+  /// Takes their room from the ranges that were ready first, until at most `most_left` granules are ready.
   void empty_ready(std::uint32_t most_left = 0) noexcept;
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
   /// Frees room on the disk that ready ranges keep. Returns false if they keep none.
@@ -131,11 +133,11 @@ class Heap {
   void refuse(int reason, std::size_t size) noexcept;
   void say_no_file(const SpillError& failed) noexcept;
   /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
-  /// locked then. Blocks that are not shared come with no granules.
+  /// locked during the call. Blocks that are not shared have no granules.
   template <class Look>
   void for_each_shared_block(std::uint32_t first, Look look) noexcept;
   std::uint64_t let_go_of(Range block) noexcept;
-  /// page_out() for blocks of so many granules.
+  /// Does the same as page_out() for blocks of so many granules.
   std::uint64_t page_out_blocks(std::uint64_t bytes, std::uint32_t fewest, std::uint32_t most) noexcept;
   void watch_limit() noexcept;
   [[noreturn]] void keep_to_limit() noexcept;
@@ -144,16 +146,16 @@ class Heap {
   std::uint64_t span_ = 0;
   HeapOptions options_;
   std::atomic<std::uint64_t> limit_{0};  // that of options_
-  // Held shared by who uses the heap, and whole around a fork.
+  // Each user of the heap holds this lock shared, and a fork holds it alone.
   pthread_rwlock_t uses_ = PTHREAD_RWLOCK_INITIALIZER;
   std::atomic<pthread_t> forking_{};
-  // For what follows.
+  // This lock guards the table and what follows it.
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   BlockTable table_;
-  // For what has room in the file, which it also is given and loses under this lock.
+  // This lock guards the counts of room in the file. The file gets and loses room under it.
   pthread_mutex_t room_lock_ = PTHREAD_MUTEX_INITIALIZER;
   GroupUse room_;
-  // Change only while nobody else uses the heap.
+  // These change only while nobody else uses the heap.
   SpillFile file_;
   std::uint32_t mapping_ = 1;      // the number of what is mapped of file_
   volatile char* mark_ = nullptr;  // in memory that is zeros in a forked child

@@ -68,13 +68,14 @@ class Tables {
   }
 
  private:
-  /// 0 where there is no such entry.
+  /// Returns 0 if there is no such entry.
   [[nodiscard]] Address value_of(ElfW(Sxword) tag) const {
     const ElfW(Dyn)* entry = entries_;
     while (entry->d_tag != DT_NULL && entry->d_tag != tag) ++entry;
     return entry->d_tag == tag ? entry->d_un.d_val : 0;
   }
-  /// The loader has replaced most offsets by addresses, but not in objects that it did not load.
+  /// Returns the table at an entry. The loader has replaced most offsets by addresses, but not in objects
+  /// that it did not load.
   template <class Entry>
   [[nodiscard]] const Entry* table(ElfW(Sxword) tag) const {
     const Address value = value_of(tag);
@@ -93,7 +94,7 @@ const Import* named(std::span<const Import> imports, const char* name) {
   return nullptr;
 }
 
-/// One object, as the loader describes it.
+/// An object, as the loader describes it.
 class Object {
  public:
   explicit Object(const ::dl_phdr_info& info) : base_(info.dlpi_addr) {
@@ -106,14 +107,14 @@ class Object {
       whole_.begin = std::min(whole_.begin, range.begin);
       whole_.end = std::max(whole_.end, range.end);
     }
-    // Rounded as the loader does: the last page stays writable if it also holds writable data.
+    // This rounds as the loader does: the last page stays writable if it also holds writable data.
     read_only_ = {pages_of(read_only_).begin, pages_of({read_only_.end, read_only_.end}).begin};
   }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
   ~Object() { protect(); }
 
-  /// 0, or errno's value.
+  /// Changes an entry. Returns 0, or errno's value.
   int point(std::span<const Import> imports, LeadTo to) {
     if (dynamic_ == nullptr || is_the_loader() || is_the_kernels()) return 0;
     const Tables tables(dynamic_, base_);
@@ -199,8 +200,8 @@ class Object {
   int opened_was_ = 0;
 };
 
-/// The objects whose entries were changed last: how often the process had loaded or unloaded one by then, and
-/// how many objects there were. Only dl_iterate_phdr() uses it, which lets in one thread at a time.
+/// The state at the last change of entries: how often the process had loaded or unloaded an object by then,
+/// and how many objects there were. Only dl_iterate_phdr() uses it, which lets in one thread at a time.
 constinit struct {
   unsigned long long loads = 0;
   unsigned long long unloads = 0;

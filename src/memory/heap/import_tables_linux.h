@@ -15,11 +15,11 @@ namespace etstream::heap {
 struct Import {
   const char* name = nullptr;
   void* stand_in = nullptr;
-  /// Whether an object's entries for it are changed after its entries for other functions.
+  /// True if an object's entries for it are changed after its entries for other functions.
   bool last = false;
   /// The function that calls reach.
   void* function = nullptr;
-  /// The function's address as objects take it. It differs from `function` where the main program, at a fixed
+  /// The function's address as objects take it. It differs from `function` if the main program, at a fixed
   /// address, has an entry of its own for it.
   void* address = nullptr;
 };
@@ -30,10 +30,10 @@ struct Import {
 enum class LeadTo : std::uint8_t { kStandIn, kFunction };
 
 /// Points the entries of all loaded objects there; with `only_new`, those of objects loaded since the last
-/// call. An entry that points to a third place, such as an allocator of the object's own, stays. Returns 0,
-/// or errno's value of the first entry that could not be changed; the others are changed.
+/// call. An entry that points elsewhere, such as to an allocator of the object's own, stays. Returns 0, or
+/// errno's value for the first entry that could not be changed; the others are changed.
 ///
-/// Waits until other threads have loaded what they are loading. Thread-safe.
+/// Waits until other threads have finished loading. Thread-safe.
 [[nodiscard]] int point_imports(std::span<const Import> imports, LeadTo to, bool only_new = false) noexcept;
 
 }  // namespace etstream::heap

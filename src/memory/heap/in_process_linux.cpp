@@ -39,7 +39,7 @@ constinit std::atomic<std::size_t> served_from{kNever};
 namespace {
 
 struct Blocks : HeapBlocks {
-  /// Also when the last use has ended: a large block is not to move into memory then.
+  /// Resizes blocks even when the last use has ended: a large block must not move into memory then.
   static bool resize(void* block, std::size_t size) {
     return size >= kGranule && the_heap.resize(block, size);
   }
@@ -55,8 +55,8 @@ void* address_of(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-/// The functions that free blocks, or load objects that free blocks, come first and stay in place when no
-/// block is served any more. Those that allocate are changed after them.
+/// The functions that free blocks, or load objects that free blocks, come first. They stay in place when no
+/// block is served any more. The functions that allocate are changed after them.
 constexpr std::size_t kLasting = 6;
 std::array<Import, kLasting + 5> imports{{
     {"free", address_of(Rules::free)},
@@ -77,7 +77,7 @@ void* (*next_dlmopen)(Lmid_t, const char*, int) = nullptr;
 std::span<const Import> lasting() { return std::span(imports).first<kLasting>(); }
 std::span<const Import> allocating() { return std::span(imports).subspan<kLasting>(); }
 
-/// Has the objects that a call of dlopen() loaded, if it did, call the stand-ins. Returns `object`.
+/// Makes objects that a call of dlopen() loaded, if there are any, call the stand-ins. Returns `object`.
 void* with_stand_ins(void* object) {
   const bool is_served = served_from.load() != kNever;
   const std::span<const Import> changed = is_served ? std::span<const Import>(imports) : lasting();
@@ -102,7 +102,7 @@ bool has_folders(const ::link_map& object) {
 
 using Folders = std::unique_ptr<::Dl_serinfo, decltype(&std::free)>;
 
-/// The folders in which the loader looks for what an object needs; null where it does not tell.
+/// Returns the folders in which the loader looks for what an object needs; null if it does not tell.
 Folders folders_of(::link_map* object) {
   Folders folders(nullptr, std::free);
   ::Dl_serinfo size{};
@@ -115,8 +115,8 @@ Folders folders_of(::link_map* object) {
   return folders;
 }
 
-/// dlopen(file, mode) as if the code at `caller` called it: the loader looks for a name without a folder
-/// where the object of that code says (DT_RPATH, DT_RUNPATH).
+/// Calls dlopen(file, mode) as if the code at `caller` called it. The loader looks for a name without a
+/// folder in the places that the object of that code names (DT_RPATH, DT_RUNPATH).
 void* open_for(void* caller, const char* file, int mode) {
   ::link_map* const object = object_of(caller);
   const bool is_name = file != nullptr && *file != '\0' && std::strchr(file, '/') == nullptr;
@@ -167,7 +167,7 @@ Result<void> find_functions() {
   return {};
 }
 
-/// Has this library stay loaded, as the stand-ins are in it.
+/// Keeps this library loaded, as the stand-ins are in it.
 void stay_loaded() {
   ::Dl_info found{};
   if (::dladdr(&the_heap, &found) != 0) {
@@ -183,7 +183,8 @@ constinit std::uint64_t the_limit = 0;
 
 void begin_child() {
   the_heap.after_fork_in_child();
-  // Another thread of the parent may have held the lock while it waited for the loader, or the loader for it.
+  // Another thread of the parent may have held the lock while it waited for the loader, or the loader may
+  // have waited for it.
   ::pthread_mutex_init(&lock, nullptr);
 }
 
@@ -239,7 +240,7 @@ void stop() noexcept {
   const Locked locked(lock);
   if (uses == 0 || --uses != 0) return;
   served_from.store(kNever);
-  // A stand-in that stays in place allocates as the function that it stands for.
+  // A stand-in that stays in place allocates like the function that it replaces.
   static_cast<void>(point_imports(allocating(), LeadTo::kFunction));
   // Nobody will ask for another block.
   the_heap.keep_freed(false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the heap's own code keeps others out.
+// Locks by which the heap's own code keeps others out.
 #pragma once
 
 #include <pthread.h>
@@ -12,8 +12,8 @@
 
 namespace etstream::heap {
 
-/// Keeps signal handlers, which may allocate, out of what must not be entered twice, and the thread from
-/// being cancelled in the middle of it.
+/// Blocks signal handlers, which may allocate, during code that must not be entered twice, and prevents
+/// cancellation of the thread in the middle of it.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -37,7 +37,7 @@ class SignalsBlocked {
   int cancel_before_ = 0;
 };
 
-/// Uses the heap, with errno as it was in the end. `alone` waits until nobody else does.
+/// Uses the heap, and restores errno at the end. `alone` waits until nobody else uses it.
 class Heap::InUse {
  public:
   explicit InUse(Heap& heap, bool alone = false) noexcept

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// malloc and its kin, with large blocks from the heap and all others from the functions that were there
+// malloc and its kin. Large blocks come from the heap, and all others from the functions that were there
 // before.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace etstream::heap {
 
-/// Larger than any block: nothing is served.
+/// A size larger than any block: nothing is served.
 inline constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 inline constexpr std::size_t kUsualAlignment = alignof(std::max_align_t);
 
@@ -29,16 +29,16 @@ struct MallocFunctions {
   std::size_t (*malloc_usable_size)(void*) = nullptr;
 };
 
-// What the library that serves a process's blocks defines:
+// The library that serves a process's blocks defines these:
 extern Heap the_heap;
 extern MallocFunctions next_functions;
-/// The smallest size that comes from the heap now. Where it is 0 every size is asked of Blocks::allocate().
+/// The smallest size that comes from the heap now. If it is 0, Blocks::allocate() is asked for every size.
 extern std::atomic<std::size_t> served_from;
 
 /// The blocks of the heap.
 struct HeapBlocks {
   static bool is_large(std::size_t size) { return size >= served_from.load(std::memory_order_acquire); }
-  /// Null, with errno set, where there is no room.
+  /// Returns null, with errno set, if there is no room.
   static void* allocate(std::size_t size, std::size_t alignment, bool zeroed) {
     if (is_large(size) && the_heap.serves(size, alignment)) {
       const int before = errno;
@@ -50,9 +50,9 @@ struct HeapBlocks {
     return alignment > kUsualAlignment ? next_functions.memalign(alignment, size)
                                        : next_functions.malloc(size);
   }
-  /// Whether the block is for the functions below, not for next_functions.
+  /// Returns whether the block is for the functions below, not for next_functions.
   static bool owns(const void* block) { return the_heap.owns(block); }
-  /// Makes the block that large where it is, or returns false.
+  /// Makes the block that large in its place, or returns false.
   static bool resize(void* block, std::size_t size) { return is_large(size) && the_heap.resize(block, size); }
   static std::size_t usable_size(void* block) { return the_heap.usable_size(block); }
   static void release(void* block) { the_heap.release(block); }

@@ -20,7 +20,7 @@
 namespace etstream::heap {
 
 /// Opens the heap as the environment says, or reports why it can't be opened. Returns the smallest size that
-/// it is to serve; kNever where it is not open.
+/// it serves, or kNever if it is not open.
 [[nodiscard]] inline std::size_t open_heap() {
   const auto number = [](const char* name, std::uint64_t otherwise) {
     const char* const text = std::getenv(name);

@@ -53,11 +53,12 @@ Result<void> check_sizes(const OutOfCoreOptions& options) {
   return {};
 }
 
-/// Sets what has commands load the library, and what the library reads. Error: kInvalidArgument.
+/// Sets the variables by which commands load the library, and those that the library reads. Error:
+/// kInvalidArgument.
 Result<void> set_environment(const OutOfCoreOptions& options) {
   Result<std::string> folder = usable_folder(options);
   if (!folder) {
-    // Other codes are for what is wrong with the command.
+    // Other codes are for errors of the command.
     folder.error().code = ErrorCode::kInvalidArgument;
     return std::move(folder).error();
   }
@@ -79,8 +80,8 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
   return {};
 }
 
-/// Makes the command load the library. Where there can be no heap, options.without_heap is told, if it is
-/// there. Errors: kInvalidArgument.
+/// Makes the command load the library. If there can be no heap, calls options.without_heap unless it is
+/// empty. Errors: kInvalidArgument.
 Result<void> prepare(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
   ETSTREAM_TRY(check_sizes(options));

@@ -12,10 +12,10 @@ namespace etstream::heap {
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
 
-/// Groups have one page.
+/// Returns the size of one page: groups have no more.
 std::uint64_t largest_group() noexcept { return page_size(); }
 
-/// Nothing is to be done: no fork passes by the handlers of a fork, which set the mark.
+/// Does nothing: no fork avoids the handlers of a fork, which set the mark.
 int wipe_in_children(void* /*page*/) noexcept { return 0; }
 
 void keep_from_children(FilePart part) noexcept { ::minherit(part.address, part.size, VM_INHERIT_NONE); }

@@ -27,7 +27,8 @@ std::size_t read_at(int file, std::uint64_t offset, std::span<std::byte> out) no
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// The largest folio of Linux is what one page of page-table entries maps; an entry has 8 bytes.
+/// Returns the size of Linux's largest folio. One page of page-table entries maps as much memory; an entry
+/// has 8 bytes.
 std::uint64_t largest_group() noexcept { return page_size() * page_size() / 8; }
 
 int wipe_in_children(void* page) noexcept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library that `etstream run` has dyld insert before all others on macOS. Large blocks that programs ask
-// malloc and its kin for come from the heap, by dyld's interposing; a zone of its own tells the system's
-// malloc whose they are, so that free() and all others that take a block work on them, whoever calls. What
-// the heap is to be stands in the environment, see heap/environment.h.
+// The library that `etstream run` makes dyld insert before all others on macOS. Large blocks that programs
+// ask malloc and its kin for come from the heap, by dyld's interposing. A zone of its own tells the system's
+// malloc which blocks these are, so that free() and all other functions that take a block work on them,
+// whoever calls. The environment describes the heap, see heap/environment.h.
 #include <malloc/malloc.h>
 #include <pthread.h>
 
@@ -42,12 +42,12 @@ namespace {
 
 using Rules = MallocRules<HeapBlocks>;
 
-/// Resizing to 0 bytes gives the smallest block on this system.
+/// Resizes a block. Resizing to 0 bytes gives the smallest block on this system.
 void* resize(void* block, std::size_t size) { return Rules::realloc(block, std::max<std::size_t>(size, 1)); }
 
 void* allocate_pages(std::size_t size) { return Rules::memalign(page_size(), size); }
 
-/// Makes the zone that the system's malloc asks whose a block is. Forks have handlers of their own.
+/// Makes the zone that the system's malloc asks for the owner of a block. Forks have handlers of their own.
 void make_zone() {
   static constinit ::malloc_introspection_t introspection{};
   introspection.enumerator = [](::task_t, void*, unsigned, ::vm_address_t, ::memory_reader_t,
@@ -82,7 +82,7 @@ void make_zone() {
   ::malloc_zone_register(&zone);
 }
 
-/// Before any code of the program runs.
+/// Sets everything up, before any code of the program runs.
 __attribute__((constructor)) void begin() {
   const std::size_t size = open_heap();
   if (size == kNever) return;
@@ -93,7 +93,7 @@ __attribute__((constructor)) void begin() {
   serve_arenas();
 }
 
-/// dyld has all other libraries and the program call `ours` for `theirs`.
+/// Makes all other libraries and the program call `ours` for `theirs`.
 template <class Function>
 struct Interposed {
   Function* ours;

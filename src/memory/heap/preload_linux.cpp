@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library that `etstream run` has loaded before all others: malloc and its kin, which give large blocks
-// from the heap and leave all others to whoever served them before. What the heap is to be stands in the
-// environment, see heap/environment.h.
+// The library that `etstream run` makes the system load before all others: malloc and its kin. They give
+// large blocks from the heap and leave all others to the functions that served them before. The environment
+// describes the heap, see heap/environment.h.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -26,7 +26,7 @@ namespace etstream::heap {
 
 constinit Heap the_heap;
 constinit MallocFunctions next_functions;
-// Until begin() has set all up, every size is asked of Blocks::allocate(), which calls begin().
+// Until begin() has set everything up, Blocks::allocate() is asked for every size, and calls begin().
 constinit std::atomic<std::size_t> served_from{0};
 
 namespace {
@@ -52,7 +52,7 @@ void find_next(Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
-/// Has the heap count in the memory that the environment names, if it names some.
+/// Puts the heap's counts into the memory that the environment names, if it names some.
 void report_use() {
   const char* const path = std::getenv(kReportVariable);
   if (path == nullptr) return;
@@ -69,9 +69,9 @@ void begin_child() {
   report_use();
 }
 
-/// glibc trims its own heap when over 128 KiB are free at its end. It raises that threshold, up to 64 MiB,
-/// when mapped blocks are freed. If all such blocks are served here, it would trim and grow its heap all the
-/// time.
+/// Keeps glibc from trimming its own heap. glibc trims it when over 128 KiB are free at its end, and raises
+/// that threshold, up to 64 MiB, when mapped blocks are freed. If this library serves all such blocks, glibc
+/// would trim and grow its heap all the time.
 void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
 #ifdef __GLIBC__
   constexpr int kMostKept = 8 << 20;
@@ -95,7 +95,7 @@ std::size_t begin_heap() {
 constinit std::atomic<bool> is_begun{false};
 constinit std::atomic<pthread_t> beginner{};
 
-/// Sets all up, once; other threads wait. Returns false where it is in progress in this thread.
+/// Sets everything up, once; other threads wait. Returns false if this thread is doing so already.
 bool begin() {
   if (is_begun.exchange(true)) {
     while (served_from.load(std::memory_order_acquire) == 0) {
@@ -174,7 +174,7 @@ void* pvalloc(std::size_t size) noexcept {
 }
 std::size_t malloc_usable_size(void* block) noexcept { return Rules::malloc_usable_size(block); }
 
-/// Whether this heap serves blocks. The Python module asks that before it opens a heap of its own.
+/// Returns whether this heap serves blocks. The Python module asks this before it opens a heap of its own.
 bool etstream_heap_serves() noexcept { return served_from.load(std::memory_order_acquire) != kNever; }
 
 #pragma GCC visibility pop

@@ -19,11 +19,11 @@ struct ArenaAllocator {
   void (*release)(void* context, void* arena, std::size_t size) = nullptr;
 };
 
-/// Those that Python has without the heap.
+/// The arenas that Python has without the heap.
 inline constinit ArenaAllocator python_arenas{};
 
-/// Has new arenas be blocks of the heap for as long as they are large, if this is a process of Python's.
-/// Older arenas stay. Call it before Python begins, or with the GIL held. Once is enough.
+/// Makes new arenas blocks of the heap while they are large, if this is a process of Python's. Older arenas
+/// stay. Call it before Python begins, or with the GIL held. Once is enough.
 inline void serve_arenas() noexcept {
   if (python_arenas.allocate != nullptr) return;
   using Access = void (*)(ArenaAllocator*);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The heap's limit: a thread checks how much of the heap is mapped in, and lets go of the pages over the
-// limit. It is started when the blocks together are larger than the limit.
+// The heap's limit: a thread checks how much of the heap is mapped in, and drops the pages over the limit. It
+// is started when the blocks together are larger than the limit.
 #include <time.h>
 
 #include <algorithm>
@@ -14,14 +14,15 @@
 namespace etstream::heap {
 namespace {
 
-/// How many bytes are written at once, and how many such windows are on their way to the disk.
+/// The bytes that are written at once, and the number of such windows on their way to the disk.
 constexpr std::uint64_t kWindow = 8 << 20;
 constexpr std::uint64_t kWindowsOnTheirWay = 4;
 constexpr long kLookEveryNanoseconds = 20'000'000;
 /// After so many looks at the process, the heap's own pages are counted in any case.
 constexpr int kLooksUntilCounted = 50;
 constexpr std::size_t kBatch = 64;
-/// In granules. Smaller blocks, such as Python's arenas, hold objects that are in use together: they go last.
+/// The size in granules below which a block is small. Small blocks, such as Python's arenas, hold objects
+/// that are in use together: they go last.
 constexpr std::uint32_t kSmallBlock = (1 << 20) / kGranule;
 constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 
@@ -58,7 +59,8 @@ std::uint64_t Heap::resident_bytes() noexcept {
   return resident;
 }
 
-/// The block may be freed and its place taken meanwhile: pages are read again when they are used.
+/// Drops a block's pages. The block may be freed and its place taken meanwhile: pages are read again when
+/// they are used.
 std::uint64_t Heap::let_go_of(Range block) noexcept {
   const std::uint64_t before = mapped_bytes();
   const FilePart whole = part_of(block);
@@ -69,7 +71,7 @@ std::uint64_t Heap::let_go_of(Range block) noexcept {
   constexpr std::uint64_t kBehind = kWindow * kWindowsOnTheirWay;
   for (std::uint64_t at = 0; at < whole.size + kBehind; at += kWindow) {
     const InUse use(*this);
-    // After a fork the block may be a copy, whose pages are nowhere else.
+    // After a fork the block may be a copy, whose pages exist nowhere else.
     if (block.mapping != mapping_ || !file_.is_intact()) break;
     if (at < whole.size) file_.begin_writing(window_at(at));
     if (at >= kBehind && at - kBehind < whole.size) file_.end_writing(window_at(at - kBehind));

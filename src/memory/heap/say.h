@@ -12,7 +12,7 @@
 
 namespace etstream::heap {
 
-/// The message for a value of errno.
+/// Returns the message for a value of errno.
 [[nodiscard]] const char* reason_of(int code) noexcept;
 
 /// Writes to standard error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory in which all processes of a command tell of their heaps.
+// Memory into which all processes of a command write the counts of their heaps.
 #pragma once
 
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ class SharedTreeUse {
     return made;
   }
 
-  /// How many processes have a heap, or had one.
+  /// Returns how many processes have a heap, or had one.
   [[nodiscard]] std::uint32_t processes() const noexcept { return tree_->processes.load(); }
   /// Calls `look` with the ProcessUse of each.
   template <class Look>

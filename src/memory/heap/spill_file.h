@@ -15,7 +15,7 @@ struct LowLimit {
   std::uint64_t needed = 0;
 };
 
-/// The reason why a folder can't hold the heap: errno's value, and words and a limit where they say more.
+/// The reason why a folder can't hold the heap: errno's value, and words and a limit if they say more.
 struct SpillError {
   int code = 0;
   const char* reason = nullptr;
@@ -27,43 +27,43 @@ struct SpillError {
 /// Moves a descriptor above the numbers that programs choose themselves, if one is free. Returns its number.
 [[nodiscard]] int move_up(int descriptor) noexcept;
 
-/// A part of the file, in bytes, and where it is mapped.
+/// A part of the file, in bytes, and its address.
 struct FilePart {
   std::byte* address = nullptr;
   std::int64_t offset = 0;
   std::size_t size = 0;
 };
 
-/// One thread at a time.
+/// A file for one thread at a time.
 class SpillFile {
  public:
   constexpr SpillFile() = default;
 
-  /// Makes a file of `size` bytes in `folder`, which uses no disk space yet and is gone with its last mapping
-  /// and descriptor. Refuses folders that are in memory, or whose file system can't reserve space.
+  /// Makes a file of `size` bytes in `folder`. It uses no disk space yet, and disappears with its last
+  /// mapping and descriptor. Refuses folders that are in memory, or whose file system can't reserve space.
   [[nodiscard]] SpillError open(const char* folder, std::uint64_t size) noexcept;
   /// Closes the descriptor, unless it has become another file's. Mappings stay.
   void close() noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
-  /// Whether the descriptor is still this file's: programs close descriptors that they did not open.
+  /// Returns whether the descriptor is still this file's: programs close descriptors that they did not open.
   [[nodiscard]] bool is_intact() const noexcept;
 
   /// Reserves disk space for a part that is zeros. Returns 0, or errno's value; a piece may have space then.
   [[nodiscard]] int reserve(FilePart part) const noexcept;
   /// Maps a part at its address, shared with the file or as a private copy. Returns 0, or errno's value.
   [[nodiscard]] int map(FilePart part, bool shared) const noexcept;
-  /// Gives back the disk space and the memory of a part, which reads as zeros then.
+  /// Gives back the disk space and the memory of a part, which then reads as zeros.
   void empty(FilePart part) const noexcept;
   /// Begins to write a part that is mapped shared, and unmaps its pages until they are used again.
   void begin_writing(FilePart part) const noexcept;
-  /// Waits for that, and drops the part from the page cache where nobody has used it meanwhile.
+  /// Waits until they are written, and drops the part from the page cache if nobody has used it meanwhile.
   void end_writing(FilePart part) const noexcept;
 
  private:
-  /// Returns 0, or errno's value.
+  /// Writes zeros to a part. Returns 0, or errno's value.
   int write_zeros(FilePart part) const noexcept;
-  /// Makes a part a hole; false if that can't be done.
+  /// Makes a part a hole. Returns false if that is impossible.
   [[nodiscard]] bool punch(FilePart part) const noexcept;
 
   int descriptor_ = -1;
@@ -71,7 +71,7 @@ class SpillFile {
   std::uint64_t inode_ = 0;
 };
 
-/// In spill_file_linux.cpp and spill_file_apple.cpp, beside some members of SpillFile.
+/// Functions of spill_file_linux.cpp and spill_file_apple.cpp, beside some members of SpillFile.
 namespace spill_system {
 
 /// The lowest number that move_up() chooses.

@@ -24,8 +24,8 @@ SpillError prepare_sized(int /*descriptor*/) noexcept { return {}; }
 
 }  // namespace spill_system
 
-/// F_PREALLOCATE reserves space at the end of a file alone, and parts lie anywhere in it. So zeros are
-/// written, which a full disk refuses.
+/// Writes zeros, which a full disk refuses: F_PREALLOCATE reserves space only at the end of a file, and parts
+/// lie anywhere in it.
 int SpillFile::reserve(FilePart part) const noexcept { return write_zeros(part); }
 
 bool SpillFile::punch(FilePart part) const noexcept {

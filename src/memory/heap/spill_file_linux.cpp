@@ -18,7 +18,7 @@ bool is_in_memory(int descriptor) {
   return ::fstatfs(descriptor, &found) == 0 && (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC);
 }
 
-/// Has file systems that copy on write write this file in place.
+/// Lets a file system that copies on write change this file in place.
 void write_in_place(int descriptor) {
   int flags = 0;
   if (::ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return;
@@ -27,7 +27,7 @@ void write_in_place(int descriptor) {
   static_cast<void>(::ioctl(descriptor, FS_IOC_SETFLAGS, &flags));
 }
 
-/// Returns 0, or errno's value.
+/// Calls fallocate(). Returns 0, or errno's value.
 int allocate(int descriptor, int mode, FilePart part) {
   while (::fallocate(descriptor, FALLOC_FL_KEEP_SIZE | mode, part.offset, static_cast<off_t>(part.size)) !=
          0) {
@@ -59,7 +59,7 @@ SpillError prepare_sized(int descriptor) noexcept {
 int SpillFile::reserve(FilePart part) const noexcept {
   constexpr std::size_t kMostWritten = 4 << 20;
   const int failed = allocate(descriptor_, 0, part);
-  // Zeros that are written at once lie in large groups of pages, which cost a fifth of pages that are read
+  // Zeros that are written at once lie in large groups of pages. Those cost a fifth of pages that are read
   // one by one when they are touched. Larger parts may never be used whole.
   if (failed == 0 && part.size <= kMostWritten) static_cast<void>(write_zeros(part));
   return failed;

@@ -16,7 +16,7 @@
 namespace etstream::heap {
 namespace {
 
-/// Opens a file without a name. Where there is no such thing, it has one for a moment.
+/// Opens a file without a name. If the system can't, the file has a name for a moment.
 int make_unnamed(const char* folder) {
 #ifdef O_TMPFILE
   const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

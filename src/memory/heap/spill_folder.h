@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The folder that holds the heap's file. For whoever sets the heap up: this may allocate.
+// The folder that holds the heap's file. These functions may allocate: they run before the heap does.
 #pragma once
 
 #include <cerrno>
@@ -15,8 +15,8 @@
 
 namespace etstream::heap {
 
-/// Returns the error of a folder that can't hold the heap: kNotFound, kIo, or kInvalidArgument where it is of
-/// a kind that can't, or a limit of the process's is in the way.
+/// Returns the error about a folder that can't hold the heap: kNotFound, kIo, or kInvalidArgument if folders
+/// of its kind can't, or if a limit of the process's is too low.
 [[nodiscard]] inline Error cannot_spill_to(const std::string& folder, const SpillError& failed) {
   if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
   const LowLimit& limit = failed.limit;
@@ -29,7 +29,7 @@ namespace etstream::heap {
                text("large blocks can't lie in {}: {}{}", quote(folder), failed.reason, more), failed.code};
 }
 
-/// The absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.
+/// Returns the absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.
 [[nodiscard]] inline Result<std::string> spill_folder(const std::string& folder) {
   const char* chosen = folder.c_str();
   if (folder.empty()) {

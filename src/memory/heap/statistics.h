@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the processes of a tree tell of their heaps, in memory that they share with the one that asks.
+// The counts of the heaps in a tree of processes, in memory that they share with the process that started
+// them.
 #pragma once
 
 #include <array>
@@ -10,8 +11,8 @@
 
 namespace etstream::heap {
 
-/// One process, in bytes where nothing else is said. A new one is all zeros; a program that a process becomes
-/// by exec goes on where the one before it ended.
+/// The counts of a process, in bytes unless noted. A new one is all zeros. After exec, the new program
+/// continues the counts of the one before it.
 struct ProcessUse {
   std::atomic<std::int32_t> process{0};
   std::atomic<std::uint32_t> refused{0};  // blocks that there was no room for
@@ -33,13 +34,13 @@ struct ProcessUse {
   void remove(std::uint64_t bytes) noexcept { live.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
-/// The whole tree. Those that come when all places are taken are not in it, but counted.
+/// The whole tree. Processes that come when all places are taken are counted, but have no place in it.
 struct TreeUse {
   static constexpr std::size_t kPlaces = 4096;
   std::atomic<std::uint32_t> processes{0};
   std::array<ProcessUse, kPlaces> places{};
 
-  /// The place of a process, its old one where it had one; null where all are taken.
+  /// Returns the place of a process, its old one if it had one; null if all are taken.
   [[nodiscard]] ProcessUse* place_of(std::int32_t process) noexcept {
     const std::uint32_t known = processes.load(std::memory_order_acquire);
     for (std::uint32_t at = 0; at < known && at < kPlaces; ++at) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Another program: to become it, or to run it, look at it meanwhile, and share memory with it.
+// Another program: functions to become it, or to run it, watch it meanwhile, and share memory with it.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace etstream {
 
-/// Becomes the command, which is not empty. Returns only the reason why that can't be: kNotFound, or kIo.
+/// Becomes the command, which is not empty. Returns only if that fails, with the reason: kNotFound, or kIo.
 [[nodiscard]] Error become(const std::vector<std::string>& command);
 
-/// Why the command, which is not empty, could not be run, by errno's value.
+/// Returns the reason why the command, which is not empty, could not be run, by errno's value.
 [[nodiscard]] Error cannot_run(const std::vector<std::string>& command, int failed);
 
-// For Linux:
+// These are for Linux:
 
 /// Runs the command, which is not empty, and waits for it, passing on the signals that are sent to this
 /// process; one thread only. It calls `look` as soon as the command runs, and then every 10 ms, or up to 100
-/// ms where this would take more than 1 % of a processor. Errors: kNotFound, kIo, kOutOfMemory, where it
-/// can't be started.
+/// ms if this would take more than 1 % of a processor. Errors: kNotFound, kIo, kOutOfMemory, if it can't be
+/// started.
 [[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
                                              const std::function<void()>& look);
 
@@ -34,7 +34,7 @@ namespace etstream {
 /// started from now on. Error: kOutOfMemory.
 [[nodiscard]] Result<Descriptor> share_memory(const char* name, std::size_t size, const char* variable);
 
-/// kOutOfMemory: "cannot DOING: REASON", from errno's value.
+/// Makes the kOutOfMemory error "cannot DOING: REASON", from errno's value.
 [[nodiscard]] Error out_of_resources(std::string_view doing, int error);
 
 }  // namespace etstream

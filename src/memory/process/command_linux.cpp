@@ -27,12 +27,12 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kShortestPause = 10'000'000;  // nanoseconds
 constexpr std::int64_t kLongestPause = 100'000'000;
-/// Looking uses at most one part in so many of a processor: 0.8 %.
+/// The divisor of a processor's time that looking may use: one part in 125, or 0.8 %.
 constexpr std::int64_t kTimePerLook = 125;
-/// At first it looks as often as it can, until it is this much ahead.
+/// The time by which looking may be ahead of that. At first it looks as often as it can.
 constexpr std::int64_t kAhead = kSecond;
 
-/// How long to wait between looks.
+/// The pauses between looks.
 class Pauses {
  public:
   [[nodiscard]] std::int64_t next() const {
@@ -46,7 +46,7 @@ class Pauses {
   std::uint64_t begin_ = nanoseconds_of(CLOCK_MONOTONIC);
 };
 
-/// Holds back all signals while it lives, for wait(). SIGCHLD too, even if the process ignored it.
+/// Blocks all signals while it lives, for wait(). Blocks SIGCHLD too, even if the process ignored it.
 class SignalsHeld {
  public:
   SignalsHeld() : child_before_(::signal(SIGCHLD, SIG_DFL)) {
@@ -61,7 +61,7 @@ class SignalsHeld {
     ::signal(SIGCHLD, child_before_);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
-  /// The next signal, or nothing if none comes for so many nanoseconds.
+  /// Returns the next signal, or nothing if none comes for so many nanoseconds.
   [[nodiscard]] std::optional<::siginfo_t> wait(std::int64_t nanoseconds) const {
     const ::timespec pause{.tv_sec = nanoseconds / kSecond, .tv_nsec = nanoseconds % kSecond};
     ::siginfo_t found{};
@@ -75,13 +75,13 @@ class SignalsHeld {
   ::sigset_t before_{};
 };
 
-/// How the child has ended, if it has. While the child is stopped, this process is too.
+/// Returns how the child ended, if it has ended. While the child is stopped, this process is too.
 std::optional<CommandEnd> end_of(::pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
     if (WIFEXITED(status)) return CommandEnd{WEXITSTATUS(status), 0};
     if (WIFSIGNALED(status)) return CommandEnd{0, WTERMSIG(status)};
-    // Whoever sends the command SIGSTOP continues it too.
+    // The sender of SIGSTOP to the command continues it too.
     if (WSTOPSIG(status) == SIGSTOP) continue;
     ::raise(SIGSTOP);
     ::kill(child, SIGCONT);
@@ -89,8 +89,8 @@ std::optional<CommandEnd> end_of(::pid_t child) {
   return std::nullopt;
 }
 
-/// Gives a file in memory its size. The limit of files' sizes (ulimit -f) is there for those on disks: beyond
-/// it SIGXFSZ would end this process. errno says why not.
+/// Gives a file in memory its size. The limit of files' sizes (ulimit -f) is meant for files on disks: beyond
+/// it SIGXFSZ would end this process. Returns false if it fails; errno says why.
 bool resize(int file, std::size_t size) {
   ::rlimit before{};
   if (::getrlimit(RLIMIT_FSIZE, &before) != 0) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a process uses, from /proc. A process that is gone, or another user's, has no figures.
+// The resources that a process uses, from /proc. A process that is gone, or another user's, has no figures.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace etstream {
 
-/// In bytes.
+/// The memory of a process in bytes.
 struct ProcessMemory {
   std::uint64_t high_water = 0;  // of `resident`, since the process began or had it reset
   std::uint64_t resident = 0;    // all that follows
@@ -31,35 +31,36 @@ struct ProcessMemory {
 
 [[nodiscard]] std::optional<ProcessMemory> memory_of(int process);
 
-/// Since the process began.
+/// The work of a process since it began.
 struct ProcessWork {
   double cpu_seconds = 0;     // of all its threads
   std::uint64_t read = 0;     // bytes that it asked for, from wherever they came; mapped files are not in it
   std::uint64_t written = 0;  // bytes
 };
 
-/// `read` and `written` are 0 where the system doesn't tell them.
+/// Returns the work of a process. `read` and `written` are 0 if the system doesn't tell them.
 [[nodiscard]] std::optional<ProcessWork> work_of(int process);
 
-/// Whether the process has a handler for the signal.
+/// Returns whether the process has a handler for the signal.
 [[nodiscard]] bool catches(int process, int signal);
 
-/// How long each of its threads has run, by their numbers, in nanoseconds; 0 where the kernel does not tell.
+/// Returns how long each of its threads has run, by their numbers, in nanoseconds; 0 if the kernel does not
+/// tell.
 [[nodiscard]] std::map<int, std::uint64_t> thread_times_of(int process);
 
-/// The program and its arguments, with spaces between; empty for a process that is gone.
+/// Returns the program and its arguments, with spaces between; empty for a process that is gone.
 [[nodiscard]] std::string command_line_of(int process);
 
-/// The processes that its threads have started and that run, or have ended and are not waited for yet.
+/// Returns the processes that its threads have started, and that run or have not been waited for yet.
 [[nodiscard]] std::vector<int> children_of(int process);
 
-/// Whether children_of() can tell.
+/// Returns whether children_of() can tell.
 [[nodiscard]] bool can_tell_children();
 
-/// The page cache of the machine, in bytes; 0 where that can't be told.
+/// Returns the page cache of the machine, in bytes; 0 if the system does not tell.
 [[nodiscard]] std::uint64_t page_cache();
 
-/// What a clock shows, in nanoseconds.
+/// Returns what a clock shows, in nanoseconds.
 [[nodiscard]] std::uint64_t nanoseconds_of(clockid_t clock);
 
 }  // namespace etstream

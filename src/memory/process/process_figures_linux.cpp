@@ -16,7 +16,7 @@
 namespace etstream {
 namespace {
 
-/// The content of a file of /proc, cut after `most` bytes; empty if it can't be read.
+/// Reads a file of /proc, cut after `most` bytes; empty if it can't be read.
 std::string content_of(const std::string& path, std::size_t most = 4096) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> part;
@@ -37,7 +37,7 @@ std::optional<Number> number_at(std::string_view text, int base = 10) {
   return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-/// The number in the line that begins with `name`, such as "VmRSS:".
+/// Returns the number in the line that begins with `name`, such as "VmRSS:".
 std::optional<std::uint64_t> number_of(std::string_view content, std::string_view name, int base = 10) {
   while (!content.starts_with(name)) {
     const std::size_t end = content.find('\n');
@@ -51,7 +51,7 @@ std::uint64_t bytes_of(std::string_view content, std::string_view name) {
   return number_of(content, name).value_or(0) << 10;
 }
 
-/// The entries of a folder that are numbers, such as threads.
+/// Returns the entries of a folder that are numbers, such as threads.
 std::vector<int> numbered_in(const std::string& path) {
   std::vector<int> found;
   std::error_code failed;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What Python was doing when its process grew. A process that can tell writes a line to the log of phases:
+// The call stacks of Python processes at the moments when they grew. A process that can report its stack
+// writes a line to the log of phases:
 //
 //   C PID FILE SIGNAL
 //
 // On SIGNAL it writes the stack of the thread that gets the signal to its descriptor FILE, as faulthandler
-// does. The signal goes to the thread that ran most since the last time, or to the main thread if that ran
-// half as long or more: worker threads of a computation run beside the thread that asked for it.
+// does. The signal goes to the thread that ran most since the last time; or to the main thread if that ran
+// half as long or more, as worker threads of a computation run beside the thread that asked for it.
 // src/memory/profile/sitecustomize.py writes the line.
 #pragma once
 
@@ -22,17 +23,18 @@
 
 namespace etstream {
 
-/// The frames in the output of faulthandler, innermost first. Other lines are passed over.
+/// Returns the frames in the output of faulthandler, innermost first. Skips other lines.
 [[nodiscard]] std::vector<ProfileJump::Caller> read_stack(std::string_view dump);
 
 class CallerWatch {
  public:
   /// Takes the new content of the log. An unfinished line is kept for the next call.
   void take(std::string_view lines);
-  /// Signals the processes that can tell and have grown by 64 MiB, or by 2 % if that is more, over their
-  /// largest size.
+  /// Signals the processes that can report their stack and have grown by 64 MiB, or by 2 % if that is more,
+  /// over their largest size.
   void look(const std::vector<WatchedProcess>& processes, std::uint64_t now);
-  /// Adds the stacks to the profile of a command that began at `begin`, or a note if no process could tell.
+  /// Adds the stacks to the profile of a command that began at `begin`, or a note if no process could report
+  /// one.
   void add_jumps(std::uint64_t begin, Profile& profile) const;
 
  private:

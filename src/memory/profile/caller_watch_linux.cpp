@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kStep = std::uint64_t{64} << 20;
 constexpr std::uint64_t kPartOfMost = 50;
-/// How long to wait for a stack: a thread may wait for a disk before it gets the signal.
+/// The time to wait for a stack, in nanoseconds: a thread may wait for a disk before it gets the signal.
 constexpr std::uint64_t kPatience = 1'000'000'000;
 constexpr std::size_t kMostMoments = 4096;
 constexpr std::size_t kLongestStack = 65536;
@@ -96,7 +96,7 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
-  // Memory from before the process could tell is no jump.
+  // Memory from before the process could report its stack is no jump.
   if (told.most == 0) told.most = anonymous;
   const std::uint64_t step = std::max(kStep, told.most / kPartOfMost);
   if (anonymous < told.most + step) {

@@ -12,12 +12,12 @@
 
 namespace etstream {
 
-/// Several processes together have no high_water.
+/// A sample. For several processes together it has no high_water.
 struct MemorySample : ProcessMemory {
   std::uint64_t time = 0;     // in nanoseconds
   std::uint64_t spilled = 0;  // in blocks of heaps, in bytes
 
-  /// Raises all but the time to that of `other`, where it is larger.
+  /// Raises all figures except the time to those of `other`, if they are larger.
   void raise_to(const MemorySample& other) noexcept {
     ProcessMemory::raise_to(other);
     spilled = std::max(spilled, other.spilled);
@@ -28,8 +28,8 @@ class MemorySeries {
  public:
   static constexpr std::size_t kMost = 4096;
 
-  /// Adds a sample, not older than the last. When there are kMost, each two become one, with the larger
-  /// figures.
+  /// Adds a sample, not older than the last. When there are kMost, each pair becomes one sample with the
+  /// larger figures.
   void add(const MemorySample& sample) {
     if (!samples_.empty() && added_ < each_) {
       samples_.back().raise_to(sample);
@@ -47,12 +47,12 @@ class MemorySeries {
     samples_.push_back(sample);
     added_ = 1;
   }
-  /// The largest figures of the samples in [begin, end], and of those that reach into it.
+  /// Returns the largest figures of the samples in [begin, end], and of those that reach into it.
   [[nodiscard]] MemorySample most(std::uint64_t begin, std::uint64_t end) const noexcept {
     MemorySample out;
     const auto later = [](std::uint64_t time, const MemorySample& sample) { return time < sample.time; };
     auto at = std::upper_bound(samples_.begin(), samples_.end(), begin, later);
-    // A sample made of several may reach into the time.
+    // A sample made of several may reach into this time.
     if (each_ > 1 && at != samples_.begin()) --at;
     for (; at != samples_.end() && at->time <= end; ++at) out.raise_to(*at);
     return out;

@@ -4,10 +4,10 @@
 //
 //   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN RESET NAME
 //
-// B or E for begin or end; TIME in nanoseconds of CLOCK_MONOTONIC; MARK is VmHWM since the line before, and
-// it, RESIDENT, ANONYMOUS and FILE are in bytes; CPU in nanoseconds since the process began; READ and WRITTEN
-// in bytes since then; RESET is 1 if the mark was reset. src/python/etstream/profile.py writes the same
-// lines.
+// B or E stands for begin or end. TIME is in nanoseconds of CLOCK_MONOTONIC. MARK is VmHWM since the line
+// before; it, RESIDENT, ANONYMOUS and FILE are in bytes. CPU is in nanoseconds since the process began, and
+// READ and WRITTEN in bytes since then. RESET is 1 if the mark was reset. src/python/etstream/profile.py
+// writes the same lines.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct PhaseEvent {
   std::string name;
 };
 
-/// Takes a number for each of `numbers` from the front of a line, with the space behind it. Returns false,
-/// and leaves the rest, where there is none.
+/// Takes a number for each of `numbers` from the front of a line, with the space behind it. If there is none,
+/// returns false, and leaves the rest.
 template <class... Numbers>
 [[nodiscard]] bool take_numbers(std::string_view& line, Numbers&... numbers) {
   const auto take = [&](auto& number) {
@@ -51,7 +51,7 @@ template <class... Numbers>
 }
 
 [[nodiscard]] std::string line_of(const PhaseEvent& event);
-/// Passes over other lines: any process may write to the file.
+/// Skips other lines: any process may write to the file.
 [[nodiscard]] std::vector<PhaseEvent> read_phase_log(std::string_view lines);
 
 }  // namespace etstream

@@ -10,7 +10,7 @@
 namespace etstream {
 namespace {
 
-/// One process. Phases cut its time into pieces, each of which counts for all phases that it lies in.
+/// A process. Phases cut its time into pieces, each of which counts for all phases that it lies in.
 class ProcessTimeline {
  public:
   ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
@@ -56,7 +56,7 @@ class ProcessTimeline {
   void end_piece(const PhaseEvent* before, std::uint64_t end, const PhaseEvent* event) {
     const std::uint64_t begin = before != nullptr ? before->time : process_.begin;
     ProcessMemory seen = process_.memory.most(begin, end);
-    // Without a reset at the beginning of the piece, the mark may be of an earlier one.
+    // If the mark was not reset at the beginning of the piece, it may be of an earlier one.
     const bool is_marked = before == nullptr || before->was_reset;
     const std::uint64_t mark = event != nullptr ? event->memory.high_water : seen.high_water;
     if (before != nullptr) seen.raise_to(before->memory);
@@ -162,7 +162,7 @@ Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t 
   for (const PhaseProfile& phase : profile.phases) {
     if (!name.empty() && phase.name != name) continue;
     is_known = true;
-    // Of phases with the same peak, the innermost says most.
+    // If several phases have the same peak, the innermost says most.
     const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
     if (phase.peak.anonymous > most.anonymous || (phase.peak.anonymous == most.anonymous && is_inner)) {
       most = {&phase, phase.peak.anonymous};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Peaks of processes and phases, from what processes told and what was seen of them.
+// Peaks of processes and phases, from the log of phases and from samples.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace etstream {
 
-/// Of times in nanoseconds; 0 if `end` is before `begin`.
+/// Returns the seconds between times in nanoseconds; 0 if `end` is before `begin`.
 [[nodiscard]] double seconds_between(std::uint64_t begin, std::uint64_t end);
 
 /// Raises each figure of `peak` to that of `other`, if it is larger.
 void raise_to(PeakMemory& peak, const PeakMemory& other);
-/// Raises `peak.resident` to a high-water mark. What that adds counts as anonymous.
+/// Raises `peak.resident` to a high-water mark. The difference counts as anonymous.
 void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
 
 /// Adds processes, phases and notes to the profile of a command that began at `begin` (nanoseconds).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The processes of a command, looked at again and again.
+// The processes of a command, watched over time.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ struct WatchedProcess {
 
 class ProcessWatch {
  public:
-  /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds. New
-  /// ones are looked for at every fifth time, and at each of the first ones. Once they have been looked at,
-  /// `spilled` tells what lies in heaps of theirs, in bytes.
+  /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds.
+  /// Looks for new ones every fifth time, and each of the first times. After that, `spilled` tells how many
+  /// bytes lie in their heaps.
   void look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled);
 
   [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
-  /// Whether the process was there at the last look. Any process may be asked for.
+  /// Returns whether the process was there at the last look. Any process may be asked for.
   [[nodiscard]] bool runs(int process) const noexcept;
-  /// Of all together.
+  /// Returns the samples of all processes together.
   [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
 
  private:

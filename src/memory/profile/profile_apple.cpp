@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Profiles are read here, not made: that takes what Linux tells of other processes.
+// Profiles can be read here, but not made: making one needs what Linux tells about other processes.
 #include "core/base/text.h"
 #include "etstream/profile.h"
 #include "etstream/profiled_phase.h"
@@ -15,7 +15,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& /*command*/, Pro
                     "here `/usr/bin/time -l` tells the largest of a whole process");
 }
 
-// There is no profile that could be told of them.
+// Phases do nothing here, as there is no profile for them.
 ProfiledPhase::ProfiledPhase(std::string_view /*name*/) noexcept {}
 ProfiledPhase::~ProfiledPhase() = default;
 

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMostLog = std::size_t{256} << 20;
 constexpr unsigned kLooksPerCache = 5;
 
-/// The content of the phases' log from `begin` on.
+/// Reads the phases' log from `begin` on.
 std::string log_from(const Descriptor& log, std::uint64_t begin) {
   std::string out;
   char buffer[65536];
@@ -37,7 +37,7 @@ std::string log_from(const Descriptor& log, std::uint64_t begin) {
   return out;
 }
 
-/// The bytes in heaps of the processes that run.
+/// Returns the bytes in heaps of the processes that run.
 std::uint64_t spilled_in(const heap::SharedTreeUse& heaps, const ProcessWatch& watch) {
   std::uint64_t spilled = 0;
   heaps.for_each_process([&](const heap::ProcessUse& process) {
@@ -55,7 +55,7 @@ void add_samples(const MemorySeries& total, std::uint64_t begin, Profile& profil
   }
 }
 
-/// Adds what the kernel counted of processes that have ended, also of those that no look has seen.
+/// Adds the kernel's counts of processes that have ended, also of those that no look has seen.
 void add_ended(Profile& profile) {
   ::rusage ended{};
   if (::getrusage(RUSAGE_CHILDREN, &ended) != 0) return;
@@ -93,7 +93,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
       callers.take(lines);
       callers.look(watch.processes(), now());
     }
-    // Reading it takes as long as reading a process's memory, and it changes more slowly.
+    // Reading this takes as long as reading a process's memory, and it changes more slowly.
     if (looks++ % kLooksPerCache != 0) return;
     const std::uint64_t cache = page_cache();
     profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));

@@ -9,7 +9,7 @@
 namespace etstream {
 namespace {
 
-/// Reads objects into structs by their members' names. Other members are passed over.
+/// Reads objects into structs by their members' names. Skips other members.
 class ProfileReader {
  public:
   explicit ProfileReader(JsonReader& json) : json_(json) {}

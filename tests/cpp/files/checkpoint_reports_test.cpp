@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What diff() and find_duplicates() say of checkpoints: safetensors and GGUF files.
+// The reports of diff() and find_duplicates() on checkpoints: safetensors and GGUF files.
 #include <doctest/doctest.h>
 
 #include "diffs.h"
@@ -15,7 +15,7 @@ namespace {
 
 std::string real_gguf() { return content_of(ETSTREAM_GOLDEN_DIR "/gguf/expected.gguf"); }
 
-/// Two tensors of equal bytes and one of the same size with others.
+/// Makes two tensors of equal bytes and one of the same size with others.
 std::string three_tensors(std::string_view data = "abcdABCDabcd") {
   return safetensors_file(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                           R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Estimates for contents of which it is known how far they can be coded.
+// Estimates for contents whose coded size is known.
 #include "etstream/coded_size.h"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ std::uint64_t coded(const std::string& file, std::uint32_t element_size) {
 
 TEST_CASE("equal bytes take no room, bytes of two values an eighth, and bytes of all values all of it") {
   CHECK(coded(std::string(kSample, 'a'), 1) == 0);
-  // What a sample does not show of a distribution is added, here less than a byte.
+  // The estimate adds the part of a distribution that a sample does not show, here less than a byte.
   CHECK(coded(bytes_of(kSample, [](std::size_t i) { return i % 2; }), 1) == kSample / 8 + 1);
   CHECK(coded(bytes_of(kSample, [](std::size_t i) { return i; }), 1) == kSample);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What diff() says of real files, and of the same files with one thing changed.
+// The reports of diff() on real files, and on the same files with one thing changed.
 #include "etstream/diff.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What diff() finds, as tests look at it.
+// The differences that diff() finds, in a form for tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ inline FileDiff diff_of(const std::string& a, const std::string& b, const DiffOp
   return std::move(found).value();
 }
 
-/// A line each: "content SUBJECT: A | B".
+/// Returns a line for each: "content SUBJECT: A | B".
 inline std::string lines_of(const FileDiff& found) {
   const std::string kinds[] = {"content ", "layout ", "tolerated "};
   std::string out;

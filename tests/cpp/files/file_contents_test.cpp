@@ -31,7 +31,7 @@ std::vector<FileContent> contents_of(const std::string& file) {
   return *std::move(found);
 }
 
-/// Tells whether the children of each content lie one behind the other, from its begin to its end.
+/// Returns whether the children of each content follow one another, from its beginning to its end.
 bool fill_their_parents(const std::vector<FileContent>& contents) {
   for (std::size_t parent = 0; parent < contents.size(); ++parent) {
     std::uint64_t end = contents[parent].offset;

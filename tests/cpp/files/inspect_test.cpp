@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What inspect() lists, and how little of a file it reads.
+// The parts that inspect() lists, and how little of a file it reads.
 #include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 namespace etstream::inspect_test {
 namespace {
 
-/// The bytes that a plan gives, without having them, which counts what is read of them.
+/// A source with the bytes of a plan, which does not hold them and counts what is read of them.
 class LaidOut final : public ByteStorage {
  public:
   explicit LaidOut(FilePlan plan) : plan_(std::move(plan)) {}
@@ -94,7 +94,7 @@ TEST_CASE("inspecting reads the metadata's pages and no payload, and says how mu
   constexpr std::uint64_t kPayload = 64 << 20;
   const std::string program = real_program();
   BundledProgram bundle;
-  // A program whose last segment is followed by 64 MiB, and a tensor of as much.
+  // This program's last segment is followed by 64 MiB, and this tensor has as many bytes.
   bundle.program = ByteSource::concatenation({source_of(program), ByteSource::zeros(kPayload)}).value();
   const Tensor large{ScalarType::kUInt8, {kPayload}, {0}, ByteSource::zeros(kPayload)};
   bundle.method_test_suites = {{"forward", {{{large, std::int64_t{3}}, {large}}}}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A program that ExecuTorch wrote, half of it delegated to XNNPACK, with its constants moved to a file, and
-// what is wrong with that file then. tests/peer has ExecuTorch's opinion of it.
+// changes to that file that make it wrong. tests/peer has ExecuTorch's opinion of it.
 #include "etstream/program_weights.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ TensorDataFile opened_weights(const TensorData& data) {
   return std::move(file).value();
 }
 
-/// The program without its constants, and these.
+/// The program without its constants, and the constants.
 struct Pair {
   std::string program;
   TensorData weights;  // the portable table, then XNNPACK's matrix and bias
@@ -57,7 +57,7 @@ Pair moved_out() {
   return {written(moved->program), std::move(*moved->tensor_data)};
 }
 
-/// "error: MESSAGE" or "warning: MESSAGE", a line each.
+/// Returns "error: MESSAGE" or "warning: MESSAGE", a line each.
 std::string told(const std::string& program, const std::vector<TensorData>& weights) {
   std::vector<TensorDataFile> files;
   for (const TensorData& data : weights) files.push_back(opened_weights(data));
@@ -75,7 +75,7 @@ doctest::String told_exactly(const std::string& program, const std::vector<Tenso
   return exactly(told(program, weights));
 }
 
-/// The program with an XNNPACK payload of its own that is changed; its constants are in it.
+/// Makes the program with an XNNPACK payload of its own that is changed; its constants are in it.
 std::string with_payload(const std::function<void(std::string&)>& change) {
   std::string file = delegated_program();
   std::string payload = file.substr(kPayload, kPayloadSize);
@@ -206,7 +206,8 @@ TEST_CASE("keys that another backend may ask for count as asked for where its da
   CHECK(external_keys(opened_program(pair.program)).value() == std::vector<std::string>{"table.weight"});
 }
 
-/// The example's program, with its first constant external under the name "w", and `more` tensors like it.
+/// Makes the example's program, with its first constant external under the name "w", and `more` tensors like
+/// it.
 std::string external_program(const std::vector<std::function<void(program::TensorT&)>>& more) {
   ProgramT object;
   const std::string real = real_program();
@@ -280,7 +281,7 @@ TEST_CASE("an XNNPACK payload names the constants that it asks for, with their s
   const Pair pair = moved_out();
   CHECK((*constants)[0].key == pair.weights.entries[1].key);
   CHECK((*constants)[1].key == pair.weights.entries[2].key);
-  // Without a header constants are in the graph, and none is asked for.
+  // In a payload without a header, constants are in the graph, and none is asked for.
   const auto old = read_xnnpack_constants(source_of(payload.substr(kGraph)), "p");
   REQUIRE_MESSAGE(old, old.error().message);
   CHECK(old->empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// That verify() and inspect() open each file once and read its metadata once.
+// A count of reads: verify() and inspect() open each file once and read its metadata once.
 #include <doctest/doctest.h>
 
 #include "counted_bytes.h"
@@ -16,7 +16,7 @@ struct Reads {
   std::uint64_t bytes;
 };
 
-/// What verify() reads of a file to say what is wrong with it and what it needs of others.
+/// Returns the reads by which verify() finds the problems of a file and what it needs of others.
 Reads reads_of(const std::string& bytes) {
   const auto file = std::make_shared<CountedBytes>(bytes);
   const auto findings = verify(ByteSource(file), {});
@@ -45,7 +45,7 @@ TEST_CASE("files that are checked together are read no more often than alone, bu
   REQUIRE(verify(ByteSource(program), {ByteSource(weights)}));
   const auto alone = std::make_shared<CountedBytes>(named_data);
   REQUIRE(verify(ByteSource(alone)));
-  // The identifier tells once more that it is of the kind that is expected.
+  // The identifier is read once more to see that the kind is the expected one.
   CHECK(program->reads() <= reads_of(real_program()).number + 1);
   CHECK(weights->reads() <= alone->reads() + 1);
 }
@@ -56,7 +56,7 @@ TEST_CASE("what the delegates of a program ask for is read once, also where weig
       std::make_shared<CountedBytes>(content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"));
   const auto program = std::make_shared<CountedBytes>(bytes);
   REQUIRE(verify(ByteSource(program), {ByteSource(named_data)}));
-  // The identifier tells once more that it is of the kind that is expected.
+  // The identifier is read once more to see that the kind is the expected one.
   CHECK(program->reads() <= reads_of(bytes).number + 1);
 }
 

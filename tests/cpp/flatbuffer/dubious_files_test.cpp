@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files that FlatBuffers' verifier and ExecuTorch take though no builder leaves them so: they are read, and
-// verify() warns. And random damage, of which whatever FlatBuffers' verifier takes is read, but for what is
-// named here.
+// Files that FlatBuffers' verifier and ExecuTorch accept though no builder writes them so. They are read, and
+// verify() warns. Then random damage: whatever FlatBuffers' verifier accepts is read, except for the cases
+// that are named here.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -37,7 +37,7 @@ bool flatbuffers_takes_bundle(const std::string& file) {
   return bp::VerifyBundledProgramBuffer(verifier);
 }
 
-/// Where things are in the real bundle.
+/// The places of objects in the real bundle.
 struct Places {
   explicit Places(const std::string& file) {
     const auto* bundle = bp::GetBundledProgram(file.data());
@@ -52,7 +52,7 @@ struct Places {
 
 struct Row {
   std::string promise;
-  /// Spoils the file and returns the warning that is expected, after the file's name.
+  /// Damages the file and returns the expected warning, after the file's name.
   std::function<std::string(std::string&, const Places&)> spoil;
 };
 
@@ -208,7 +208,7 @@ std::string refusal(const std::string& file) {
   return verified ? "" : verified.error().message;
 }
 
-/// The reasons for which verify_flatbuffer() refuses what FlatBuffers' verifier takes.
+/// The reasons for which verify_flatbuffer() refuses files that FlatBuffers' verifier accepts.
 const char* const kReasons[] = {"a known type of the union", "a value of the union", "more sharing",
                                 "a name without a zero byte", "a name that is not empty"};
 
@@ -235,7 +235,7 @@ TEST_CASE("of files with random damage exactly those are read that FlatBuffers' 
     for (int i = 0; i < 40'000; ++i) {
       std::string file = kind.file;
       for (std::uint32_t changes = 1 + below(3); changes > 0; --changes) {
-        // Small numbers are what offsets, sizes and types are made of.
+        // Offsets, sizes and types are small numbers.
         const std::size_t place = 8 + below(file.size() - 12) / 2 * 2;
         const std::uint32_t value = below(4) == 0 ? random() : below(64);
         if (below(2) == 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Flatbuffers in flatc's order, held against FlatBuffers' own parser of JSON, which makes flatc's.
+// Flatbuffers in flatc's order, compared with the output of FlatBuffers' own parser of JSON, which flatc
+// uses.
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
 
@@ -19,8 +20,8 @@ namespace {
 
 constexpr std::uint64_t kCases = 8000;
 
-/// What the parser makes of the text that it makes of `file`; nothing where it does not take that: of an
-/// alignment over 32, or of a string that is not UTF-8.
+/// Returns what the parser builds from the text that it generates for `file`; nothing if it refuses the
+/// schema or the text, because of an alignment over 32, or a string that is not UTF-8.
 std::vector<std::byte> parsed_again(const std::string& schema_text, const std::vector<std::byte>& file) {
   flatbuffers::Parser parser;
   if (!parser.Parse(schema_text.c_str())) return {};
@@ -38,8 +39,8 @@ TEST_CASE("random_flatbuffers_in_flatcs_order_are_its_parsers") {
     SeededRandom random(seed);
     const std::string schema_text = random_schema(random);
     CAPTURE(schema_text);
-    // Children come in the order of the JSON, whose text is written in the order of declaration; and the
-    // packer leaves out what is deprecated.
+    // Children come in the order of the JSON, whose text is written in the order of declaration. The packer
+    // leaves out deprecated fields.
     if (schema_text.find("id:") != std::string::npos) continue;
     if (schema_text.find("deprecated") != std::string::npos) continue;
     const auto binary = compile_schema(schema_text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the packer refuses, each with its message.
+// Values that the packer refuses, each with its message.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -81,7 +81,7 @@ void check_refused(const Result<FilePlan>& plan, const std::string& message) {
   CHECK(plan.error().message == message);
 }
 
-/// `n` bytes that are at hand.
+/// Returns `n` bytes that are at hand.
 FieldValue bytes(std::size_t n) {
   static constexpr std::array<std::byte, 64> kBytes{};
   return BytesValue(kBytes).first(n);

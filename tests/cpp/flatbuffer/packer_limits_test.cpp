@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How deep and how large the packer packs.
+// The limits of depth and of size up to which the packer packs.
 #include <doctest/doctest.h>
 #include <flatbuffers/reflection.h>
 

@@ -60,7 +60,7 @@ RandomCase random_case(std::uint64_t seed) {
   return made;
 }
 
-/// With its overrides.
+/// Returns the schema of a case, with its overrides.
 Schema schema_of(const RandomCase& random_case) {
   Schema schema = Schema::from_binary(random_case.binary).value();
   for (const auto& [place, alignment] : random_case.alignments) {
@@ -76,8 +76,8 @@ Result<FilePlan> pack_case(const RandomCase& random_case) {
   return pack(schema, reader);
 }
 
-/// FlatBuffers' verifier (2.0.8) takes a union's type for an index: it refuses what is good where there are
-/// gaps between a union's numbers.
+/// Returns whether a union's numbers have gaps. FlatBuffers' verifier (2.0.8) takes a union's type for an
+/// index, and so refuses good files with gaps.
 bool has_gaps(const reflection::Schema& schema) {
   for (const auto* declared : *schema.enums()) {
     if (declared->is_union() && declared->values()->size() <= 255 &&
@@ -93,7 +93,7 @@ bool is_accepted_by_flatbuffers(const reflection::Schema& schema, const std::vec
   return flatbuffers::Verify(schema, *schema.root_table(), bytes, file.size());
 }
 
-/// What is wrong with a file by our own verifier.
+/// Returns the problem that our own verifier finds in a file.
 std::string verdict(const RandomCase& random_case, const std::vector<std::byte>& file) {
   const Schema schema = Schema::from_binary(random_case.binary).value();
   const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
@@ -172,7 +172,7 @@ TEST_CASE("a_damaged_file_that_we_accept_is_one_that_flatbuffers_accepts") {
   CHECK(accepted > 3000);
 }
 
-/// How often the random cases have something that a packer may get wrong.
+/// The numbers of cases that have something that a packer may get wrong.
 struct Coverage {
   int absent = 0;
   int unasked = 0;

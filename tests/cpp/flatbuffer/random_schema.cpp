@@ -31,7 +31,8 @@ constexpr ScalarType kBool = {"bool", 1, false};
 constexpr std::array kFloatTexts = {"0",    "0.0",     "-0.0",    "1.5", "3.14", "-2.5e10", "1e-7",
                                     "1e38", "-1e-300", "6.25e-2", "nan", "inf",  "-inf"};
 
-/// A binary schema has no place for an unsigned default over 2^63 - 1: the parser leaves 0 there.
+/// Returns a random default. A binary schema has no place for an unsigned default over 2^63 - 1: the parser
+/// leaves 0 there.
 std::int64_t random_integer(SeededRandom& random, const ScalarType& type) {
   const unsigned bits = 8 * type.width - (type.is_signed || type.width == 8 ? 1 : 0);
   const auto highest = static_cast<std::int64_t>((std::uint64_t{1} << bits) - 1);
@@ -101,7 +102,8 @@ class Writer {
     return out + " }\n";
   }
 
-  /// Of scalars and arrays, and, unless it has an alignment of its own, of the structs before it.
+  /// Makes a struct of scalars and arrays, and, unless it has an alignment of its own, of the structs before
+  /// it.
   std::string struct_type() {
     std::string out = text("struct S{}", structs_);
     const bool is_aligned = random_.one_in(3);
@@ -116,7 +118,7 @@ class Writer {
     return out + " }\n";
   }
 
-  /// A member of a union: a table mostly.
+  /// Makes a member of a union: a table mostly.
   std::string union_member(UnionType& made) {
     if (random_.one_in(5)) return "string";
     if (structs_ > 0 && random_.one_in(5)) return text("S{}", random_.below(structs_));
@@ -125,7 +127,8 @@ class Writer {
     return text("T{}", member);
   }
 
-  /// Its members may have gaps between their numbers, and a table may be there under several names.
+  /// Makes a union. Its members may have gaps between their numbers, and a table may be there under several
+  /// names.
   std::string union_type() {
     UnionType made{text("U{}", unions_.size()), 0};
     std::string out = text("union {} {{", made.name);
@@ -146,7 +149,7 @@ class Writer {
       decorate(fields.back());
       fields.back().text = text("f{}:{}", i, fields.back().text);
     }
-    // Ids in the order of the fields, or fields in another order than their ids.
+    // The ids are in the order of the fields, or the fields in another order than their ids.
     if (random_.one_in(3)) {
       std::uint64_t slot = 0;
       for (Field& field : fields) {

@@ -11,12 +11,12 @@
 
 namespace etstream::testing {
 
-/// A schema with up to 9 tables T0, T1, ... of all kinds of fields, with enums, structs and unions, defaults,
-/// `= null`, force_align, required, deprecated, ids in an order of their own. A table may hold itself; a
-/// *required* table or union always leads to a table of a higher number, so that values can end.
+/// Returns a schema with up to 9 tables T0, T1, ... of all kinds of fields, with enums, structs and unions,
+/// defaults, `= null`, force_align, required, deprecated, ids in an order of their own. A table may hold
+/// itself; a *required* table or union always leads to a table of a higher number, so that values can end.
 std::string random_schema(SeededRandom& random);
 
-/// The binary schema (.bfbs) of `text`; a failed check and nothing if it has an error.
+/// Returns the binary schema (.bfbs) of `text`; a failed check and nothing if it has an error.
 std::vector<std::byte> compile_schema(const std::string& text);
 
 }  // namespace etstream::testing

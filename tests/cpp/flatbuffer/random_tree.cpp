@@ -126,7 +126,7 @@ class Grower {
     return out;
   }
 
-  /// Of strings and vectors.
+  /// Returns the length of a string or a vector.
   std::size_t length() {
     if (random_.one_in(4)) return 0;
     if (random_.one_in(300)) return random_.below(100000);

@@ -10,9 +10,9 @@
 
 namespace etstream::testing {
 
-/// A table of the schema's root type. Scalars are absent, default, extreme, NaN, -0.0 or anything;
-/// strings and vectors absent, empty, short and now and then longer than a block of the builder.
-/// `schema` is one of random_schema's: a required table leads to one of a higher number.
+/// Makes a table of the schema's root type. Scalars are absent, default, extreme, NaN, -0.0 or anything;
+/// strings and vectors are absent, empty, short and now and then longer than a block of the builder. `schema`
+/// is one of random_schema's: a required table leads to one of a higher number.
 TableTree random_tree(const reflection::Schema& schema, SeededRandom& random);
 
 }  // namespace etstream::testing

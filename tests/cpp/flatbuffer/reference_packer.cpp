@@ -51,7 +51,7 @@ class ReferencePacker {
     return builder_.end_table();
   }
 
-  /// What a field refers to, placed; nothing for a scalar or an absent field.
+  /// Places the object that a field refers to; returns nothing for a scalar or an absent field.
   Ref child(const TableTree& tree, const reflection::Field& field) {
     const FieldTree& value = tree.fields[field.id()];
     if (const auto* string = std::get_if<std::string>(&value)) return builder_.add_string(*string);
@@ -76,7 +76,7 @@ class ReferencePacker {
     return {};
   }
 
-  /// The types of the unions in a vector.
+  /// Places the types of the unions in a vector.
   Ref types(const FieldTree& value) {
     const auto* unions = std::get_if<UnionVectorTree>(&value);
     if (!unions) return {};
@@ -93,7 +93,7 @@ class ReferencePacker {
     return builder_.add_struct(std::get<StructTree>(value.held).bytes, alignment_of(*object_of(*declared)));
   }
 
-  /// What a type names; null for an element that is no object.
+  /// Returns the object that a type names; null for an element that is no object.
   const reflection::Object* object_of(const reflection::Type& type) const {
     if (type.base_type() != reflection::Obj && type.element() != reflection::Obj) return nullptr;
     return schema_.objects()->Get(static_cast<flatbuffers::uoffset_t>(type.index()));

@@ -15,11 +15,11 @@
 
 namespace etstream::testing {
 
-/// Alignments of scalar vectors, by object and field id, that take the place of the schema's.
+/// Alignments of scalar vectors, by object and field id, that replace the schema's.
 using Alignments = std::map<std::pair<std::size_t, std::uint16_t>, std::uint32_t>;
 
-/// The file: a table's children first, by field id; then the table, fields in that order; scalars that
-/// FlatBuffers takes for their default left out.
+/// Returns the file: a table's children first, by field id; then the table, with its fields in that order.
+/// Scalars that FlatBuffers counts as their default are left out.
 std::vector<std::byte> pack_by_reference(const reflection::Schema& schema, const TableTree& root,
                                          const Alignments& alignments);
 

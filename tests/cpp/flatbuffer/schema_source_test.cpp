@@ -26,7 +26,7 @@ Schema schema_at(const std::string& path, const std::vector<std::string>& includ
   return std::move(schema).value();
 }
 
-/// Every table with its fields, for comparing.
+/// Returns every table with its fields, for comparing.
 std::string described(const Schema& schema) {
   std::string out = schema.identifier() + " " + schema.root().name;
   for (const TableType& table : schema.tables()) {

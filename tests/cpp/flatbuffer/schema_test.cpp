@@ -31,7 +31,7 @@ Schema schema_of(const Bytes& bfbs) {
   return std::move(schema).value();
 }
 
-/// The binary form of a schema's text.
+/// Returns the binary form of a schema's text.
 Bytes compiled(const std::string& text) {
   flatbuffers::IDLOptions options;
   options.binary_schema_builtins = true;
@@ -51,7 +51,7 @@ const FieldType& field_of(const Schema& schema, std::string_view table, std::str
   return schema.tables()[*table_index].fields[*field_index];
 }
 
-/// Whether every index and width in `schema` is one that a packer can use.
+/// Returns whether a packer can use every index and width in `schema`.
 bool is_sound(const Schema& schema) {
   const std::size_t tables = schema.tables().size();
   if (schema.root_index() >= tables || (!schema.identifier().empty() && schema.identifier().size() != 4))

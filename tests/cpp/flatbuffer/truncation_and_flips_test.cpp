@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A bundle and a program that are cut at every byte, and of whose metadata every bit is flipped. FlatBuffers'
-// own Verifier is the judge. Where verify() is stricter, it is on purpose:
+// A bundle and a program, cut at every byte, and with each bit of their metadata flipped. FlatBuffers' own
+// Verifier is the judge. verify() is stricter on purpose in these cases:
 // - a union's type must be one that the schema has, and have a value;
 // - what the bytes mean must make sense: indices, shapes, methods, versions.
 // It warns of bytes between objects, and of objects that lie on each other.
@@ -23,14 +23,14 @@
 namespace etstream::truncation_and_flips_test {
 namespace {
 
-/// What verify() refuses with, or finds.
+/// Returns the error with which verify() refuses the bytes, or what it finds.
 Findings found_in(const std::string& bytes) {
   auto findings = verify(file_of(bytes));
   if (findings) return std::move(findings).value();
   return {.errors = {Finding("unsupported: " + findings.error().message)}, .warnings = {}};
 }
 
-/// The first error; "" if verify() accepts the bytes.
+/// Returns the first error; "" if verify() accepts the bytes.
 std::string first_error(const std::string& bytes) {
   const Findings findings = found_in(bytes);
   return findings.ok() ? "" : findings.errors[0].message;
@@ -50,7 +50,7 @@ bool flatbuffers_takes_bundle(const std::string& file) {
   return bundled_program::VerifyBundledProgramBuffer(verifier);
 }
 
-/// What verify() is stricter about than FlatBuffers, by its message.
+/// Returns the rule by which verify() is stricter than FlatBuffers, from its message.
 std::string reason_of(const std::string& error) {
   for (const char* known : {"a known type of the union", "a value of the union", "extended header"}) {
     if (error.find(known) != std::string::npos) return known;
@@ -65,8 +65,8 @@ struct Tally {
   std::map<std::string, int> stricter;  // refused by verify() alone, by reason
 };
 
-/// Flips each bit of the bytes for which `is_metadata`. `flatbuffers_takes` is what FlatBuffers says of a
-/// file, `readable` what must hold if verify() accepts it.
+/// Flips each bit of the bytes for which `is_metadata`. `flatbuffers_takes` tells what FlatBuffers says of a
+/// file, and `readable` what must hold if verify() accepts it.
 Tally flip_all(const std::string& file, const std::vector<bool>& is_metadata, const std::vector<bool>& used,
                const std::function<bool(const std::string&)>& flatbuffers_takes,
                const std::function<bool(const std::string&)>& readable) {
@@ -106,7 +106,8 @@ TEST_CASE("the unspoilt files are accepted, by FlatBuffers too") {
   CHECK(flatbuffers_takes_program(real_program()));
 }
 
-/// `file` is refused when it is cut to any size below `whole`, with a message that begins with its name.
+/// Checks that `file` is refused when it is cut to any size below `whole`, with a message that begins with
+/// its name.
 void check_cuts(const std::string& file, std::size_t whole) {
   for (std::size_t size = 0; size < whole; ++size) {
     const std::string error = first_error(file.substr(0, size));

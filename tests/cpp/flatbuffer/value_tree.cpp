@@ -15,7 +15,7 @@ std::string_view as_text(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-/// A copy that dies, garbled, when the next one is lent.
+/// Returns a copy that is overwritten when the next one is lent.
 std::string_view TreeReader::lend(std::string_view bytes) {
   if (lent_) std::fill(lent_->begin(), lent_->end(), '\xdd');
   lent_ = std::make_unique<std::string>(bytes);
@@ -26,7 +26,7 @@ std::span<const std::byte> TreeReader::lend(const std::vector<std::byte>& bytes)
   return std::as_bytes(std::span(lend(as_text(bytes))));
 }
 
-/// The node of a member that is no table has the index 1, and leads to its union.
+/// Returns a union's value. The node of a member that is no table has the index 1, and leads to its union.
 UnionValue TreeReader::value_of(const UnionTree& member) {
   const auto* table = std::get_if<std::unique_ptr<TableTree>>(&member.held);
   return {member.type, table ? ValueNode{table->get(), 0} : ValueNode{&member, 1}};

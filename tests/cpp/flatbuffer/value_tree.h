@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TableTree: the values of a table as a plain tree, and a ValueReader over it. The reader is as unhelpful
-// as its contract allows: what it hands out is overwritten by its next call, and it refuses to be asked
-// for what a packer must not ask for.
+// TableTree: the values of a table as a plain tree, and a ValueReader over it. The reader is as unhelpful as
+// its contract allows: its next call overwrites the values that it hands out, and it refuses requests that a
+// packer must not make.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ struct TableTree {
 
 class TreeReader final : public ValueReader {
  public:
-  /// `root` outlives the reader, and what is packed from it.
+  /// `root` outlives the reader, and the packed result.
   explicit TreeReader(const TableTree& root) : root_(root) {}
 
   ValueNode root() override { return {&root_, 0}; }

@@ -245,7 +245,7 @@ TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecke
   results[6] = tensor_of(1, ScalarType::kFloat16);
   CHECK(expected("aten::var_mean.correction_out", results) ==
         "a tensor of the dtype of argument 5 as argument 6");
-  // What is not known before the call is left alone.
+  // Arguments that are not known before the call are not checked.
   CHECK(expected("llama::update_cache.out", std::vector<KernelArgument>(5)) == "nothing");
   CHECK(taken_unchecked("quantized_decomposed::embedding_4bit.out") == "indices");
   CHECK_FALSE(taken_unchecked("aten::embedding.out"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ProgramFile::verify finds only by following a method's values through its instructions.
+// Errors that ProgramFile::verify finds only by following a method's values through its instructions.
 #include <doctest/doctest.h>
 
 #include "runtime_checks/one_call_program.h"
@@ -123,7 +123,8 @@ TEST_CASE("a call that a jump always passes by is left alone") {
   check_found("expected a tensor as argument 0 of aten::abs.out, found a string", make(true));
 }
 
-/// `kOutput` and a table for it in planned memory: kOther has the indices from byte 64 on.
+/// Makes the program look up rows of a table in planned memory: kOutput is at byte `at`, and kOther has the
+/// indices, from byte 64 on.
 void look_up(ExecutionPlanT& plan, std::uint32_t at) {
   plan.non_const_buffer_sizes = {0, 1024};
   const auto place = [&](std::int32_t value, scalar_type::ScalarType dtype, std::vector<std::int32_t> sizes,
@@ -179,7 +180,7 @@ TEST_CASE("a tensor of a changing shape that is read before a call gives it one 
   check_sound(make(false, false));  // it may be a buffer that keeps what is in it
   check_found("expected a tensor that a call before gives, as argument 1 of aten::add.out, found value 1",
               make(true, false));
-  // By an operator that gives a list.
+  // An operator that returns a list gives it the shape.
   check_sound([&](ExecutionPlanT& plan) {
     make(true, true)(plan);
     plan.chains[0]->instructions.erase(plan.chains[0]->instructions.begin());
@@ -188,7 +189,7 @@ TEST_CASE("a tensor of a changing shape that is read before a call gives it one 
     call(plan, "aten::unbind_copy", "int_out", {kInput, kAlpha, list, list});
     std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
   });
-  // By what is not known.
+  // An unknown operator may give it the shape.
   check_sound([&](ExecutionPlanT& plan) {
     make(true, true)(plan);
     plan.operators.back()->name = "mine::op";

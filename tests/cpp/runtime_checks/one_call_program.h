@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A sound program of one call, for tests that spoil it and look at what ProgramFile::verify finds.
+// A sound program of one call, for tests that damage it and check what ProgramFile::verify finds.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -55,7 +55,7 @@ inline void call(ExecutionPlanT& plan, const std::string& name, const std::strin
   add_call(plan, std::move(kernel));
 }
 
-/// out = input + 1 * other, with a list, a null and a string that nothing uses.
+/// Makes out = input + 1 * other, with a list, a null and a string that nothing uses.
 inline ProgramT sound_object() {
   ProgramT object;
   object.constant_segment = std::make_unique<SubsegmentOffsetsT>();

@@ -49,7 +49,7 @@ void set_node(XNNGraphT& graph, XNodeUnion type, Held held) {
   node.value = new Held(std::move(held));
 }
 
-/// Tensors: 0 and 3 from outside, 1 the filter, 2 the bias.
+/// Makes a graph with tensors 0 and 3 from outside, 1 the filter, 2 the bias.
 XNNGraphT sound_graph() {
   XNNGraphT graph;
   graph.num_externs = 2;

@@ -10,7 +10,7 @@
 namespace etstream::bundled_program_test {
 namespace {
 
-/// All that there is to read in a bundle, as text to compare.
+/// Returns all that can be read in a bundle, as text to compare.
 std::string all_of(const BundledProgramFile& bundle) {
   std::string out;
   const auto add = [&out](const auto& result, auto&& text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program of someone else's:  consumer MODEL.pte CASES.json OUT.bpte
+// A program of another author:  consumer MODEL.pte CASES.json OUT.bpte
 #include <cstdio>
 
 #include "etstream/bundled_program.h"

@@ -2,7 +2,7 @@
 //
 //   run_with_shards MODEL.pte WEIGHTS.ptd...
 //
-// Runs the method forward on 8 ones, with all shards as data files, and prints what comes out.
+// Runs the method forward on 8 ones, with all shards as data files, and prints the output.
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 

@@ -37,14 +37,14 @@ Error unknown_key(const JsonReader& json, std::string_view key, std::string_view
   return json.error(text("expected {}, found a key {}", expected, quote(key)));
 }
 
-/// Whether a file begins as NumPy's do.
+/// Returns whether a file begins like NumPy's files.
 bool begins_as_npy(const ByteSource& file) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   std::string begin(kMagic.size(), '\0');
   return file.read_at(0, std::as_writable_bytes(std::span(begin))) && begin == kMagic;
 }
 
-/// A tensor as a test case refers to it. One of `npy`, `safetensors` and `raw` is there.
+/// A tensor as a test case refers to it, by one of `npy`, `safetensors` and `raw`.
 struct TensorReference {
   std::optional<std::string> npy;
   std::optional<std::string> safetensors;

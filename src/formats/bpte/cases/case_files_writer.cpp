@@ -26,7 +26,7 @@ ByteSource owned(std::string_view text) {
   return ByteSource::owned({bytes.begin(), bytes.end()});
 }
 
-/// A number that reads back as the same double and not as an integer.
+/// Spells a number so that it reads back as the same double and not as an integer.
 std::string json_double(double value) {
   constexpr auto kNan = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
   const auto bits = std::bit_cast<std::uint64_t>(value);
@@ -44,7 +44,7 @@ class TestCasesWriter {
   Result<void> run() {
     ETSTREAM_ASSIGN(const auto json, open_file("cases.json"));
     const auto& suites = bundle_.suites();
-    // An object of methods is read as sorted; another order, or a method twice, needs a list.
+    // Reading sorts an object of methods by name, so that another order, or a method twice, needs a list.
     const bool as_object =
         std::adjacent_find(suites.begin(), suites.end(), [](const Suite& a, const Suite& b) {
           return a.method_name >= b.method_name;
@@ -86,7 +86,7 @@ class TestCasesWriter {
     return {};
   }
 
-  /// The beginning of the names of a suite's files: the method's name where that is a plain word that no
+  /// Returns the beginning of the names of a suite's files: the method's name if it is a plain word that no
   /// other suite has.
   std::string label_of(const Suite& suite, std::size_t index) {
     constexpr std::size_t kLongest = 64;
@@ -114,7 +114,7 @@ class TestCasesWriter {
   Result<std::string> value(const Value& value, const std::vector<ValueInfo>& infos, std::size_t index,
                             const std::string& file_name) {
     if (const auto* tensor = std::get_if<Tensor>(&value)) {
-      // What no order is said of is contiguous, and then laid out as the method has it.
+      // A tensor without an order in the file is read as contiguous, and then laid out as the method has it.
       const auto contiguous = contiguous_dim_order(tensor->sizes.size());
       const auto order = order_in_method(infos, index, *tensor).value_or(contiguous);
       return this->tensor(*tensor, tensor->dim_order != contiguous || order != contiguous, file_name);
@@ -166,7 +166,7 @@ class TestCasesWriter {
   const ProgramMethods methods_;
 };
 
-/// Checks how much of the disk the tensors take, which cases may share in the bundle.
+/// Checks how much of the disk the tensors take, whose bytes cases may share in the bundle.
 Result<void> check_disk_for(const BundledProgramFile& bundle, std::optional<std::uint64_t> max_disk) {
   FilePlan all;
   for (const Suite& suite : bundle.suites()) {

@@ -15,7 +15,7 @@ using Kind = JsonReader::Kind;
 
 class RulesReader {
  public:
-  /// `like` gets the name in "like", which ready-made rules have alone; null for other rules.
+  /// `like` gets the name in "like", which only ready-made rules have; it is null for other rules.
   RulesReader(JsonReader& json, RenameRuleSet& out, std::string* like = nullptr)
       : json_(json), out_(out), like_(like) {}
 
@@ -37,7 +37,7 @@ class RulesReader {
     return {};
   }
 
-  /// Reads those of the rules that are asked for; those that they are like have others.
+  /// Reads the model types of the requested rules, and skips those of the rules that they are like.
   Result<void> read_model_types() {
     if (!out_.model_types.empty()) {
       json_.take();
@@ -149,8 +149,8 @@ bool NamePattern::matches(std::string_view key, std::vector<std::string_view>& r
   if (!key.starts_with(pieces_.front()) || !key.ends_with(pieces_.back())) return false;
   const std::size_t last = key.size() - pieces_.back().size();  // where the last piece begins
   std::size_t begin = pieces_.front().size();                   // of the next run
-  // A run ends where the piece after it is found first: each '.' of the key is one of a piece, and among
-  // others the first place leaves most to the runs that follow.
+  // A run ends at the first place where the piece after it is found. Each '.' of the key belongs to a piece,
+  // and of the other places the first leaves most to the runs that follow.
   for (std::size_t i = 1; i < pieces_.size(); ++i) {
     const std::size_t end = i + 1 < pieces_.size() ? key.find(pieces_[i], begin + 1) : last;
     if (end == std::string_view::npos || end <= begin) return false;

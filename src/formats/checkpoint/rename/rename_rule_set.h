@@ -21,12 +21,12 @@ class NamePattern {
  public:
   explicit NamePattern(std::string_view pattern);
 
-  /// The number of '*' in it.
+  /// Returns the number of '*' in it.
   [[nodiscard]] std::size_t stars() const noexcept { return pieces_.size() - 1; }
-  /// Whether `key` matches. If so, `runs` gets the part of `key` that each '*' stands for, each as short as
-  /// possible but the last. Time: that of searching `key` for each piece once.
+  /// Returns whether `key` matches. If so, `runs` gets the part of `key` that each '*' stands for: each as
+  /// short as possible, except the last. Time: that of searching `key` for each piece once.
   [[nodiscard]] bool matches(std::string_view key, std::vector<std::string_view>& runs) const;
-  /// The pattern with a run in place of each '*'. There are at least as many runs as '*'.
+  /// Returns the pattern with a run in place of each '*'. There are at least as many runs as '*'.
   [[nodiscard]] std::string filled(const std::vector<std::string_view>& runs) const;
 
   friend bool operator==(const NamePattern&, const NamePattern&) = default;
@@ -53,9 +53,11 @@ struct RenameRule {
 };
 
 struct RenameRuleSet {
-  /// The first rule that matches `name`, or none. `runs` gets what its '*' stand for, if it has any.
+  /// Returns the first rule that matches `name`, or null. `runs` gets the parts that its '*' stand for, if it
+  /// has any.
   [[nodiscard]] const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const;
-  /// Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its pattern.
+  /// Adds a rule. Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its
+  /// pattern.
   [[nodiscard]] Result<void> add(RenameRule rule);
   [[nodiscard]] bool has(std::string_view pattern) const { return rules_by_pattern_.contains(pattern); }
 
@@ -72,11 +74,12 @@ struct RenameRuleSet {
   std::map<std::string, std::size_t, std::less<>> rules_by_pattern_;
 };
 
-/// The rules in a JSON object. Errors: see RenameRules::read.
+/// Reads the rules in a JSON object. Errors: see RenameRules::read.
 [[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
-/// The ready-made rules in the member `name` of an object of such objects; none without a member of that
-/// name. A member's "like" names another one, whose rules hold too but for patterns that it has itself; its
-/// "model_types" are those that config.json beside such a checkpoint may have.
+/// Reads the ready-made rules in the member `name` of an object of such objects; returns nothing without a
+/// member of that name. A member's "like" names another member, whose rules apply too, except for patterns
+/// that the member has itself. Its "model_types" are those that config.json beside such a checkpoint may
+/// have.
 [[nodiscard]] Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json,
                                                                          std::string_view name);
 

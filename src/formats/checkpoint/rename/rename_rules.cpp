@@ -69,7 +69,7 @@ class Renaming {
   }
 
   /// Refuses two tensors of one new name, unless both had one name before, in several files. Sorts the names,
-  /// which takes n log n whatever they are.
+  /// which takes n log n for any names.
   Result<void> check_names() const {
     std::vector<std::pair<std::string_view, std::size_t>> names;
     names.reserve(out_.size());
@@ -95,7 +95,7 @@ class Renaming {
     return std::binary_search(names_.begin(), names_.end(), name);
   }
 
-  /// The error of a tensor that the rule does not fit.
+  /// Makes the error about a tensor that the rule does not fit.
   template <class... Arguments>
   Error misfit(ErrorCode code, const CheckpointTensor& tensor, Template<Arguments...> words,
                const Arguments&... arguments) const {
@@ -157,7 +157,7 @@ class Renaming {
     return counts;
   }
 
-  /// Returns the rows that a part is given; none for a part that shares what others leave.
+  /// Returns the number of rows that a part is given; nothing for a part that shares the remaining rows.
   Result<std::optional<std::uint64_t>> given_rows(const CheckpointTensor& tensor,
                                                   const RenameTarget& target) const {
     if (target.rows == RenameTarget::Rows::kShare) return std::optional<std::uint64_t>();
@@ -200,7 +200,7 @@ class Renaming {
         config.is_there ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
   }
 
-  /// Refuses ready-made rules for other models than config.json beside a file says it is of.
+  /// Refuses ready-made rules if config.json beside a file names a model that they are not for.
   Result<void> check_models() const {
     if (rules_.model_types.empty()) return {};
     std::set<std::string> folders;
@@ -231,8 +231,8 @@ class Renaming {
     return names.empty() ? "; give a file of rules for it" : text("; give the rules {}", names);
   }
 
-  /// Whether a rule is for what a checkpoint may well lack: what is left out, and a tensor whose name another
-  /// rule has given, or would give if it was not there.
+  /// Returns whether a checkpoint may lack the tensors of a rule: tensors that are left out, and tensors
+  /// whose names another rule has given.
   bool may_meet_nothing(const RenameRule& rule) const {
     if (!rules_.is_ready_made) return false;
     const auto is_given = [&](const RenameTarget& target) {

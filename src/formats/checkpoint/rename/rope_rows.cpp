@@ -53,7 +53,7 @@ class RopeRows final : public DerivedStorage {
   /// result's head.
   Result<void> read_half(std::uint64_t head, std::uint64_t half, std::uint64_t at, std::span<std::byte> out,
                          std::span<std::byte> scratch) const {
-    // Row j of the half is row 2 * j + half of the result: those that `out` has a part of.
+    // Row j of the half is row 2 * j + half of the result. Read the rows of which `out` has a part.
     const std::uint64_t first = at / row_;
     const std::uint64_t last = (at + out.size() - 1) / row_;
     const std::uint64_t end = (last + 2 - half) / 2;
@@ -81,7 +81,7 @@ class RopeRows final : public DerivedStorage {
     std::size_t in_out = 0;
     std::size_t size = 0;
   };
-  /// The part of a row that lies in `size` bytes from `at` on in a head.
+  /// Returns the part of a row that lies in `size` bytes from `at` on in a head.
   Part part_of(std::uint64_t row, std::uint64_t at, std::uint64_t size) const {
     const std::uint64_t begin = std::max(row * row_, at);
     const std::uint64_t end = std::min((row + 1) * row_, at + size);

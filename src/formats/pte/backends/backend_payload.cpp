@@ -17,7 +17,7 @@
 namespace etstream {
 namespace {
 
-/// The first bytes, as far as there are so many.
+/// Reads the first bytes, as many as there are.
 Result<std::string> first_bytes(const ByteSource& payload, std::size_t size) {
   std::string out(static_cast<std::size_t>(std::min<std::uint64_t>(size, payload.size())), '\0');
   ETSTREAM_TRY(payload.read_at(0, std::as_writable_bytes(std::span(out))));
@@ -30,8 +30,8 @@ std::uint32_t uint32_at(std::string_view bytes, std::size_t position) {
   return out;
 }
 
-/// CUDA's weights by name: a magic, the key of a library, or of one for each kind of processor, and of each
-/// weight its name, the key of its storage and how that is to be read
+/// Reads CUDA's weights by name: a magic, the key of a library, or of one for each kind of processor, and for
+/// each weight its name, the key of its storage and the way to read it
 /// (backends/cuda/runtime/cuda_weight_cache.cpp and backends/cuda/cuda_weights.py of ExecuTorch, September
 /// 2026).
 class CudaWeights {
@@ -152,8 +152,8 @@ struct VulkanFields {
   } bytes{schema};
 };
 
-/// A graph behind a header: magic at 4, u16 length, u32 offset and u32 size of the graph, then of the data
-/// behind it (backends/vulkan/serialization/vulkan_graph_serialize.py of ExecuTorch 1.5.1).
+/// Reads a graph behind a header: magic at 4, u16 length, u32 offset and u32 size of the graph, then of the
+/// data behind it (backends/vulkan/serialization/vulkan_graph_serialize.py of ExecuTorch 1.5.1).
 Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, const std::string& name) {
   constexpr std::size_t kHeaderSize = 30;
   ETSTREAM_ASSIGN(const std::string header, first_bytes(payload, kHeaderSize));
@@ -183,8 +183,8 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   return std::optional(std::move(out));
 }
 
-/// Blocks: a name of 16 bytes, u32 size, a byte that is 1 where the data is the key of named data, 11 bytes
-/// that are reserved, and data up to a multiple of 16 (backends/arm/arm_vela.py of ExecuTorch 1.5.1).
+/// Reads blocks: a name of 16 bytes, u32 size, a byte that is 1 if the data is the key of named data, 11
+/// reserved bytes, and data up to a multiple of 16 (backends/arm/arm_vela.py of ExecuTorch 1.5.1).
 Result<std::optional<BackendPayload>> read_ethos_u(const ByteSource& payload, const std::string& name) {
   constexpr std::uint64_t kNameSize = 16;
   constexpr std::uint64_t kHeaderSize = 32;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The data of delegates of CUDA's, Vulkan's and Ethos-U's backends, as far as it says which named data it
-// takes.
+// The named data that delegates of CUDA's, Vulkan's and Ethos-U's backends take, as far as their own data
+// names it.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ struct BackendPayload {
   std::vector<NamedDataRequest> requests;
 };
 
-/// What a payload of the backend with this id is: CUDA's weights by name, a graph of Vulkan, a stream of
-/// blocks for Ethos-U. None for other backends, and for payloads that begin in another way. `name` is what
-/// messages call it. Memory: that of the keys. Errors: kCorrupt, naming offset, expected and found; kIo.
+/// Recognises a payload of the backend with this id: CUDA's weights by name, a graph of Vulkan, a stream of
+/// blocks for Ethos-U. Returns nothing for other backends, and for payloads that begin in another way. `name`
+/// is what messages call it. Memory: that of the keys. Errors: kCorrupt, naming offset, expected and found;
+/// kIo.
 [[nodiscard]] Result<std::optional<BackendPayload>> read_backend_payload(std::string_view backend,
                                                                          const ByteSource& payload,
                                                                          const std::string& name);

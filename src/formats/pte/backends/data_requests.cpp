@@ -37,7 +37,7 @@ Result<void> add_requests_of_delegates(const pte::Program& program, DataRequests
   for (const DelegateReference& reference : references) {
     ETSTREAM_ASSIGN(ByteSource data, program.delegate_data(reference));
     if (!seen.insert({data.offset_in(program.file()).value_or(0), data.size()}).second) continue;
-    // Segments that lie over each other would have the same bytes read over and over.
+    // Segments that overlap would have the same bytes read over and over.
     total += data.size();
     if (total > program.file().size()) {
       return program.view().corrupt(reference.position, "data of delegates that is apart from each other",
@@ -48,7 +48,7 @@ Result<void> add_requests_of_delegates(const pte::Program& program, DataRequests
   return {};
 }
 
-/// Of XNNPACK's backend too.
+/// Reads the payload of a backend, also of XNNPACK's.
 Result<std::optional<BackendPayload>> read_payload(std::string_view backend, const ByteSource& data,
                                                    const std::string& name) {
   if (backend != kXnnpackBackend) return read_backend_payload(backend, data, name);

@@ -17,19 +17,19 @@
 
 namespace etstream {
 
-/// Of an external tensor, which ExecuTorch looks for in tensor data files alone.
+/// A request for an external tensor. ExecuTorch looks for it in tensor data files alone.
 struct TensorRequest {
   std::string key;
   std::string asker;  // "method 'forward'"
   TensorLayout layout;
   bool is_planned = false;  // its bytes are copied to planned memory
-  /// ExecuTorch 1.5.1 compares layouts, but not that of a constant whose key an earlier one of the method
-  /// has.
+  /// False if ExecuTorch 1.5.1 does not compare layouts: for a constant whose key an earlier one of the
+  /// method has.
   bool is_compared = true;
 };
 
-/// Of named data that a delegate takes, such as a constant of XNNPACK, which ExecuTorch looks for in files,
-/// then in the program.
+/// A request for named data that a delegate takes, such as a constant of XNNPACK. ExecuTorch looks for it in
+/// files, then in the program.
 struct DelegateRequest {
   std::string key;
   std::string asker;                  // "method 'forward', delegate 0 (XnnpackBackend)"
@@ -37,7 +37,7 @@ struct DelegateRequest {
   bool is_xnnpack = false;
 };
 
-/// A delegate whose data says which named data it takes; of other backends than XNNPACK.
+/// A delegate of another backend than XNNPACK whose data names the named data that it takes.
 struct RecognisedDelegate {
   std::string asker;
   std::string what;        // "weights by name (ETCUDAFQN3)"
@@ -52,23 +52,25 @@ struct DataRequests {
   std::map<std::string, ByteSource> named_data;  // what the program has itself, by key
 };
 
-/// Those of all methods. Data of delegates is read once: that of XNNPACK, CUDA, Vulkan and Ethos-U as far as
-/// its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1
-/// MiB; kIo.
+/// Reads the requests of all methods. Data of delegates is read once: that of XNNPACK, CUDA, Vulkan and
+/// Ethos-U as far as its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere;
+/// kTooLarge for names over 1 MiB; kIo.
 [[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
 
-/// "method 'forward', delegate 0 (XnnpackBackend)". `methods` are the names of the program's.
+/// Describes a delegate: "method 'forward', delegate 0 (XnnpackBackend)". `methods` are the names of the
+/// program's methods.
 [[nodiscard]] std::string describe(std::span<const std::string> methods, const DelegateReference& reference);
 
-/// Adds what the data of the delegate at `reference` asks for. Errors: as above.
+/// Adds the requests in the data of the delegate at `reference`. Errors: as above.
 [[nodiscard]] Result<void> add_delegate_requests(const pte::Program& program,
                                                  const DelegateReference& reference, ByteSource data,
                                                  DataRequests& out);
 
-/// The keys that the program asks for and does not have, in order, each once.
+/// Returns the keys that the program asks for and does not have, in order, each once.
 [[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);
 
-/// Those of all methods; data that several share is told of once. Damaged data is left out. Errors: as above.
+/// Reads the delegates of all methods. Data that several share is listed once, and damaged data is left out.
+/// Errors: as above.
 [[nodiscard]] Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramFile& program);
 
 }  // namespace etstream

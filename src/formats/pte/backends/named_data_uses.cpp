@@ -16,7 +16,7 @@
 namespace etstream {
 namespace {
 
-/// Returns the payload without the keys, which may lie in any order and over each other.
+/// Returns the payload without the keys, which may lie in any order and overlap.
 Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<XnnpackConstant>& constants) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   ranges.reserve(constants.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which delegate of a program takes which named data, and what for.
+// The delegates of a program that take named data, and their purposes.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ struct DelegateUses {
   bool in_segment = false;     // where its data is; otherwise in the flatbuffer
   std::uint32_t index = 0;     // of the segment, or of the entry in the flatbuffer
   std::string asker;           // "method 'forward', delegate 0 (XnnpackBackend)"
-  /// Its data, without the characters of the keys where these are known.
+  /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;
 };
 
-/// Reads what the delegates of all methods ask for, as far as their backends are known; data that several
-/// share is read once, for the first. Damaged data asks for nothing. Memory: that of the keys, and 200 bytes
+/// Reads the requests of the delegates of all methods, as far as their backends are known. Data that several
+/// share is read once, for the first. Damaged data requests nothing. Memory: that of the keys, and 200 bytes
 /// a request. Errors: kTooLarge for data of delegates that share their bytes many times; kIo.
 [[nodiscard]] Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& program);
 

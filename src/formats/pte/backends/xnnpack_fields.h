@@ -11,7 +11,7 @@
 
 namespace etstream::xnnpack {
 
-/// Of scales by channel, and by groups of a channel's elements.
+/// The fields of scales by channel, and by groups of a channel's elements.
 struct ScaleFields : BoundTable {
   ScaleFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
   BoundField scale = field("scale");
@@ -19,7 +19,7 @@ struct ScaleFields : BoundTable {
   BoundField constant = field("scale_buffer_idx");
 };
 
-/// Of a node with weights.
+/// The fields of a node with weights.
 struct WeightedFields : BoundTable {
   WeightedFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
   BoundField filter = field("filter_id");
@@ -27,7 +27,7 @@ struct WeightedFields : BoundTable {
   BoundField flags = field("flags");
 };
 
-/// Of a node of any kind, told by how fields are called.
+/// The fields of a node of any kind, found by their names.
 struct NodeFields {
   NodeFields(const Schema& schema, std::size_t table) {
     const std::vector<FieldType>& all = schema.tables()[table].fields;
@@ -50,7 +50,7 @@ struct NodeFields {
   std::optional<BoundField> input;       // has as many, where the node does not say how many
 };
 
-/// Bound to `schema`, which outlives it.
+/// All these fields, bound to `schema`, which outlives them.
 struct Fields {
   explicit Fields(const Schema& given) : schema(given) {
     for (std::size_t i = 0; i < schema.tables().size(); ++i) nodes.emplace_back(schema, i);
@@ -87,7 +87,7 @@ struct Fields {
   } by_group{{schema, "PerChannelGroupQuant"}};
   WeightedFields linear{schema, "XNNFullyConnected"};
   struct : WeightedFields {
-    /// What the filter's elements are the product of. The first two give the channels.
+    /// The numbers whose product is the number of the filter's elements. The first two give the channels.
     std::vector<BoundField> factors = {field("groups"), field("group_output_channels"),
                                        field("kernel_height"), field("kernel_width"),
                                        field("group_input_channels")};

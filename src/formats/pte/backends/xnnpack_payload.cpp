@@ -16,9 +16,9 @@
 namespace etstream {
 namespace {
 
-/// At offset 4, where a flatbuffer has its identifier: magic, u16 length, u32 offset and u32 size of the
-/// graph, u32 offset and u64 size of the constant data behind it (backends/xnnpack/runtime/XNNHeader.cpp of
-/// ExecuTorch 1.5.1).
+/// The header at offset 4, where a flatbuffer has its identifier: magic, u16 length, u32 offset and u32 size
+/// of the graph, u32 offset and u64 size of the constant data behind it
+/// (backends/xnnpack/runtime/XNNHeader.cpp of ExecuTorch 1.5.1).
 constexpr std::uint64_t kMagicPosition = 4;
 constexpr std::uint64_t kHeaderEnd = 30;
 constexpr std::uint64_t kGraphPosition = 10;
@@ -34,7 +34,7 @@ struct Header {
   Range constants;
 };
 
-/// Where both are in a payload that has a header. Error: kCorrupt.
+/// Reads the places of the graph and the constants from the header of a payload. Error: kCorrupt.
 Result<Header> read_header(const ByteSource& payload, std::span<const std::byte> header,
                            const std::string& name) {
   const auto number = [&]<class T>(std::uint64_t position, T value) {
@@ -56,7 +56,7 @@ Result<Header> read_header(const ByteSource& payload, std::span<const std::byte>
   return Header{graph, constants};
 }
 
-/// Version XN00 has fields less, of those that are not read.
+/// Refuses other versions of the graph. Version XN00 lacks some fields, none of which is read.
 Result<void> check_identifier(const ByteSource& graph, const std::string& name) {
   std::array<char, 4> identifier{};
   std::string_view found;

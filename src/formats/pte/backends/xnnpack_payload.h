@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What XNNPACK's backend makes of a part of a program: which data it asks for, whether the backend can load
-// it, and what its calls have to bring.
+// The graphs that XNNPACK's backend makes of parts of a program: the data that they ask for, whether the
+// backend can load them, and the arguments that their calls need.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct XnnpackPayload {
   std::uint64_t graph_offset = 0;    // in the payload, in bytes
 };
 
-/// The graph's structure is checked. `name` is what messages call it. Errors: kCorrupt, naming offset,
-/// expected and found; kIo.
+/// Opens a payload and checks the graph's structure. `name` is what messages call it. Errors: kCorrupt,
+/// naming offset, expected and found; kIo.
 [[nodiscard]] Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string& name);
 
 /// Named data that a payload asks for.
@@ -41,14 +41,14 @@ struct NamedDataRequest {
   std::optional<std::uint64_t> size;  // in bytes, where the payload says it
 };
 
-/// The constants outside that ExecuTorch 1.5.1 asks for when it loads `payload`, in its order, with their
-/// sizes. `name` is what messages call it. Memory: that of the keys. Time: in proportion to the graph's size.
-/// Errors: kCorrupt for what XNNPACK does not load, naming offset, expected and found; kTooLarge for a key
-/// over 1 MiB; kIo.
+/// Returns the constants outside of `payload` that ExecuTorch 1.5.1 asks for when it loads it, in that order,
+/// with their sizes. `name` is what messages call it. Memory: that of the keys. Time: in proportion to the
+/// graph's size. Errors: kCorrupt for what XNNPACK does not load, naming offset, expected and found;
+/// kTooLarge for a key over 1 MiB; kIo.
 [[nodiscard]] Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,
                                                                            const std::string& name);
 
-/// A tensor that a call brings.
+/// A tensor that a call passes.
 struct XnnpackArgument {
   std::uint32_t number = 0;  // among the call's arguments
   std::uint32_t width = 0;   // the bytes of an element; 0 where they can't be told
@@ -57,11 +57,11 @@ struct XnnpackArgument {
 /// The bytes of the named data that a program has itself, by key.
 using NamedDataSizes = std::map<std::string, std::uint64_t>;
 
-/// Adds to `findings` what ExecuTorch 1.5.1 would refuse of `payload`, or end on: tensors whose constants or
-/// scales are not all there, or not in the program's own named data that they ask for, nodes of tensors that
-/// there are not. Constants themselves are not read. Gives what calls bring, as far as it is sound. `name` is
-/// what messages call it. Memory: 48 bytes a tensor. Time:
-/// in proportion to the graph's size. Errors: those of reading but kCorrupt, which is a finding.
+/// Adds to `findings` the parts of `payload` that ExecuTorch 1.5.1 would refuse, or crash on: tensors whose
+/// constants or scales are incomplete, or are smaller than needed in the program's own named data; nodes of
+/// tensors that don't exist. Constants themselves are not read. Returns the tensors that calls pass, as far
+/// as the graph is sound. `name` is what messages call it. Memory: 48 bytes a tensor. Time: in proportion to
+/// the graph's size. Errors: those of reading except kCorrupt, which is a finding.
 [[nodiscard]] Result<std::vector<XnnpackArgument>> verify_xnnpack(const ByteSource& payload,
                                                                   const std::string& name,
                                                                   const NamedDataSizes& named_data,

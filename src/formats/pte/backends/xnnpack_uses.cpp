@@ -15,8 +15,8 @@
 namespace etstream {
 namespace {
 
-/// The element type of a datatype, by its number; none of those that no constant has. Those of four bits are
-/// bytes here.
+/// Returns the element type of a datatype, by its number; nothing for types that no constant has. Types of
+/// four bits are bytes here.
 constexpr std::optional<ScalarType> kTypes[] = {
     std::nullopt,       ScalarType::kFloat32, ScalarType::kFloat16, ScalarType::kInt8,
     ScalarType::kUInt8, ScalarType::kInt32,   ScalarType::kInt8,    ScalarType::kInt32,
@@ -74,7 +74,7 @@ class UseReader {
     return {};
   }
 
-  /// Returns the constant of this number; null where there is none, or it has no key.
+  /// Returns the constant of this number; null if there is none, or it has no key.
   XnnpackConstant* find(std::uint32_t number) {
     const auto found = places_.find(number);
     return found == places_.end() ? nullptr : &out_[found->second];
@@ -127,7 +127,7 @@ class UseReader {
     return {};
   }
 
-  /// Says of the constants that a node reads that it does; the first one that reads it counts.
+  /// Notes a node as the reader of the constants that it reads, unless an earlier node is.
   Result<void> add_node(const TableReader& node, std::uint32_t number) {
     ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
     if (!held) return {};

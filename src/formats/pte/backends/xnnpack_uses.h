@@ -20,7 +20,7 @@ struct XnnpackConstant {
   std::uint64_t key_position = 0;  // where its characters are in the payload, in bytes
   std::uint64_t size = 0;          // in bytes
   std::string use = {};            // "filter of XNNFullyConnected 3"; empty where no node reads it
-  /// How its elements lie; none where the graph does not say it, or not as `size` has it.
+  /// The layout of its elements; nothing if the graph does not say it, or says one that does not fit `size`.
   std::optional<TensorLayout> layout = {};
   bool is_of_nibbles = false;  // two elements a byte, the first in the low half; `layout` is of the bytes
 };

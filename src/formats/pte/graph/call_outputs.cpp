@@ -10,7 +10,7 @@
 namespace etstream {
 namespace {
 
-/// The number of arguments at the end that are outputs, and how many before them are the same again.
+/// The number of arguments at the end that are outputs, and of arguments before them that repeat them.
 struct Tail {
   std::size_t outputs = 0;
   std::size_t repeated = 0;
@@ -18,7 +18,7 @@ struct Tail {
 
 bool is_list(const GraphValue& value) { return kind_of(value.info) == pte::kTensorListKind; }
 
-/// That of an operator with `out` arguments; none of another.
+/// Returns the tail of an operator with `out` arguments; an empty one for other operators.
 Tail repeated_tail(const ProgramGraph& graph, const std::vector<std::uint32_t>& args) {
   if (args.size() < 2) return {};
   const std::uint32_t last = args.back();
@@ -34,7 +34,7 @@ Tail repeated_tail(const ProgramGraph& graph, const std::vector<std::uint32_t>& 
   return std::equal(begin, args.end() - 1, list.items.begin(), same) ? Tail{count + 1, 0} : Tail{};
 }
 
-/// Whether nothing can be in a value before a call, so that the call must write it.
+/// Returns whether a value must be empty before a call, so that the call must write it.
 bool is_empty_before(const ProgramGraph& graph, const ValueContents& contents, std::uint32_t index,
                      bool tensors_alone) {
   const GraphValue& value = graph.values[index];
@@ -45,7 +45,7 @@ bool is_empty_before(const ProgramGraph& graph, const ValueContents& contents, s
   return value.storage == TensorStorage::kPlanned || value.storage == TensorStorage::kProvided;
 }
 
-/// The arguments from the end on that nothing has written.
+/// Returns the number of arguments at the end that nothing has written.
 std::size_t fresh_tail(const ProgramGraph& graph, const ValueContents& contents, const GraphCall& call) {
   const bool is_kernel = call.kind == CallKind::kKernel;
   std::size_t count = is_kernel && !call.args.empty() ? 1 : 0;
@@ -54,7 +54,7 @@ std::size_t fresh_tail(const ProgramGraph& graph, const ValueContents& contents,
     const std::uint32_t arg = call.args[place];
     if (!is_empty_before(graph, contents, arg, is_kernel)) break;
     if (count == 0) continue;
-    // Outputs become values one after another, and a value that nobody has read is not overwritten.
+    // Outputs become values one after another, and a value that has not been read is not overwritten.
     const auto shown = contents.shown_by(arg);
     if (arg + 1 != call.args[place + 1] || (shown && graph.values[*shown].users.empty())) break;
   }
@@ -100,7 +100,7 @@ std::optional<std::uint32_t> ValueContents::shown_by(std::uint32_t value) const 
 void split_arguments(const ProgramGraph& graph, const ValueContents& contents, GraphCall& call) {
   const bool is_kernel = call.kind == CallKind::kKernel;
   if (is_kernel && graph.operators[call.callee].name == "executorch_prim::et_copy_index") {
-    // What is in the first argument stays, but for one index.
+    // All of the first argument stays, except one index.
     call.inputs = call.args;
     if (!call.args.empty()) call.outputs = {call.args.front()};
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which arguments a call writes. ProgramGraph says by which rules.
+// The arguments that a call writes, by the rules at ProgramGraph.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace etstream {
 
-/// What is in the values of a graph between two calls.
+/// The contents of a graph's values between two calls.
 class ValueContents {
  public:
-  /// Before the first call. All values of `graph`, which outlives this, are there.
+  /// Begins before the first call. All values of `graph`, which outlives this, exist already.
   explicit ValueContents(const ProgramGraph& graph);
 
   void write(std::uint32_t value);
   [[nodiscard]] bool is_written(std::uint32_t value) const { return written_[value]; }
-  /// The value that was last written at the planned memory of `value`, which itself was not written; none
-  /// unless both have the same size.
+  /// Returns the value that was last written at the planned memory of `value`, which itself was not written;
+  /// nothing unless both have the same size.
   [[nodiscard]] std::optional<std::uint32_t> shown_by(std::uint32_t value) const;
 
  private:

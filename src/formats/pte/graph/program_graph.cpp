@@ -34,7 +34,7 @@ class GraphReader {
   }
 
  private:
-  /// Indices of values. `T` is how wide they are in the file; `none` may be among them.
+  /// Reads indices of values. `T` is their type in the file. With `may_be_none`, -1 is allowed too.
   template <class T>
   static Result<std::vector<std::int32_t>> items(const pte::View& table, const BoundField& field,
                                                  std::uint64_t count, bool may_be_none) {
@@ -62,7 +62,7 @@ class GraphReader {
     });
   }
 
-  /// What is in a value beyond its ValueInfo.
+  /// Reads the parts of a value that its ValueInfo lacks.
   Result<void> read_content(const pte::Held& held, std::uint64_t count, GraphValue& value) {
     const pte::ValueKind kind = held.kind();
     if (kind == pte::ValueKind::kTensor) return read_tensor(held.tensor(), value);
@@ -140,8 +140,8 @@ class GraphReader {
     });
   }
 
-  /// An instruction of a chain of `count`, whose first is number `first`. Which arguments of a kernel or a
-  /// delegate are inputs is left open.
+  /// Reads an instruction of a chain of `count`, whose first is number `first`. Does not yet decide which
+  /// arguments of a kernel or a delegate are inputs.
   Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
     const pte::ProgramFields& known = program_.fields();
     const std::size_t values = graph_.values.size();
@@ -182,7 +182,7 @@ class GraphReader {
     return {};
   }
 
-  /// Keeps the links to values in lists in proportion to the file, though calls may share long lists.
+  /// Bounds the links to values in lists by the file's size, as calls may share long lists.
   Result<void> charge(const pte::Call& held, const std::vector<std::uint32_t>& args) {
     for (const std::uint32_t arg : args) links_ += graph_.values[arg].items.size();
     if (links_ <= most_links_) return {};
@@ -191,7 +191,7 @@ class GraphReader {
     return error;
   }
 
-  /// Makes the next call known to its values, and to those in lists.
+  /// Adds the next call to its values, and to those in lists.
   void connect(const GraphCall& call) {
     const auto number = static_cast<std::uint32_t>(graph_.calls.size());
     with_items(call.inputs, [&](std::uint32_t value) {
@@ -213,7 +213,7 @@ class GraphReader {
       }
     }
   }
-  /// Notes what a value shows that is read though nothing writes it.
+  /// Notes the value that another one shows when it is read though nothing has written it.
   void see(std::uint32_t index) {
     GraphValue& value = graph_.values[index];
     const auto shown = value.view_of ? std::nullopt : contents_->shown_by(index);

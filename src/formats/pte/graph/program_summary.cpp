@@ -9,7 +9,7 @@
 namespace etstream {
 namespace {
 
-/// Constants by where they begin in the file, with how long they are.
+/// The sizes of constants by their offsets in the file.
 using ConstantSizes = std::map<std::uint64_t, std::uint64_t>;
 
 void count_calls(const ProgramGraph& graph, MethodSummary& method) {

@@ -14,7 +14,7 @@
 namespace etstream {
 namespace {
 
-/// Sorts named data by its keys, and has the segments of it follow all others in that order.
+/// Sorts named data by its keys, and puts its segments behind all others in that order.
 void sort_named_data(EditableProgram& editable) {
   std::ranges::stable_sort(editable.named_data, {}, &EditableProgram::NamedData::key);
   std::vector<std::uint32_t> sorted;

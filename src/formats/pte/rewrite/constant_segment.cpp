@@ -15,7 +15,7 @@ namespace {
 
 using Sizes = std::vector<std::optional<std::uint64_t>>;
 
-/// How long the data of each constant is, by the tensors that refer to it.
+/// Returns the size of each constant's data, by the tensors that refer to it.
 Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count) {
   Sizes sizes(count);
   for (const ProgramTensor& tensor : editable.tensors) {
@@ -30,8 +30,8 @@ Result<Sizes> constant_sizes(const EditableProgram& editable, std::size_t count)
 }
 
 /// Cuts the segment into its pieces, without the padding behind a piece whose length is known. `sizes` is
-/// empty where no length is known, and pieces follow one another. Else ExecuTorch takes offsets in any order,
-/// and one that no tensor refers to, such as the first, may point anywhere.
+/// empty if no length is known, and then pieces follow one another. Otherwise ExecuTorch accepts offsets in
+/// any order, and an offset that no tensor refers to, such as the first, may point anywhere.
 Result<void> split(EditableProgram& editable, EditableProgram::Subsegments& subsegments, const Sizes& sizes) {
   const ByteSource segment =
       subsegments.segment ? editable.segments[*subsegments.segment].source : ByteSource();

@@ -12,11 +12,11 @@
 namespace etstream {
 
 /// Splits the program's constants into pieces of a segment of their own. They come from the constant segment,
-/// or from the flatbuffer, as in older programs. The values say how long each is; a piece that no value
-/// refers to keeps the padding behind it. Errors: kCorrupt for a piece that is not inside; kIo.
+/// or from the flatbuffer, as in older programs. The values give the length of each piece; a piece that no
+/// value refers to keeps the padding behind it. Errors: kCorrupt for a piece that is not inside; kIo.
 [[nodiscard]] Result<void> split_constants(EditableProgram& editable);
 
-/// Returns the piece of a constant tensor. Error: kCorrupt where no piece has its number.
+/// Returns the piece of a constant tensor. Error: kCorrupt if no piece has its number.
 [[nodiscard]] Result<ByteSource> piece_of(const EditableProgram& editable, const ProgramTensor& tensor);
 
 /// Reads a tensor's layout. Errors: those of FlatbufferView.
@@ -26,11 +26,11 @@ namespace etstream {
 /// piece that is not inside.
 [[nodiscard]] Result<void> split_mutable_data(EditableProgram& editable);
 
-/// Which tensors have their data in some pieces: &ProgramTensor::is_constant, for one.
+/// A test for the tensors that have their data in some pieces, such as &ProgramTensor::is_constant.
 using TensorTest = bool (ProgramTensor::*)() const noexcept;
 
-/// Takes the pieces out of `subsegments`, which are split, that `gone` used and none of the program's tensors
-/// does, and has the program's tensors follow. `uses` says which tensors have their data there.
+/// Removes the pieces of `subsegments`, which are split, that `gone` used and none of the program's tensors
+/// uses. Renumbers the rest for the program's tensors. `uses` tells which tensors have their data there.
 void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
                    const std::vector<ProgramTensor>& gone, TensorTest uses);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kDelegate = "delegate ";  // how the use of segments of delegates begins
 
-/// The segments, or the entries in the flatbuffer, that delegates refer to.
+/// Returns the segments, or the entries in the flatbuffer, that delegates refer to.
 std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates, bool in_segment) {
   std::set<std::uint32_t> out;
   for (const DelegateReference& reference : delegates) {
@@ -24,7 +24,7 @@ std::set<std::uint32_t> used_by(const std::vector<DelegateReference>& delegates,
   return out;
 }
 
-/// The segments of `delegates` that nothing but delegates uses.
+/// Returns the segments of `delegates` that nothing but delegates uses.
 std::set<std::uint32_t> own_segments(const EditableProgram& editable,
                                      const std::vector<DelegateReference>& delegates) {
   std::set<std::uint32_t> out = used_by(delegates, true);

@@ -14,8 +14,8 @@ namespace etstream {
 /// Moves all delegates' data into the flatbuffer, in their order. Delegates of one segment share an entry.
 void move_delegates_inline(EditableProgram& editable);
 
-/// Moves all delegates' data but empty data into segments, before those of named data. Equal data shares a
-/// segment. Errors: those of reading the data.
+/// Moves all delegates' data, except empty data, into segments, before those of named data. Equal data shares
+/// a segment. Errors: those of reading the data.
 [[nodiscard]] Result<void> move_delegates_to_segments(EditableProgram& editable);
 
 /// Removes the data, in the flatbuffer or in segments, that delegates in `gone` refer to and no delegate of

@@ -36,7 +36,7 @@ Result<Subsegments> read_subsegments(const pte::Subsegments& table, std::size_t 
   out.position = table.position();
   ETSTREAM_ASSIGN(out.offsets, table.all_offsets());
   ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
-  // With no constants, segment 0 need not be there, or is another's.
+  // If there are no constants, segment 0 need not exist, or belongs to others.
   if (out.offsets.empty() || (index == 0 && count == 0)) return out;
   ETSTREAM_ASSIGN(out.segment, read_segment(table, count));
   return out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// EditableProgram: a program between reading and packing: where its data is, in terms that stay the same
-// while methods go, data moves and segments get other numbers.
+// EditableProgram: a program between reading and packing. The places of its data are in terms that stay the
+// same when methods are removed, data moves and segments get other numbers.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,15 @@ namespace etstream {
 /// The label of segments of named data.
 inline constexpr std::string_view kNamedDataLabel = "named data";
 
-/// Segments are named by their indices in `segments`, which nothing changes: those that go are only left out
-/// of `order`.
+/// A program to edit. Segments are named by their indices in `segments`, which never change: a segment that
+/// is removed is only left out of `order`.
 struct EditableProgram {
   struct Segment {
     ByteSource source;
     std::string label = {};                                // what it is used for
     std::uint32_t alignment = 1;                           // that it has of its own, a power of two
     std::optional<std::uint64_t> position = std::nullopt;  // of its table; none for one to be added
-    /// Where it began in the program that was read, from the first segment on; none if its source has
-    /// changed.
+    /// The offset in the program that was read, from the first segment on; nothing if its source has changed.
     std::optional<std::uint64_t> offset = std::nullopt;
   };
   /// Pieces of one segment: constant tensors, or the initial state of mutable ones. Piece 0 is a placeholder.
@@ -86,13 +85,13 @@ struct EditableProgram {
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& program,
                                                             std::vector<EditableProgram::Segment> segments);
 [[nodiscard]] Result<EditableProgram> read_editable_program(const ProgramFile& program);
-/// `model` is made of the description's metadata. Error also: kInvalidArgument where the description's lists
-/// are not as long as the metadata's.
+/// Reads a described program to edit. `model` is made of the description's metadata. Error also:
+/// kInvalidArgument if the description's lists are not as long as the metadata's.
 [[nodiscard]] Result<EditableProgram> read_editable_program(const pte::Program& model,
                                                             const ProgramDescription& program);
 
-/// Sets the values of the program that was read to those of `editable`. `offsets` has an entry for each of
-/// `editable.order`, from the first segment on. Errors: those of FlatbufferView.
+/// Replaces the values of the program that was read with those of `editable`. `offsets` has an entry for each
+/// of `editable.order`, from the first segment on. Errors: those of FlatbufferView.
 [[nodiscard]] Result<void> set_values(const EditableProgram& editable,
                                       const std::vector<std::uint64_t>& offsets, EditedValues& values);
 

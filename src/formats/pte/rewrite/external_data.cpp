@@ -77,7 +77,8 @@ void make_external(EditableProgram& editable, const ExternalUses& uses) {
 
 namespace {
 
-/// Whether `name` begins with the SHA-256 of `source`, which is read only if it can.
+/// Returns whether `name` begins with the SHA-256 of `source`. Reads the source only if the name can be a
+/// hash.
 Result<bool> begins_with_sha256(const std::string& name, const ByteSource& source) {
   constexpr std::size_t kDigits = 64;
   if (std::min(name.find_first_not_of("0123456789abcdef"), name.size()) < kDigits) return false;
@@ -125,7 +126,7 @@ class ConstantMover {
     return {};
   }
 
-  /// Null where none is given.
+  /// Returns the key that was given for a constant, or null.
   const std::string* given_key(const std::string& constant) {
     const auto found = options_.keys.find(constant);
     if (found == options_.keys.end()) return nullptr;
@@ -145,8 +146,8 @@ class ConstantMover {
     return hash;
   }
 
-  /// Names the tensor by the key, and by the key and its layout where another tensor of the same data but of
-  /// another layout has the key: ExecuTorch takes a layout from the file.
+  /// Names the tensor by the key. If a tensor of the same data but of another layout has the key, adds the
+  /// layout to the name, as ExecuTorch takes a layout from the file.
   Result<void> add_tensor(std::size_t index, const ByteSource& data, const std::string& key,
                           const TensorLayout& layout) {
     const std::uint32_t constant = editable_.tensors[index].buffer;
@@ -166,7 +167,7 @@ class ConstantMover {
   Result<void> add_named_data() {
     std::map<std::uint32_t, std::uint32_t> buffers;  // by segment
     for (const EditableProgram::NamedData& named : editable_.named_data) {
-      // It says something of the program itself.
+      // Metadata is about the program itself.
       if (named.key.starts_with(kMetadataPrefix)) continue;
       const ByteSource& data = editable_.segments[named.segment].source;
       auto buffer = buffers.find(named.segment);
@@ -183,8 +184,8 @@ class ConstantMover {
     return {};
   }
 
-  /// Returns the buffer of the tensor that has the key, if the bytes are equal, or a new one. One weight can
-  /// be a constant for operators and named data for XNNPACK, both named by their SHA-256.
+  /// Returns the buffer of the tensor that has the key, if the bytes are equal, or a new buffer. One weight
+  /// can be a constant for operators and named data for XNNPACK, both named by their SHA-256.
   Result<std::uint32_t> buffer_for(const std::string& key, const ByteSource& data) {
     const auto there = out_.find(key);
     if (there) {
@@ -222,8 +223,8 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
   return out;
 }
 
-/// Makes an external tensor a constant with the data that has its name; leaves it as it is where no file
-/// does.
+/// Makes an external tensor a constant with the data that has its name; leaves it as it is if no file has
+/// that data.
 Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entries, std::size_t i,
                             std::map<SourcePlace, std::uint32_t>& numbers) {
   ProgramTensor& tensor = editable.tensors[i];
@@ -251,7 +252,7 @@ Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entri
   return {};
 }
 
-/// Reads what data the delegates that stay ask for.
+/// Reads the requests of the delegates that stay.
 Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
   DataRequests out;
   FileBudget budget(editable.program.name(), editable.size);
@@ -284,8 +285,8 @@ Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, co
   return out;
 }
 
-/// Adds entries that are of no tensor, or that a delegate asks for too, as named data: in the order in which
-/// delegates ask for them, as ExecuTorch has them, and then by key.
+/// Adds entries without a tensor, or that a delegate asks for too, as named data: first in the order in which
+/// delegates ask for them, as in ExecuTorch, and then by key.
 Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
   ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(requests, entries));

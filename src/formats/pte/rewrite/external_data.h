@@ -20,17 +20,17 @@
 
 namespace etstream {
 
-/// Tensor data that entries are added to. The data of a key never changes, as all that ask for the key get
+/// Tensor data to which entries are added. The data of a key never changes, as all that ask for the key get
 /// it.
 class ExternalData {
  public:
   /// Adds a buffer and returns its number. A buffer that gets no key is not written.
   [[nodiscard]] std::uint32_t add_buffer(ByteSource data);
-  /// Adds `key` for a buffer, with the layout of the tensor that asks for it; delegates ask for none. Returns
-  /// false where the key is there with another buffer or layout.
+  /// Adds `key` for a buffer, with the layout of the tensor that asks for it, or none for a delegate. Returns
+  /// false if the key exists with another buffer or layout.
   [[nodiscard]] bool add(const std::string& key, std::uint32_t buffer,
                          const std::optional<TensorLayout>& layout);
-  /// The number of the buffer that has the key.
+  /// Returns the number of the buffer that has the key.
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& key) const;
 
   [[nodiscard]] const TensorData& data() const noexcept { return data_; }
@@ -41,10 +41,10 @@ class ExternalData {
   std::map<std::string, std::size_t> entries_;  // by key
 };
 
-/// What is appended to a key that tensors of several layouts would share: ":float32[2, 3]".
+/// Returns the ending for a key that tensors of several layouts would share: ":float32[2, 3]".
 [[nodiscard]] std::string key_suffix(const TensorLayout& layout);
 
-/// The key of data that has no name, 64 hexadecimal digits. Errors: those of reading.
+/// Returns the key of data that has no name, 64 hexadecimal digits. Errors: those of reading.
 [[nodiscard]] Result<std::string> sha256_of(const ByteSource& source);
 
 /// The tensors and the named data whose data leaves a program.
@@ -62,13 +62,13 @@ struct ExternalUses {
 void make_external(EditableProgram& editable, const ExternalUses& uses);
 
 /// Takes all constants and named data out of the program. Errors: kInvalidArgument for a key that two would
-/// have, and where there are none; kNotFound for a key of no constant; kCorrupt for a constant that is not
+/// have, and if there are none; kNotFound for a key of no constant; kCorrupt for a constant that is not
 /// inside its segment; those of reading.
 [[nodiscard]] Result<TensorData> move_constants_out(EditableProgram& editable, const ConstantsOut& options);
 
 /// Takes external tensors, and all data without a layout, in from these files. A tensor keeps its name,
-/// unless that is the SHA-256 of its data. Errors: kInvalidArgument for data that comes from two of the
-/// files, or that has another layout than the tensor; kCorrupt, kIo.
+/// unless that is the SHA-256 of its data. Errors: kInvalidArgument for data that two of the files have, or
+/// that has another layout than the tensor; kCorrupt, kIo.
 [[nodiscard]] Result<void> move_constants_in(EditableProgram& editable,
                                              const std::vector<const TensorDataFile*>& files);
 

@@ -13,7 +13,7 @@
 namespace etstream {
 namespace {
 
-/// The segment of named data that has these bytes.
+/// Returns the segment of named data that has these bytes.
 Result<std::optional<std::uint32_t>> segment_with(const EditableProgram& editable, const ByteSource& value) {
   for (const EditableProgram::NamedData& named : editable.named_data) {
     const ByteSource& source = editable.segments[named.segment].source;

@@ -22,8 +22,8 @@ void add_named_data(EditableProgram& editable, const std::string& key, std::uint
 /// it.
 void move_metadata_to_the_end(EditableProgram& editable);
 
-/// Adds named data under these keys with the prefix of metadata, in place of what has them. Bytes that named
-/// data has already are shared, as ExecuTorch does. Errors: kInvalidArgument for a key without characters;
+/// Adds named data under these keys with the prefix of metadata. It replaces data under the same keys. Bytes
+/// that named data has already are shared, as ExecuTorch does. Errors: kInvalidArgument for an empty key;
 /// those of reading.
 [[nodiscard]] Result<void> add_metadata(EditableProgram& editable,
                                         const std::map<std::string, ByteSource>& metadata);

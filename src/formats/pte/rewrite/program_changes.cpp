@@ -42,7 +42,7 @@ Result<std::map<std::string, std::string>> read_constant_keys(const ByteSource& 
 
 namespace {
 
-/// The numbers of the methods of these names.
+/// Returns the numbers of the methods of these names.
 Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
                                              const std::vector<std::string>& names) {
   std::set<std::uint32_t> found;
@@ -65,19 +65,19 @@ Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
   return found;
 }
 
-/// Only a placeholder is left of it, which ExecuTorch does not write.
+/// Removes mutable data of which only a placeholder is left, as ExecuTorch writes none.
 void remove_mutable_data(EditableProgram& editable) {
   std::erase(editable.order, *editable.mutable_data.front().segment);
   editable.mutable_data.clear();
   editable.has_same_mutable_data = false;
 }
 
-/// The constants are split, where one of them goes.
+/// Removes the data of tensors that are gone. The constants are split, if one of them goes.
 Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<ProgramTensor>& gone) {
   if (std::ranges::any_of(gone, &ProgramTensor::is_constant)) {
     remove_pieces(editable, *editable.constants, gone, &ProgramTensor::is_constant);
   }
-  // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
+  // ExecuTorch 1.5.1 reads only the first segment of mutable data, and writes no other.
   if (std::ranges::any_of(gone, &ProgramTensor::has_initial_state) && editable.mutable_data.size() == 1 &&
       editable.mutable_data.front().segment) {
     ETSTREAM_TRY(split_mutable_data(editable));
@@ -87,7 +87,7 @@ Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<Pro
   return {};
 }
 
-/// The keys of named data that the data of these delegates holds.
+/// Returns those of the keys that the data of these delegates contains.
 Result<std::set<std::string>> keys_in(const EditableProgram& editable,
                                       const std::vector<DelegateReference>& delegates,
                                       const std::set<std::string>& keys) {
@@ -100,7 +100,8 @@ Result<std::set<std::string>> keys_in(const EditableProgram& editable,
   return found;
 }
 
-/// Backends ask for named data by keys that their delegates' data holds.
+/// Removes named data that no delegate asks for any more. Backends ask for it by keys that their delegates'
+/// data contains.
 Result<void> remove_unused_named_data(EditableProgram& editable, const std::vector<DelegateReference>& gone) {
   std::set<std::string> keys;
   for (const EditableProgram::NamedData& named : editable.named_data) keys.insert(named.key);
@@ -114,9 +115,9 @@ Result<void> remove_unused_named_data(EditableProgram& editable, const std::vect
 }
 
 /// Takes the methods of these names out of the program, with the constants, mutable data and delegates' data
-/// that only they use, and the named data whose key the data of their delegates holds and that of no other.
-/// Errors: kNotFound, naming the methods that there are; kInvalidArgument where none would be left; those of
-/// reading the data of delegates.
+/// that only they use, and the named data whose key only the data of their delegates contains. Errors:
+/// kNotFound, naming the methods that there are; kInvalidArgument if none would be left; those of reading the
+/// data of delegates.
 Result<void> drop_methods(EditableProgram& editable, const std::vector<std::string>& names) {
   ETSTREAM_ASSIGN(const auto dropped, find_methods(editable, names));
   const auto take_out = [&](auto& all) {
@@ -129,7 +130,7 @@ Result<void> drop_methods(EditableProgram& editable, const std::vector<std::stri
   std::uint32_t method = 0;
   std::erase_if(editable.methods, [&](std::uint64_t) { return dropped.contains(method++); });
   editable.has_all_methods = false;
-  // Of a constant that none but they use only their tensors say how long it is.
+  // Only the tensors of dropped methods know the size of a constant that nothing else uses.
   if (std::ranges::any_of(editable.tensors, [&](const ProgramTensor& tensor) {
         return dropped.contains(tensor.method) && tensor.is_constant();
       })) {

@@ -32,7 +32,7 @@ Result<std::vector<EditableProgram::Segment>> segments_of(const ProgramDescripti
   return out;
 }
 
-/// The data that is not in the metadata.
+/// Sets the data that is not in the metadata.
 void set_data(EditableProgram& editable, std::vector<EditableProgram::InlineData>& entries,
               const std::vector<ByteSource>& data) {
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -17,13 +17,14 @@ namespace etstream {
 namespace {
 
 /// Passes on the values of `values`, which outlives it. field() refuses a value other than the default in a
-/// field that came after `release`, with kInvalidArgument.
+/// field that is newer than `release`, with kInvalidArgument.
 class ReleaseFields final : public ValueReader {
  public:
   ReleaseFields(const pte::ProgramFields& fields, ValueReader& values, ExecutorchRelease release)
       : values_(values), release_(release) {
     if (release >= ExecutorchRelease::k1_3) return;
-    // The fields of program.fbs that came after 1.0 and matter. Newer tables are reached by these alone.
+    // The fields of program.fbs that are newer than 1.0 and matter. Newer tables are reached only through
+    // them.
     newer_ = {fields.extra_tensor.device_type, fields.extra_tensor.device_index,
               fields.method.non_const_buffer_device};
   }
@@ -68,7 +69,7 @@ class ProgramPlanner {
       const EditableProgram::Segment& segment = editable_.segments[i];
       const std::uint32_t alignment = std::max(style_.segments, segment.alignment);
       segments_.push_back({segment.source, alignment, segment.label});
-      // ExecuTorch aligns segments from the first one on, and that to less.
+      // ExecuTorch aligns segments relative to the first one, which it aligns to less.
       if (options.strict_alignment) base_alignment_ = std::max(base_alignment_, alignment);
     }
     if (options.segment_alignment || options.strict_alignment || !keep_places()) {
@@ -99,7 +100,7 @@ class ProgramPlanner {
     return {};
   }
 
-  /// What is in segments is aligned in the file as it would be in the flatbuffer.
+  /// Aligns what is in segments in the file as it would be aligned in the flatbuffer.
   void set_own_alignments() {
     if (editable_.constants && editable_.constants->segment) {
       editable_.segments[*editable_.constants->segment].alignment = style_.tensors;
@@ -111,7 +112,8 @@ class ProgramPlanner {
     }
   }
 
-  /// Segments stay where they are, if all of them are there as they were, in order and apart.
+  /// Keeps the segments in their places, if all of them are as they were, in order and apart. Returns whether
+  /// they are.
   bool keep_places() {
     if (editable_.order.size() != editable_.segments.size()) return false;
     std::uint64_t end = 0;
@@ -160,7 +162,7 @@ class ProgramPlanner {
   std::uint32_t base_alignment_ = 1;    // of the first one in the file
 };
 
-/// `style` with what the options ask for in place of it.
+/// Returns `style` with what the options ask for in its place.
 ProgramStyle with_options(ProgramStyle style, const ProgramPlanOptions& options) {
   style.writer.release = options.as_of.value_or(style.writer.release);
   style.writer.vtables = options.vtables.value_or(style.writer.vtables);

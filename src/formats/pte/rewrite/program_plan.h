@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// From an editable program to the plan of its file: alignments, places of segments, the flatbuffer around
-// them.
+// The step from an editable program to the plan of its file: alignments, places of segments, the flatbuffer
+// around them.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,36 @@ namespace etstream {
 inline constexpr std::uint32_t kMostInlineAlignment = 65536;  // of tensors and delegates
 inline constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
 
-/// What the bytes of a program depend on besides its content. The defaults are ExecuTorch's.
+/// The choices of a writer that change the bytes of a program but not its content. The defaults are
+/// ExecuTorch's.
 struct ProgramStyle {
   std::uint32_t segments = 128;
-  /// Of constant tensors in their segment.
+  /// The alignment of constant tensors in their segment.
   std::uint32_t tensors = 16;
-  /// Of the data of delegates in the flatbuffer.
+  /// The alignment of the data of delegates in the flatbuffer.
   std::uint32_t delegates = 16;
-  /// What the extended header is padded to: the largest alignment in the schema, which is that of delegates
-  /// or the one that tensors were exported with. At least the header's own size.
+  /// The size that the extended header is padded to: the largest alignment in the schema, which is that of
+  /// delegates or the one that tensors were exported with. At least the header's own size.
   std::uint32_t header = ExtendedHeader::kSize;
-  /// Whether it is `tensors` that the header is padded to.
+  /// True if the header is padded to `tensors`.
   bool header_is_for_tensors = false;
   WriterVersion writer = {};
 };
 
-/// What the program was written with, from `editable` before any change, as far as it shows. What it does
-/// not show is ExecuTorch's default. Packs the flatbuffer up to six times, once where it has the defaults.
-/// Errors: those of reading.
+/// Returns the style that the program was written with, from `editable` before any change, as far as it
+/// shows. The rest is ExecuTorch's default. Packs the flatbuffer once if its style is the default, and up to
+/// six times otherwise. Errors: those of reading.
 [[nodiscard]] Result<ProgramStyle> observe_style(const EditableProgram& editable);
 
-/// Error: kInvalidArgument for an alignment that is none.
+/// Refuses an invalid alignment. Error: kInvalidArgument.
 [[nodiscard]] Result<void> check(const ProgramPlanOptions& options);
 
-/// The plan of `editable`, with these options in place of what was `observed`. Errors: see plan().
+/// Plans `editable`, with these options in place of what was `observed`. Errors: see plan().
 [[nodiscard]] Result<FilePlan> lay_out(EditableProgram editable, const ProgramStyle& observed,
                                        const ProgramPlanOptions& options);
 
-/// The flatbuffer of a program in this style, with room for an extended header where `has_header`. `values`
-/// are of `program`. Errors: those of pack().
+/// Packs the flatbuffer of a program in this style, with room for an extended header if `has_header`.
+/// `values` are those of `program`. Errors: those of pack().
 [[nodiscard]] Result<FilePlan> pack_program(const pte::Program& program, ValueReader& values,
                                             const ProgramStyle& style, bool has_header);
 

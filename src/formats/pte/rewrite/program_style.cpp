@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tells from where things lie in a program what it was written with.
+// The style that a program was written with, told from the places of its parts.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,7 +16,8 @@
 namespace etstream {
 namespace {
 
-/// The writers that lay the same content out differently; those between make the same as one of them.
+/// The writers that lay the same content out differently. Each writer between them lays it out like one of
+/// them.
 constexpr std::array kWriters = {
     WriterVersion{kLatestRelease, VtableSharing::kOfEqualSize},
     WriterVersion{kLatestRelease, VtableSharing::kOfAnySize},
@@ -49,7 +50,7 @@ Result<bool> find_writer(const pte::Program& program, ValueReader& values, Progr
 }
 
 /// Finds the writer and the alignments of delegates and of the header with which packing gives the program's
-/// flatbuffer again. Leaves the usual ones where none do, as another writer made it.
+/// flatbuffer again. Keeps the usual ones if no writer gives it, as another tool made it.
 Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_delegates, ProgramStyle& out) {
   ETSTREAM_ASSIGN(const TableView root, program.view().root());
   EditedValues values(program.view(), root);
@@ -76,9 +77,9 @@ Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_del
   return {};
 }
 
-/// Constant tensors lie at multiples of what they are aligned to, which the header is padded to at least.
-/// Where there is no telling why it is padded, because there is one tensor or none, delegates are taken to be
-/// the reason if they are aligned so.
+/// Finds the alignment of constant tensors. They lie at multiples of it, and the header is padded to at least
+/// that. With one tensor or none, the reason for the padding is unknown: then it is the delegates' if they
+/// are aligned so.
 void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
   std::uint64_t bits = 0;  // of all offsets
   if (editable.constants) {
@@ -94,8 +95,8 @@ void observe_tensors(const EditableProgram& editable, ProgramStyle& out) {
   out.header_is_for_tensors = out.tensors == out.header;
 }
 
-/// The alignment with which segments come to lie where they do: the usual one if that does it, otherwise the
-/// largest one. The padding before the first segment is shorter than the alignment.
+/// Returns the alignment that explains the places of segments: the usual one if it does, otherwise the
+/// largest one that does. The padding before the first segment is shorter than the alignment.
 std::uint32_t observed_segment_alignment(const ExtendedHeader& header, std::span<const SegmentInfo> segments,
                                          std::uint32_t usual) {
   const std::uint64_t padding = header.segment_base_offset - header.program_size;

@@ -20,7 +20,7 @@
 namespace etstream {
 namespace {
 
-/// A constant of a program, or a segment, with all that ask for it.
+/// A constant of a program, or a segment, with all its users.
 struct Weight {
   struct Tensor {
     std::size_t index = 0;  // in EditableProgram::tensors
@@ -36,7 +36,8 @@ struct Weight {
   std::vector<std::string> keys = {};              // of named data
 };
 
-/// Adds a program's weights to a list: constants first, then named data, then what can't leave the program.
+/// Adds a program's weights to a list: constants first, then named data, then the data that can't leave the
+/// program.
 class WeightReader {
  public:
   WeightReader(EditableProgram editable, std::uint32_t program, std::vector<Weight>& out)
@@ -70,7 +71,7 @@ class WeightReader {
   void read_named_data() {
     std::map<std::uint32_t, std::size_t> places;  // in out_, by segment
     for (const EditableProgram::NamedData& named : editable_.named_data) {
-      // It says something of the program itself.
+      // Metadata is about the program itself.
       if (named.key.starts_with(kMetadataPrefix)) continue;
       const auto [place, is_new] = places.try_emplace(named.segment, out_.size());
       if (is_new) {
@@ -93,7 +94,7 @@ class WeightReader {
   Result<void> read_initial_states() {
     if (editable_.mutable_data.empty()) return {};
     ETSTREAM_TRY(split_mutable_data(editable_));
-    // ExecuTorch 1.5.1 reads the first segment of mutable data alone, and writes no other.
+    // ExecuTorch 1.5.1 reads only the first segment of mutable data, and writes no other.
     const std::vector<ByteSource>& pieces = *editable_.mutable_data.front().pieces;
     std::set<std::uint32_t> seen;
     for (const ProgramTensor& tensor : editable_.tensors) {
@@ -119,7 +120,7 @@ class WeightReader {
   std::vector<Weight>& out_;
 };
 
-/// Equal bytes, and who has them.
+/// Equal bytes, and the weights that have them.
 struct Group {
   ByteSource data;
   std::vector<Weight*> weights;
@@ -148,7 +149,7 @@ class WeightSharer {
     ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
     ETSTREAM_TRY(WeightReader(std::move(editable), number, weights_).run());
     ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program.model()));
-    // Data that it does not have comes from files of its own.
+    // Data that the program lacks comes from its own files, so its keys are barred.
     for (std::string& key : external_keys(requests)) barred_.insert(std::move(key));
     return {};
   }
@@ -169,7 +170,8 @@ class WeightSharer {
     return {};
   }
 
-  /// ExecuTorch gives a delegate what tensor data has under a key, before what the program has itself.
+  /// Finds the data of each key. ExecuTorch gives a delegate the tensor data under a key before the program's
+  /// own.
   void find_owners_of_keys() {
     for (const Group& group : groups_) {
       for (const Weight* weight : group.weights) {
@@ -180,7 +182,7 @@ class WeightSharer {
     }
   }
 
-  /// Which of the weights stay in their programs.
+  /// Decides which of the weights stay in their programs.
   void decide(Group& group) const {
     const auto keep_all = [&](KeptBecause reason) {
       for (Weight* weight : group.weights) {
@@ -197,7 +199,7 @@ class WeightSharer {
     if (count_programs(group) < 2) keep_all(KeptBecause::kOtherDataUnderKey);
   }
 
-  /// The programs that can do without it.
+  /// Returns the number of programs that can do without it.
   static std::size_t count_programs(const Group& group) {
     std::set<std::uint32_t> programs;
     for (const Weight* weight : group.weights) {
@@ -206,7 +208,7 @@ class WeightSharer {
     return programs.size();
   }
 
-  /// What delegates ask for can't be renamed, and so comes first.
+  /// Names the data in groups. The keys of delegates come first, as they can't be renamed.
   Result<void> name_groups() {
     for (Group& group : groups_) {
       if (count_programs(group) == 0) continue;
@@ -237,7 +239,7 @@ class WeightSharer {
     return {};
   }
 
-  /// The tensor's key: its name, or another one of the data, or one made from it.
+  /// Returns the tensor's key: its name, or another key of the data, or one made from its name.
   Result<std::string> name_tensor(Group& group, const Weight::Tensor& tensor) {
     std::string name = tensor.name;
     if (name.find('\0') != std::string::npos) name.clear();  // ExecuTorch would read it up to there

@@ -91,7 +91,7 @@ TEST_CASE("a quoted word shows its control bytes") {
 }
 
 TEST_CASE("a quoted word can't drive a terminal with the controls beyond ASCII") {
-  // U+009B is CSI, what ESC [ begins.
+  // U+009B is CSI, the sequence that ESC [ begins.
   CHECK(exactly(quote("\xc2\x9b"
                       "2J")) != containing("\xc2\x9b"));
 }

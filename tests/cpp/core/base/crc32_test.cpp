@@ -44,7 +44,7 @@ TEST_CASE("joined checksums are those of the bytes together") {
     const std::uint32_t second = crc32_of(std::string_view(text).substr(middle));
     CHECK(joined_crc32(first, second, text.size() - middle) == crc32_of(text));
   }
-  // Zeros by the power of two, far over 2^32 of them, give what two halves give.
+  // The checksum of zeros, by powers of two far over 2^32, is the same as that of two halves.
   std::uint32_t zeros = crc32_of(std::string_view("\0", 1));
   for (std::uint64_t size = 1; size < std::uint64_t{1} << 40; size *= 2) {
     if (size == 32) CHECK(zeros == 0x190a55ad);

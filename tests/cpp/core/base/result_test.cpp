@@ -39,7 +39,7 @@ struct Death {
   std::string last_words;
 };
 
-/// How a process ends that runs `body`, and what it says on standard error.
+/// Returns how a process that runs `body` ends, and what it prints on standard error.
 template <class F>
 Death death_of(F&& body) {
   std::array<int, 2> pipe{};
@@ -65,7 +65,7 @@ Death death_of(F&& body) {
   return death;
 }
 
-/// Counts those that live.
+/// Counts its living objects.
 struct Counted {
   Counted() { ++alive; }
   Counted(const Counted& /*other*/) { ++alive; }

@@ -189,7 +189,7 @@ struct Model {
   std::string bytes;
 };
 
-/// Sources of every kind, random in size and nested in each other.
+/// Makes sources of every kind, random in size and nested in each other.
 class RandomSources {
  public:
   explicit RandomSources(const TemporaryFolder& folder) : file_bytes_(patterned(5000)) {
@@ -230,7 +230,7 @@ class RandomSources {
     return {ByteSource::concatenation(std::move(parts)).value(), bytes};
   }
 
-  /// A random range of `model`, as a slice.
+  /// Returns a random range of `model`, as a slice.
   Model slice(const Model& model) {
     const std::size_t offset = below(model.bytes.size() + 1);
     const std::size_t size = below(model.bytes.size() - offset + 1);

@@ -25,7 +25,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Sinks = std::vector<std::unique_ptr<PendingOutput>>;
 
-/// Adds a sink to `path` that `content` has been appended to.
+/// Adds a sink to `path`, with `content` appended to it.
 void add_sink(Sinks& sinks, const std::string& path, const std::string& content) {
   auto sink = open_file_sink(path, {.sync = false});
   REQUIRE_MESSAGE(sink, sink.error().message);
@@ -33,7 +33,7 @@ void add_sink(Sinks& sinks, const std::string& path, const std::string& content)
   sinks.push_back(std::move(sink).value());
 }
 
-/// One whose commit fails.
+/// A sink whose commit fails.
 class FailingSink final : public Sink {
  public:
   Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
@@ -87,7 +87,7 @@ TEST_CASE("where a rename fails, what was renamed before it is put back") {
   CHECK(content_of(folder / "a") == "old");
 }
 
-/// Adds a folder to be at `path`, with a file in it.
+/// Adds a folder that will be at `path`, with a file in it.
 void add_folder(Sinks& outputs, const std::string& path) {
   auto created = AtomicFolder::create(path, {.sync = false});
   REQUIRE_MESSAGE(created, created.error().message);

@@ -45,7 +45,7 @@ void write_through_sink(const std::string& path, std::string_view content, bool 
   REQUIRE_MESSAGE(committed, committed.error().message);
 }
 
-/// The names in the folder that temporary files for `name` have.
+/// Returns the names of temporary files for `name` in the folder.
 Names temporaries(const TemporaryFolder& folder, const std::string& name) {
   Names out;
   for (const std::string& found : folder.names()) {
@@ -348,7 +348,7 @@ TEST_CASE("only what is named like a leftover of this destination is removed") {
   CHECK(folder.names() == before);
 }
 
-/// Has no file grow over `size` bytes.
+/// Stops files from growing over `size` bytes.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t size) : handler_before_(std::signal(SIGXFSZ, SIG_IGN)) {

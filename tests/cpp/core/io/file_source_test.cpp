@@ -31,7 +31,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(entries, std::filesystem::directory_iterator()));
 }
 
-/// Has no file that was opened before be open any longer.
+/// Closes the descriptors of all files that were opened before, as others take their places.
 void close_all_others(const TemporaryFolder& folder) {
   for (const auto& source : open_files(folder, "other-", kMostDescriptors)) CHECK(source.size() > 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Outputs that are inputs: by their paths, and in place.
+// Outputs that are inputs too: by their paths, and in place.
 #include "etstream/input_record.h"
 
 #include <doctest/doctest.h>

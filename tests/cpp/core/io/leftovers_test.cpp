@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What killed processes leave beside their outputs, and folders that are made for outputs.
+// Files that killed processes leave beside their outputs, and folders that are made for outputs.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Two outputs that are to be one file, by whatever names.
+// Two outputs that would be one file, by whatever names.
 #include "etstream/output_places.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What lies in the page cache after a file was read or written.
+// The pages in the page cache after a file was read or written.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr double kNearlyAll = 0.75;
 constexpr double kNearlyNone = 0.0625;
 
-/// A file on the disk, asked for what of it lies in the page cache.
+/// A file on the disk that tells which of its pages are in the page cache.
 class CachedFile {
  public:
   CachedFile(const std::string& path, const std::string& content) {
@@ -36,7 +36,7 @@ class CachedFile {
   CachedFile& operator=(const CachedFile&) = delete;
   ~CachedFile() { ::close(fd_); }
 
-  /// The share of the pages in [begin, end) that it holds. Asking by preadv2 with RWF_NOWAIT would fetch
+  /// Returns the share of the pages in [begin, end) that the cache holds. preadv2 with RWF_NOWAIT would fetch
   /// some.
   [[nodiscard]] double cached(std::size_t begin, std::size_t end) const {
     std::vector<unsigned char> held((end - begin + kPage - 1) / kPage);
@@ -48,7 +48,8 @@ class CachedFile {
     const auto count = std::count_if(held.begin(), held.end(), [](auto page) { return page & 1; });
     return static_cast<double>(count) / static_cast<double>(held.size());
   }
-  /// False, with a warning, on a file system that has no other place for a file.
+  /// Drops the file from the page cache. Returns false, with a warning, if the file system does not allow
+  /// that.
   [[nodiscard]] bool drop() const {
     if (::fsync(fd_) == 0 && ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED) == 0 && cached(0, kPage) == 0)
       return true;
@@ -56,7 +57,7 @@ class CachedFile {
                  "NOT TESTED: the temporary folder is on a file system that nothing drops from the cache");
     return false;
   }
-  /// Has the cache hold the first `size` bytes, and nothing ahead of them.
+  /// Makes the cache hold the first `size` bytes, and nothing ahead of them.
   void load(std::size_t size) const {
     std::vector<char> bytes(size);
     ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
@@ -88,7 +89,7 @@ TEST_CASE("to forget leaves a file in the page cache only if it lay there before
   if (!file.drop()) return;
   read_and_forget(folder / "file");
   CHECK(file.cached(0, 8 * kMiB) < kNearlyNone);
-  // What was just written would stay in any case, until it is on the disk.
+  // Pages that were just written would stay anyway, until they are on the disk.
   file.load(8 * kMiB);
   read_and_forget(folder / "file");
   CHECK(file.cached(0, 8 * kMiB) > kNearlyAll);
@@ -148,7 +149,7 @@ TEST_CASE("what was synced leaves the page cache while more is written, and all 
   for (const std::string& name : folder.names()) {
     if (name.starts_with(".out.")) temporary = name;
   }
-  // The windows of 6 MiB that are on the disk are gone; the last one and what is in the buffer are not.
+  // The windows of 6 MiB that are on the disk are gone. The last one and the bytes in the buffer are not.
   const CachedFile file(folder / temporary);
   CHECK(file.cached(0, 12 * kMiB) < kNearlyNone);
   CHECK(file.cached(0, 20 * kMiB) > 0);

@@ -54,7 +54,7 @@ class Pipe {
   std::array<int, 2> ends_{};
 };
 
-/// Has a write to a pipe without a reader fail, rather than end the process.
+/// Makes a write to a pipe without a reader fail, rather than end the process.
 class BrokenPipesIgnored {
  public:
   BrokenPipesIgnored() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
@@ -66,7 +66,7 @@ class BrokenPipesIgnored {
   void (*before_)(int);
 };
 
-/// All that comes out of a pipe, read in small pieces with a rest now and then.
+/// Returns all bytes from a pipe, read in small pieces with a rest now and then.
 std::string read_slowly(int descriptor) {
   std::string out;
   std::array<char, 3001> buffer{};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBuffer = kTransferBufferSize;
 
-/// Keeps what it is given, and how.
+/// Keeps the pieces that it gets, and their sizes.
 class CollectingSink final : public BufferedSink {
  public:
   using BufferedSink::set_forgetful;

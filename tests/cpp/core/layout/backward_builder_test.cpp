@@ -61,7 +61,7 @@ std::vector<std::byte> numbered_bytes(std::size_t n) {
   return bytes;
 }
 
-/// A table with one reference.
+/// Adds a table with one reference.
 template <class Builder>
 auto table_of(Builder& builder, typename Builder::Ref child) {
   builder.begin_table();
@@ -69,7 +69,7 @@ auto table_of(Builder& builder, typename Builder::Ref child) {
   return builder.end_table();
 }
 
-/// A table with one 32-bit scalar: behind what was placed before, it may need padding.
+/// Adds a table with one 32-bit scalar: behind what was placed before, it may need padding.
 template <class Builder>
 auto padded_table(Builder& builder) {
   builder.begin_table();
@@ -77,7 +77,7 @@ auto padded_table(Builder& builder) {
   return builder.end_table();
 }
 
-/// Of everything something; python_builder_golden.py does the same.
+/// Builds an object of every kind; python_builder_golden.py does the same.
 template <class Builder>
 auto everything(Builder& builder) {
   const auto name = builder.add_string("etstream");
@@ -124,7 +124,7 @@ TEST_CASE("the_smallest_file_is_header_vtable_and_table") {
 }
 
 TEST_CASE("a_file_of_everything_is_that_of_the_python_builder") {
-  // Printed by python_builder_golden.py with flatbuffers 25.12.19.
+  // python_builder_golden.py prints these with flatbuffers 25.12.19.
   const std::string_view expected =
       "480000005445535400000000000000000000000000000000000000000000000000000000000000000000000000001a00"
       "30002c002b002800240000001800140010000c00080004001a0000002c00000060000000680000000000c03f80000000"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What holes make of a plan: its extents, the memory that it takes, and where a file ends.
+// The effects of holes on a plan: its extents, the memory that it takes, and the end of the file.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -32,14 +32,14 @@ Ref table_of(BackwardBuilder& builder, Ref child) {
   return builder.end_table();
 }
 
-/// A file of one table with one vector of `size` zeros.
+/// Plans a file of one table with one vector of `size` zeros.
 Result<FilePlan> file_of_zeros(std::uint64_t size, std::uint64_t limit) {
   BackwardBuilder builder;
   const Ref zeros = builder.add_vector(ByteSource::zeros(size), 1, 16, "zeros");
   return builder.finish(table_of(builder, zeros), "TEST", limit);
 }
 
-/// Where the vector begins that the only field of the root refers to.
+/// Returns the position of the vector that the root's only field refers to.
 std::uint64_t find_vector(const FilePlan& plan) {
   const std::uint64_t root = read_u32(plan, 0);
   const std::uint64_t vtable = root - read_u32(plan, root);
@@ -194,7 +194,7 @@ TEST_CASE("a_vtable_two_gibibytes_away_is_refused_whatever_the_limit") {
   CHECK(plan.error().code == ErrorCode::kTooLarge);
 }
 
-/// A file of one table with this many 8-byte scalars, behind a vtable that leaves 2 bytes of padding.
+/// Builds a file of one table with this many 8-byte scalars, behind a vtable that leaves 2 bytes of padding.
 Result<FilePlan> file_of_scalars(std::uint16_t count) {
   BackwardBuilder builder;
   builder.begin_table();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Equal sources are found by reading each once, whatever they have in common.
+// The search for equal sources, which reads each once, whatever they have in common.
 #include "core/layout/same_bytes.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kSize = 1'000'000;
 constexpr std::uint64_t kEnds = 8192;
 
-/// Of one size and the same ends; `at` is where it differs from the others, 0 for nowhere.
+/// Makes bytes of one size with the same ends. `at` is the place where they differ from the others, 0 for
+/// nowhere.
 std::shared_ptr<CountedBytes> bytes(std::size_t at = 0, char other = 'o') {
   std::string out(kSize, 'x');
   if (at != 0) out[at] = other;
@@ -43,7 +44,7 @@ TEST_CASE("sources are told apart wherever they differ, and those that differ al
   const std::vector all = {bytes(),     bytes(500'000),   bytes(9000),    bytes(),       bytes(500'000),
                            bytes(9000), bytes(9000, 'p'), bytes(990'000), bytes(500'001)};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 6, 7, 8});
-  // Of those that are equal to none of them but the first, no byte behind the difference is read with it.
+  // A source that equals no other is read only up to its difference from the first.
   const std::vector two = {bytes(), bytes(9000)};
   CHECK(found(two) == std::vector<std::uint32_t>{0, 1});
   CHECK(two[1]->bytes_read() < kSize / 2);

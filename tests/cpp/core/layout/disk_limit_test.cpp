@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Output that is much larger than what it is made from takes a word, and nothing else does.
+// Output that is much larger than its sources needs permission, and no other output does.
 #include "etstream/disk_limit.h"
 
 #include <doctest/doctest.h>

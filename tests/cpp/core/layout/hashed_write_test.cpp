@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Layouts whose last extent is made from the hashes of what is written before it.
+// Layouts whose last extent is made from the hashes of the bytes before it.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// The sources, and the hashes of `ranges` behind them.
+/// Plans a file of the sources, with the hashes of `ranges` behind them.
 FilePlan hashed_plan(std::vector<ByteSource> sources, std::vector<Trailer::Range> ranges) {
   FilePlan plan;
   plan.labels = {"part"};
@@ -73,7 +73,7 @@ TEST_CASE("a trailer of another size than planned is an error, and the destinati
   CHECK(content_of(folder / "out") == "before");
 }
 
-/// Reads what is appended, and then its first byte once more.
+/// Reads the appended bytes, and then the first one once more.
 class RereadingSink final : public Sink {
  public:
   Result<void> reserve(std::uint64_t) override { return {}; }

@@ -9,7 +9,7 @@ using Ref = ReferenceBuilder::Ref;
 
 namespace {
 
-/// Of bytes. FlatBuffers asks for their alignment too from 22.9 on.
+/// Starts a vector of bytes. FlatBuffers asks for their alignment too from 22.9 on.
 template <class Builder>
 void start_vector(Builder& builder, std::size_t size) {
   if constexpr (requires { builder.StartVector(size, std::size_t{1}, std::size_t{1}); }) {
@@ -31,7 +31,7 @@ Ref ReferenceBuilder::add_vector(std::span<const std::byte> elements, std::uint3
     builder_.Align(sizeof(flatbuffers::uoffset_t));
     builder_.Align(alignment);
   }
-  // What ForceVectorAlignment does, without its assertion that nobody aligns to more than 32.
+  // This does what ForceVectorAlignment does, without its assertion that nobody aligns to more than 32.
   builder_.PreAlign(elements.size(), alignment);
   start_vector(builder_, elements.size());
   push(elements);

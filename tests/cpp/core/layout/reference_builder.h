@@ -3,7 +3,7 @@
 // ReferenceBuilder: FlatBuffers' C++ builder, made to write what its Python builder (25.x) writes.
 //
 // The two differ in one thing that shows in the bytes, read from both sources and seen in random files: a
-// vector of no elements. C++ skips its alignment (but for that of its length), Python aligns it as if
+// vector of no elements. C++ skips its alignment, except for that of its length. Python aligns it as if
 // elements came, and counts that alignment in the file's largest. Two more Align calls make up for it.
 #pragma once
 
@@ -29,7 +29,7 @@ class ReferenceBuilder {
 
   void begin_table() { table_ = builder_.StartTable(); }
   void add_scalar(std::uint16_t id, std::uint64_t bits, unsigned width);
-  /// Leaves out a scalar that FlatBuffers takes for its default.
+  /// Leaves out a scalar that FlatBuffers counts as its default.
   template <class T>
   void add_scalar_unless_default(std::uint16_t id, T value, T default_value) {
     builder_.AddElement(flatbuffers::FieldIndexToOffset(id), value, default_value);
@@ -42,7 +42,7 @@ class ReferenceBuilder {
   }
   Ref end_table() { return builder_.EndTable(table_); }
 
-  /// The file. `identifier` has 4 bytes, or none.
+  /// Returns the file. `identifier` has 4 bytes, or none.
   std::vector<std::byte> finish(Ref root, std::string_view identifier);
 
  private:

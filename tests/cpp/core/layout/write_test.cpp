@@ -30,7 +30,7 @@ FilePlan plan_of(std::vector<ByteSource> sources) {
   return plan;
 }
 
-/// Notes what is asked of it; fails at the call that it is told to fail at.
+/// A sink that records its calls, and fails at the call that it is told to fail at.
 class JournalSink final : public Sink {
  public:
   explicit JournalSink(std::string failing = "") : failing_(std::move(failing)) {}

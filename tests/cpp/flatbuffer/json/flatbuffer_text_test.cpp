@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// All kinds of fields that a schema can have, but for flatbuffers in another.
+/// All kinds of fields that a schema can have, except flatbuffers in flatbuffers.
 constexpr const char* kSchema = R"(
 namespace a.b;
 enum Color : byte { Red, Green = 3 }
@@ -128,7 +128,7 @@ TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with 
   CHECK(Loaded("table T {} root_type T;").text.file_extension() == "bin");
 }
 
-/// A table for each type of key, and what has vectors of them.
+/// A table for each type of key, and one with vectors of them.
 constexpr const char* kKeyed = R"(
 struct S { before: byte; k: short (key); v: int; }
 table String { v: int; k: string (key); } table Byte { k: byte (key); v: int; } table Bool { k: bool (key); v: int; }
@@ -141,7 +141,7 @@ table Root { string: [String]; byte: [Byte]; bool: [Bool]; long: [Long]; ulong: 
 root_type Root;
 )";
 
-/// Vectors of up to 40 elements, whose keys repeat.
+/// Makes vectors of up to 40 elements, whose keys repeat.
 std::string keyed_object(std::mt19937& random, const std::string& more) {
   std::string out = "{" + more;
   for (const std::string field :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JSON of real files: ours becomes their bytes again, flatc's the same values.
+// JSON of real files: ours gives their bytes again, and flatc's the same values.
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
 
@@ -74,7 +74,7 @@ std::string packed(const Schema& schema, std::string_view json) {
   return written(pack(schema, **reader));
 }
 
-/// The values of a flatbuffer in the packer's order. A program's extended header is none of them.
+/// Returns the values of a flatbuffer in the packer's order. A program's extended header is none of them.
 std::string packed_again(const FlatbufferView& view) {
   EditedValues reader(view, view.root().value());
   return written(pack(view.schema(), reader));
@@ -117,7 +117,7 @@ TEST_CASE("the json that flatc writes of a real file is read as the same values"
         parser.Deserialize(reinterpret_cast<const std::uint8_t*>(file.schema.data()), file.schema.size()));
     std::string json;
     REQUIRE(generate_text(parser, file.bytes.data(), json));
-    // What it writes for those is no JSON.
+    // The text that it writes for those is no JSON.
     if (json.find(": nan") != std::string::npos || json.find(": inf") != std::string::npos) continue;
     CHECK((packed(schema, json) == packed_again(*view)));
     ++compared;
@@ -131,8 +131,8 @@ TEST_CASE("the json that ExecuTorch writes of a program is read") {
         Schema::from_binary(std::as_bytes(std::span(binary<program::ProgramBinarySchema>()))).value();
     return packed(schema, json);
   };
-  // As its _DataclassEncoder has it: numbers for enums, lists for bytes, null for what is absent, unions
-  // first.
+  // ExecuTorch's _DataclassEncoder writes numbers for enums, lists for bytes, null for absent fields, and
+  // unions first.
   const std::string theirs = view_of_json(R"({
     "version": 0, "execution_plan": [{"name": "forward", "container_meta_type": {"encoded_inp_str": "",
     "encoded_out_str": ""}, "values": [{"val": {"scalar_type": 6, "storage_offset": 0, "sizes": [2, 3],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What JSON may say, what it becomes, and what is refused, each with its message.
+// The JSON that is accepted, the flatbuffers that it gives, and the JSON that is refused, each with its
+// message.
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
 #include <unistd.h>
@@ -61,7 +62,7 @@ std::string message_of(std::string_view json, const std::string& folder = "") {
   return plan ? "no error" : plan.error().message;
 }
 
-/// What is written of a flatbuffer, or why not.
+/// Returns the JSON of a flatbuffer, or the reason why there is none.
 std::string json_of(const std::vector<std::byte>& file, const JsonOptions& options = {.compact = true}) {
   const auto view = FlatbufferView::open(schema(), ByteSource::memory(file), "file");
   if (!view) return view.error().message;
@@ -74,7 +75,7 @@ std::string json_of(const std::vector<std::byte>& file, const JsonOptions& optio
   return {reinterpret_cast<const char*>(out.data()), out.size() - 1};  // without the newline
 }
 
-/// What JSON becomes once it is packed and written as JSON again.
+/// Returns JSON that was packed and written as JSON again.
 std::string rewritten(std::string_view json, const std::string& folder = "") {
   const auto plan = pack_json(json, folder);
   return plan ? json_of(bytes_of(*plan)) : plan.error().message;

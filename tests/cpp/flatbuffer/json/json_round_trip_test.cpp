@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// JSON of random flatbuffers, which must become the same bytes again. Each case is made from its seed alone.
+// JSON of random flatbuffers, which must give the same bytes again. Each case is made from its seed alone.
 #include <doctest/doctest.h>
 #include <unistd.h>
 

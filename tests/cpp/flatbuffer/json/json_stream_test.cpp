@@ -86,7 +86,7 @@ Result<void> parse(const ByteSource& source) {
 
 Result<void> parse(std::string_view json) { return parse(source_of(json)); }
 
-/// The events of a source, or its error.
+/// Returns the events of a source, or its error.
 std::string events_of(std::string_view json) {
   SpellingHandler handler;
   const auto parsed = parse_json(source_of(json), handler);

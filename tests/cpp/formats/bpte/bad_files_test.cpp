@@ -17,7 +17,7 @@ namespace {
 
 namespace bp = etstream::bundled_program;
 
-/// Where things are in the real bundle.
+/// The places of objects in the real bundle.
 struct Places {
   explicit Places(const std::string& file) {
     const auto* bundle = bp::GetBundledProgram(file.data());
@@ -35,7 +35,7 @@ struct Places {
 
 struct Row {
   std::string promise;
-  /// Spoils the file and returns the error that is expected, after the file's name.
+  /// Damages the file and returns the expected error, after the file's name.
   std::function<std::string(std::string&, const Places&)> spoil;
 };
 

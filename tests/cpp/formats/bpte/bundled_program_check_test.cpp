@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What check() and plan() refuse, with a real program of two methods:
+// Bundles that check() and plan() refuse, with a real program of two methods:
 //   count: int64 [2, 7], bool [2, 7] -> int64 [2], float64 [7]
 //   scale: float32 [3, 5], 2, 0.25, true -> float32 [3, 5]
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ struct Row {
   std::function<void(BundledProgram&)> spoil;
 };
 
-/// Spoils a good bundle in each way: check() finds the one error, plan() refuses it unless unchecked.
+/// Damages a good bundle in each way: check() finds the one error, plan() refuses it unless unchecked.
 void check_all_refused(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     CAPTURE(row.error);

@@ -31,7 +31,7 @@ BundledProgram bundle_of(std::vector<Value> inputs, ByteSource program = ByteSou
           .program = std::move(program)};
 }
 
-/// What plans take here for programs are zeros: bundled_program_check_test.cpp is about those checks.
+/// Plans a bundle unchecked, as its program is zeros: bundled_program_check_test.cpp is about the checks.
 Result<FilePlan> try_plan(const BundledProgram& bundle, std::uint32_t program_alignment = 32) {
   return plan(bundle, {.program_alignment = program_alignment, .unchecked = true});
 }

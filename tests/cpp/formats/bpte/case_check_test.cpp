@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What keeps test cases from running: the rules one by one on a method made here, and files that were bundled
-// by others. tests/cpp/formats/bpte/bundled_program_check_test.cpp has what check() and plan() refuse.
+// The reasons why test cases can't run: the rules one by one on a method made here, and files that others
+// bundled. tests/cpp/formats/bpte/bundled_program_check_test.cpp has the bundles that check() and plan()
+// refuse.
 #include "formats/bpte/case_check.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +34,7 @@ Tensor tensor_of(std::vector<std::int32_t> sizes) {
   return {ScalarType::kFloat32, std::move(sizes), std::move(order), ByteSource::zeros(bytes)};
 }
 
-/// What is found where a method takes `info` and a case gives `value`: errors and warnings.
+/// Returns the errors and warnings if a method takes `info` and a case gives `value`.
 std::string found_for(const ValueInfo& info, const Value& value) {
   Findings findings;
   check_test_case({"m", {info}, {}}, {{value}, {}}, 7, findings);
@@ -158,7 +159,7 @@ TEST_CASE("at most 100 errors and 100 warnings are kept") {
   CHECK(findings.warnings.size() == 100);
 }
 
-/// The real bundle, unpacked, changed and packed again.
+/// Returns the findings in the real bundle, unpacked, changed and packed again.
 Findings findings_after(const std::function<void(bp::BundledProgramT&)>& change) {
   const std::string real = real_bundle();
   bp::BundledProgramT object;
@@ -232,7 +233,7 @@ TEST_CASE(
     CAPTURE(alignment);
     BundledProgram bundle;
     bundle.program = source_of(real_program());
-    // 32 more bytes of metadata at least, so that the program is not well aligned by chance.
+    // This adds at least 32 bytes of metadata, so that the program is not well aligned by chance.
     for (int i = 0; i < 3; ++i) bundle.method_test_suites.push_back({"forward", {}});
     const auto layout = plan(bundle, {.program_alignment = alignment});
     REQUIRE_MESSAGE(layout, layout.error().message);

@@ -23,7 +23,7 @@ namespace {
 
 using Order = std::vector<std::uint8_t>;
 
-/// The bytes of a program whose tensors are bytes in this order.
+/// Returns the bytes of a program whose tensors are bytes in this order.
 std::string program_in(const Order& order) {
   auto object = one_call::sound_object();
   for (auto& value : object.execution_plan[0]->values) {
@@ -47,7 +47,7 @@ BundledProgram bundle_of(const std::string& program, const Tensor& input, const 
   return bundle;
 }
 
-/// The order and the bytes of the first input, and of the output, in the file that is planned.
+/// Returns the order and the bytes of the first input, and of the output, in the file that is planned.
 std::string written_tensors(const BundledProgram& bundle, const BundledProgramOptions& options = {}) {
   const auto layout = plan(bundle, options);
   REQUIRE_MESSAGE(layout, layout.error().message);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is no file, and files that change while they are read.
+// Things that are no files, and files that change while they are read.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -25,14 +25,14 @@ ByteSource opened(const std::string& path) {
   return std::move(file).value();
 }
 
-/// Writes `content` to `path`, with a time of change that differs from before whatever the clock's steps.
+/// Writes `content` to `path`, with a new time of change even if the clock has not moved.
 void change_file(const std::string& path, const std::string& content) {
   const auto before = std::filesystem::last_write_time(path);
   put_file(path, content);
   std::filesystem::last_write_time(path, before + std::chrono::seconds(5));
 }
 
-/// Has the descriptors of other files pushed out of those kept open.
+/// Opens so many other files that the descriptors kept open are theirs.
 void open_many_others(const TemporaryFolder& folder) {
   for (int i = 0; i < 70; ++i) {
     const std::string path = folder / ("other-" + std::to_string(i));

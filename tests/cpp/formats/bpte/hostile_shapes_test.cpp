@@ -66,7 +66,7 @@ Schema schema_of(const char* text) {
   return std::move(schema).value();
 }
 
-/// A flatbuffer of `depth` tables, each in the one before, as `schema` sees it.
+/// Makes a flatbuffer of `depth` tables, each in the one before, as `schema` sees it.
 Result<void> verify_nested(const Schema& schema, int depth) {
   Builder builder;
   flatbuffers::Offset<flatbuffers::Table> inner;
@@ -113,7 +113,7 @@ TEST_CASE("a long vtable is looked through once for all tables that share it") {
   builder.AddOffset(4, leaves);
   builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)), "NEST");
   std::string file = finished(builder);
-  // The leaf gets a vtable at the end, all of whose fields are absent.
+  // The leaf gets a vtable at the end, with all fields absent.
   constexpr std::uint16_t kLongest = 65534;
   const std::size_t leaf_at = builder.GetSize() - leaf.o;
   const std::size_t vtable_at = file.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is read from a bundle, or extracted from it as files, is bundled again to the same bytes.
+// Bundles that are read, or extracted as files, and bundled again to the same bytes.
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
 
@@ -38,7 +38,7 @@ std::string bundled(const BundledProgram& bundle) {
   return written(*layout);
 }
 
-/// A bundle of one case of one method.
+/// Returns a bundle of one case of one method.
 std::string bundle_of(const std::string& method, std::vector<Value> inputs) {
   BundledProgram bundle;
   bundle.program = source_of("program");
@@ -50,7 +50,7 @@ Result<void> extract(const std::string& file, const std::string& folder) {
   return write_test_cases(opened(file), folder, {.sync = false});
 }
 
-/// `file`, extracted to a new folder, and bundled again from there.
+/// Extracts `file` to a new folder, and bundles it again from there.
 std::string extracted_and_bundled(const std::string& file) {
   const TemporaryFolder folder;
   const auto done = extract(file, folder / "cases");
@@ -179,7 +179,7 @@ struct Unsayable {
   std::string file, error;
 };
 
-/// Extracting fails, and leaves no folder, or an empty one as it was.
+/// Checks that extracting fails, and leaves no folder, or an empty one as it was.
 void check_refused(const std::vector<Unsayable>& rows) {
   for (const Unsayable& row : rows) {
     CAPTURE(row.error);

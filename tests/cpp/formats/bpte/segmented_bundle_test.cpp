@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Segmented bundles: their content, their way to BP08 and back, and what is found when they are spoilt.
+// Segmented bundles: their content, their way to BP08 and back, and the errors after damage.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string converted(const std::string& file, BundleFormat to, bool hash = true
   return written(*layout);
 }
 
-/// The real program with a test case whose tensors are large enough for segments.
+/// Returns the real program with a test case whose tensors are large enough for segments.
 BundledProgram large_bundle() {
   static const std::string data = patterned(40'000);
   BundledProgram bundle;
@@ -47,7 +47,7 @@ std::string segmented(const BundledProgram& bundle, bool hash = true) {
   return written(*layout);
 }
 
-/// The errors of verify, or why the file could not be verified.
+/// Returns the errors of verify, or the reason why the file could not be verified.
 std::string errors_of(const std::string& file) {
   const auto findings = verify(file_of(file));
   return findings ? lines_of(findings->errors) : findings.error().message;
@@ -168,10 +168,10 @@ TEST_CASE("bytes in the padding are found without hashes too") {
   }
 }
 
-/// Where the directory begins.
+/// Returns the position of the directory.
 std::size_t directory_of(const std::string& file) { return get_at<std::uint64_t>(file, 8 + 32); }
 
-/// Writes the directory's own hash anew, so that what else is wrong in it is what is found.
+/// Writes the directory's own hash anew, so that another error in it is found.
 void seal(std::string& file) {
   const auto header = read_segmented_bundle_header(file_of(file)).value();
   const std::string bytes = file.substr(header.directory_offset);

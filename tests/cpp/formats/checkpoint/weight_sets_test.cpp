@@ -35,7 +35,7 @@ std::string one_tensor(const std::string& name, char data = '1') {
                           std::string(1, data));
 }
 
-/// A .ptd file of one byte under each key, a letter.
+/// Returns a .ptd file of one byte under each key, a letter.
 std::string tensor_data(const std::string& keys) {
   TensorData data;
   for (const char key : keys) {
@@ -60,7 +60,7 @@ class Folder {
   std::string operator/(std::string_view name) const { return folder_ / name; }
   void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
 
-  /// The names of all tensors of `files`, or the error.
+  /// Returns the names of all tensors of `files`, or the error.
   [[nodiscard]] std::string open(const Paths& files, bool partial = false) const {
     Paths paths;
     for (const std::string& file : files) paths.push_back(file.empty() ? folder_.path() : folder_ / file);
@@ -120,12 +120,12 @@ TEST_CASE("the first file of a GGUF set stands for all, and no other one does") 
             ", which stands for all, or take what is given alone with partial");
   CHECK(folder.open({"m-00002-of-00003.gguf"}, true) == "t1");
   CHECK(folder.open({"m-00001-of-00003.gguf"}, true) == "t0");
-  // A copy of another one.
+  // This is a copy of another file.
   folder.put("m-00002-of-00003.gguf", split_gguf(2, 3, 3));
   CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
         containing("kCorrupt: " + second +
                    ": expected file 2 of 3 of a set, found split.no 2 and split.count 3"));
-  // A file of another set.
+  // This is a file of another set.
   folder.put("m-00002-of-00003.gguf", split_gguf(1, 3, 4));
   CHECK(doctest::String(folder.open({"m-00001-of-00003.gguf"}).c_str()) ==
         containing("expected the split.tensors.count of "));
@@ -148,11 +148,11 @@ TEST_CASE("GGUF files whose names say nothing are found if nothing else can be m
   CHECK(doctest::String(folder.open({"part2.gguf"}).c_str()) ==
         containing("part2.gguf: is file 2 of 3 of a set, and file 1 is not given; give the first, whose "
                    "split.no is 0"));
-  // The set of another model that is there as well, of which one file is missing here.
+  // The folder also has the set of another model, with one file missing.
   std::filesystem::rename(folder / "part2.gguf", folder / "other-of-them.gguf");
   CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==
         containing("part1.gguf: is file 1 of 3 of a set, and file 2 is not given"));
-  // Two that may be meant.
+  // Either of two sets may be meant.
   folder.put("part2.gguf", split_gguf(1, 3, 3));
   folder.put("part4.gguf", split_gguf(1, 3, 3));
   CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==

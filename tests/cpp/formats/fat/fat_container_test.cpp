@@ -36,7 +36,7 @@ std::string bytes_of(const FatContainer& container) {
   return text_of(*file);
 }
 
-/// As ExecuTorch's native backend packs it, field by field.
+/// Returns an entry as ExecuTorch's native backend packs it, field by field.
 std::string entry(std::string name, std::uint64_t offset, std::uint64_t size) {
   name.resize(32);
   name.append(reinterpret_cast<const char*>(&offset), sizeof(offset));
@@ -105,7 +105,7 @@ TEST_CASE("what no reader would take is refused") {
         }) == "kTooLarge: a fat container holds at most 65536 payloads, found 65537");
 }
 
-/// A file of `bytes` with an integer at `offset`.
+/// Returns a file of `bytes` with an integer at `offset`.
 template <class Integer>
 std::string with(std::string bytes, std::size_t offset, Integer value) {
   std::memcpy(bytes.data() + offset, &value, sizeof(value));

@@ -30,17 +30,17 @@ constexpr std::uint32_t kString = 8;
 constexpr std::uint32_t kArray = 9;
 constexpr std::uint32_t kUInt64 = 10;
 
-/// An entry of the metadata.
+/// Returns an entry of the metadata.
 std::string entry(std::string_view key, std::uint32_t type, const std::string& value) {
   return string(key) + u32(type) + value;
 }
 
-/// An array's value.
+/// Returns an array's value.
 std::string array(std::uint32_t type, std::uint64_t count, const std::string& elements) {
   return u32(type) + u64(count) + elements;
 }
 
-/// A tensor's description, whose sizes are in the file's order.
+/// Returns a tensor's description, whose sizes are in the file's order.
 std::string info(std::string_view name, const Shape& sizes, std::uint32_t type, std::uint64_t offset) {
   std::string out = string(name) + u32(sizes.size());
   for (const std::uint64_t size : sizes) out += u64(size);
@@ -189,7 +189,7 @@ TEST_CASE("of the metadata the alignment and the split fields are read, and the 
   CHECK(file.split->tensors == 5);
   CHECK(text_of(file.tensors[0].data) == "a");
   CHECK(text_of(file.tensors[1].data) == "b");
-  // As llama-gguf-split --merge leaves it.
+  // `llama-gguf-split --merge` leaves this count.
   CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(0, 2))}, {}, "")).split);
   CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(1, 2))}, {}, "")).split);
   CHECK(opened(gguf_file({entry("general.alignment", kUInt64, u64(64))}, {}, "")).alignment == 64);
@@ -372,7 +372,7 @@ TEST_CASE("GGUF tensors that have a name or data in common are refused") {
       {"one inside another", two(info("a", {128}, 24, 0), info("b", {8}, 24, 64)),
        "'b': its data at data offset 64 overlaps other data, which ends at 128"},
   });
-  // Also where a name comes again before the next time that all are compared, and at once.
+  // A repeated name is found even if it comes before the next comparison of all names, or at once.
   for (const std::size_t again : {1U, 5U, 999U}) {
     std::vector<std::string> infos;
     for (std::size_t i = 0; i < again; ++i) infos.push_back(info(text("x{}", i), {0}, 24, 0));

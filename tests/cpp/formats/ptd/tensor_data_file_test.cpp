@@ -164,7 +164,7 @@ TEST_CASE("what ExecuTorch would read too much of, or never find, is an error") 
   CHECK(exactly(lines_of(findings_of(file).warnings)) == containing("zero, in the padding before a segment"));
 }
 
-/// The file whose flatbuffer is `flatbuffer`, without segments' data.
+/// Returns the file whose flatbuffer is `flatbuffer`, without segments' data.
 std::string with_header(std::string flatbuffer) {
   constexpr std::size_t kPadded = 48;
   std::string header(kPadded, '\0');

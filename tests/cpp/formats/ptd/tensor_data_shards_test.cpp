@@ -12,7 +12,7 @@
 namespace etstream::tensor_data_shards_test {
 namespace {
 
-/// The keys of each shard, by commas, and how many buffers it has.
+/// Returns the keys of each shard, by commas, and its number of buffers.
 std::vector<std::string> described(const std::vector<TensorData>& shards) {
   std::vector<std::string> out;
   for (const TensorData& shard : shards) {

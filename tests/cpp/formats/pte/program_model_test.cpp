@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The model of a program: fields are bound against any schema, and what is read is read once.
+// The model of a program: fields are bound against any schema, and each part is read once.
 #include "formats/pte/program_model.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@
 namespace etstream {
 namespace {
 
-/// A newer schema, in which every table has another index and there is another instruction.
+/// Returns a newer schema, in which every table has another index and there is another instruction.
 ProgramSchema newer_schema(const TemporaryFolder& folder) {
   std::string schema = content_of(ETSTREAM_SCHEMA_DIR "/program.fbs");
   const auto replace = [&](std::string_view from, std::string_view to) {

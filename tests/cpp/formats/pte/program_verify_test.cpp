@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A real program, unpacked, spoilt in one way and packed again: ProgramFile::verify finds it.
+// A real program, unpacked, damaged in one way and packed again: ProgramFile::verify finds it.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -18,8 +18,8 @@ namespace {
 
 using namespace program;  // NOLINT: the generated types are what this file is about
 
-/// The real program without its segment, so that it needs no extended header; each tensor that has no planned
-/// memory is given from outside.
+/// Returns the real program without its segment, so that it needs no extended header. Each tensor without
+/// planned memory comes from outside.
 ProgramT real_object() {
   ProgramT object;
   const std::string real = real_program();
@@ -90,7 +90,7 @@ void add_named(ProgramT& object, const std::string& key, std::uint32_t segment_i
   object.named_data.push_back(std::move(named));
 }
 
-/// A segment of no bytes, for indices that refer to one.
+/// Adds a segment of no bytes, for indices that refer to one.
 void add_segment(ProgramT& object) { object.segments.push_back(std::make_unique<DataSegmentT>()); }
 
 std::unique_ptr<SubsegmentOffsetsT> subsegments(std::uint32_t segment_index,
@@ -255,7 +255,7 @@ std::function<void(ProgramT&)> add_list(std::int32_t item) {
   };
 }
 
-/// How many values there are with a list, as an index that is one too many.
+/// Returns the number of values with a list, which as an index is one too many.
 std::int32_t values_with_list() {
   ProgramT real = real_object();
   return static_cast<std::int32_t>(plan_of(real).values.size() + 1);
@@ -288,7 +288,7 @@ TEST_CASE("an element of a list of integers, which are indices of values too, th
 }
 
 TEST_CASE("a list or a string that is not there, which ExecuTorch reads all the same, is found") {
-  // Empty ones are packed as absent ones.
+  // Empty lists and strings are packed as absent ones.
   check_all_found({
       {"expected IntList.items, found none", [](ProgramT& p) { add_value(p, IntListT()); }},
       {"expected DoubleList.items, found none", [](ProgramT& p) { add_value(p, DoubleListT()); }},

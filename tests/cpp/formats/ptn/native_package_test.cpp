@@ -23,7 +23,7 @@ CheckpointTensor constant(std::string name, const std::string& bytes, ScalarType
   return {std::move(name), "", TensorLayout{type, {count}, {0}}, source_of(bytes)};
 }
 
-/// A graph that asks for these keys; it changes those that begin with '!'.
+/// Makes a graph that asks for these keys; it changes those that begin with '!'.
 ByteSource graph_of(const std::vector<std::string>& keys) {
   native_graph::ProgramT program;
   auto method = std::make_unique<native_graph::MethodT>();

@@ -183,7 +183,7 @@ std::string repeated_text(std::string_view what, int times) {
   return out;
 }
 
-/// The header of one tensor "a".
+/// Returns the header of one tensor "a".
 std::string one(std::string_view members) { return R"({"a":{)" + std::string(members) + "}}"; }
 
 struct BadFile {
@@ -307,7 +307,7 @@ TEST_CASE("a header may be as long as the limit, and no longer, whatever the fil
   const auto file_with = [](std::uint64_t length) {
     return ByteSource::concatenation({source_of(little_endian(length, 8)), failing(200'000'000, 0)}).value();
   };
-  // It is read, which fails here.
+  // The header is read, which fails here.
   CHECK(error_of(open_safetensors(file_with(100'000'000))) == containing("the disk is on fire"));
   CHECK(error_of(open_safetensors(file_with(100'000'001))) ==
         containing("not a safetensors file: expected the length of a header of at most 100000000 bytes"));

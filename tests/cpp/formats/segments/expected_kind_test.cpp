@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A file of another kind than the one expected is called what it is.
+// Errors about a file of another kind than the expected one name its kind.
 #include "formats/segments/expected_kind.h"
 
 #include <doctest/doctest.h>

@@ -62,7 +62,7 @@ TEST_CASE("a header that contradicts itself or the file is refused at its offset
     } else {
       put_at(file, row.field, row.value);
     }
-    // A data size is wrong together with what it is compared to, which is named.
+    // A wrong data size is reported with the size that it contradicts.
     std::size_t offset = row.field;
     if (row.field == kSegmentSize) offset = kSegmentBase;
     const std::string expected = text("bad: offset {}: extended header: expected {}", offset, row.expected);
@@ -106,7 +106,7 @@ TEST_CASE("a header that says it is longer than ExecuTorch reads it is warned of
   }
 }
 
-/// The real program's flatbuffer with other segments, a header and `data` behind it.
+/// Returns the real program's flatbuffer with other segments, a header and `data` behind it.
 std::string program_with(const std::vector<program::DataSegmentT>& segments, const std::string& data) {
   const std::string real = real_program();
   program::ProgramT object;

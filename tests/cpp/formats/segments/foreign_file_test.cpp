@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files that are none of ours are called what they are, whatever was expected.
+// Errors about files of other tools name their format, whatever was expected.
 #include "formats/segments/foreign_file.h"
 
 #include <doctest/doctest.h>

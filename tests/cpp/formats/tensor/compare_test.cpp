@@ -48,7 +48,7 @@ TEST_CASE("an element passes up to the absolute plus the relative tolerance of w
   CHECK(!passes(4, 5.500001, tolerance));
   CHECK(!passes(4, 2.499999, tolerance));
   CHECK(!passes(4, -4, tolerance));
-  // Of the expected element, not of the actual one: the other way round this would pass.
+  // The tolerance is relative to the expected element, not the actual one: otherwise this would pass.
   CHECK(passes(5.7, 4, tolerance));
   CHECK(!passes(4, 5.7, tolerance));
 }
@@ -93,7 +93,7 @@ TEST_CASE("statistics are those of the finite pairs") {
   CHECK(comparison.first->index == 1);
   CHECK(comparison.first->expected == Number(2.0));
   CHECK(comparison.first->actual == Number(2.5));
-  // One that is not finite is worse than any that is.
+  // A difference that is not finite is worse than any that is.
   CHECK(comparison.worst->index == 4);
   CHECK(comparison.worst->expected == Number(kInfinity));
 }
@@ -181,7 +181,8 @@ struct Coded {
   double value;
 };
 
-/// By hand, from IEEE 754, from bfloat16's definition, and from the papers that define the kinds of float8.
+/// Codes by hand, from IEEE 754, from bfloat16's definition, and from the papers that define the kinds of
+/// float8.
 const Coded kCoded[] = {
     {ScalarType::kFloat16, 0x3C00, 1},
     {ScalarType::kFloat16, 0xC000, -2},

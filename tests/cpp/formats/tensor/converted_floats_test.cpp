@@ -105,7 +105,7 @@ TEST_CASE("a double is rounded to a float first") {
   const auto from = ScalarType::kFloat64;
   CHECK(converted_one<float>(0.1, from, ScalarType::kFloat32) == 0.1F);
   CHECK(std::isinf(converted_one<float>(1e300, from, ScalarType::kFloat32)));
-  // More than halfway to the next of float16, but halfway as float32.
+  // This is more than halfway to the next float16, but halfway as a float32.
   CHECK(converted_one<std::uint16_t>(1 + 0x1p-11 + 0x1p-40, from, ScalarType::kFloat16) == 0x3C00);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("all types become what torch makes of them") {
   }
 }
 
-/// Every bit pattern of a type of 16 or 8 bits.
+/// Returns all bit patterns of a type of 16 or 8 bits.
 template <class Bits>
 std::string every_pattern() {
   std::vector<Bits> all(std::size_t{1} << (8 * sizeof(Bits)));
@@ -151,7 +151,7 @@ std::string every_pattern() {
   return bytes_of_all(all);
 }
 
-/// `nan` are the patterns, without sign, above which there are NaNs.
+/// Converts every pattern to `wide` and back. Patterns without sign above `nan` are NaNs, which may change.
 template <class Bits>
 void check_round_trip(ScalarType type, ScalarType wide, unsigned nan) {
   CAPTURE(name_of(type));
@@ -182,7 +182,8 @@ TEST_CASE("every number of a small type is itself again, from a larger one") {
 }
 
 TEST_CASE("what is read does not depend on where reading begins and ends") {
-  // Of several blocks and several pieces that are read at a time, with a last one of each that is not full.
+  // The source has several blocks and several pieces that are read at a time, and the last of each is not
+  // full.
   const std::string source = patterned(8 * 30011);
   const auto check = [&](ScalarType from, ScalarType to) {
     CAPTURE(name_of(from));

@@ -21,7 +21,7 @@ struct Row {
   std::string_view name;
 };
 
-/// From exir/scalar_type.py of ExecuTorch 1.5.1, and torch's names.
+/// The types from exir/scalar_type.py of ExecuTorch 1.5.1, with torch's names.
 constexpr Row kTypes[] = {
     {0, 1, "uint8"},
     {1, 1, "int8"},

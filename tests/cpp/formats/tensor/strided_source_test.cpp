@@ -16,7 +16,7 @@
 namespace etstream::strided_source_test {
 namespace {
 
-/// The elements one by one, as the definition of StridedElements has them.
+/// Returns the elements one by one, by the definition of StridedElements.
 std::string one_by_one(const std::string& bytes, const StridedElements& elements) {
   std::string out;
   const std::size_t count =
@@ -32,7 +32,7 @@ std::string one_by_one(const std::string& bytes, const StridedElements& elements
   return out;
 }
 
-/// Strides of random signs, steps and orders, and 0 at times; what they span is in `bytes` at random.
+/// Makes strides of random signs, steps and orders, sometimes 0. Their span is at a random place in `bytes`.
 StridedElements random_elements(std::mt19937& random, std::uint64_t largest_size, std::size_t bytes) {
   StridedElements out;
   out.item_size = std::vector<std::uint64_t>{1, 2, 3, 4, 8, 16}[random() % 6];

@@ -38,7 +38,7 @@ Result<std::vector<CheckpointTensor>> open(const std::string& value,
   return open_torch_file(source_of(torch_file(whole(value), members)));
 }
 
-/// "a b.c", or the error.
+/// Returns "a b.c", or the error.
 std::string names_in(const std::string& value) {
   const auto tensors = open(value);
   if (!tensors) return tensors.error().message;
@@ -177,7 +177,7 @@ TEST_CASE("storages that are not there, or too small for what the pickle says, a
   CHECK(
       with(tensor(storage("DoubleStorage", "0", std::int64_t{1} << 61), 0, {1}, {1}), {{"data/0", kEight}}) ==
       exactly(expected + "fewer than 2^64 bytes for tensor 'a' as data/0, found 8"));
-  // More than the pickle says is no part of the storage.
+  // Bytes beyond the size in the pickle are no part of the storage.
   CHECK(with(tensor(storage("FloatStorage", "0", 1), 0, {2}, {1}), {{"data/0", kEight}}) ==
         containing("kCorrupt: memory: tensor 'a' of float32 [2]: "));
   CHECK(with(tensor(storage("FloatStorage", "0", 2), 1, {2}, {1}), {{"data/0", kEight}}) ==
@@ -217,7 +217,7 @@ TEST_CASE("a zip archive that torch did not write is refused") {
                 "archive_format, as torch.export.save does; expected one of them among 2 members"));
   CHECK(error_of(open_torch_file(source_of(zip_of({})))) ==
         containing("kUnsupported: memory: is a zip archive"));
-  // Its pickle is where the error says.
+  // The error tells where its pickle is.
   const std::string file = torch_file("\x80\2]", {});
   CHECK(error_of(open_torch_file(source_of(file))) ==
         exactly(text("kCorrupt: memory: offset {}: pickle: expected 1 byte before its end at {}, found 0",
@@ -263,7 +263,7 @@ CheckpointTensor tensor_of(const std::string& name, ScalarType type, std::vector
   return {name, "", TensorLayout{type, std::move(sizes), std::move(order)}, data};
 }
 
-/// The bytes of the file that is planned.
+/// Returns the bytes of the file that is planned.
 ByteSource written(const Checkpoint& checkpoint) {
   const auto plan = plan_torch_file(checkpoint);
   REQUIRE_MESSAGE(plan, plan.error().message);

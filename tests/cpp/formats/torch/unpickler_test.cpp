@@ -43,7 +43,7 @@ std::string shown_items(const Unpickled& pickle, const PickleValue& value) {
   return out;
 }
 
-/// A value as a test compares it: "{'a' 1}", "(tensor 0)".
+/// Returns a value as a test compares it: "{'a' 1}", "(tensor 0)".
 std::string shown(const Unpickled& pickle, const PickleValue& value) {
   switch (value.kind) {
     case PickleValue::Kind::kOther:
@@ -70,7 +70,7 @@ std::string shown(const Unpickled& pickle, const PickleValue& value) {
   return "no kind";
 }
 
-/// Returns how a pickle of this value, and of nothing else, is read.
+/// Returns the result of reading a pickle of this value alone.
 std::string value_of(const std::string& value) {
   const auto pickle = read(whole(value));
   REQUIRE_MESSAGE(pickle, pickle.error().message);

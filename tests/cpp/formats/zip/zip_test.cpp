@@ -15,7 +15,7 @@
 namespace etstream::zip_test {
 namespace {
 
-/// Of members of these sizes, all zeros, with a wrong checksum.
+/// Plans an archive of members of these sizes, all zeros, with a wrong checksum.
 FilePlan archive_plan(const std::vector<std::pair<std::string, std::uint64_t>>& members,
                       std::uint32_t alignment = 1) {
   FilePlan out;

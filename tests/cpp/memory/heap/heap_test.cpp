@@ -131,7 +131,7 @@ TEST_CASE("what is mapped in a range is known until ranges with other mappings a
   CHECK(table.block(last.first).granules == 4);
 }
 
-/// A heap of its own, in /var/tmp, which is seldom in memory.
+/// Opens a heap of its own, in /var/tmp, which is seldom in memory.
 std::unique_ptr<Heap> open_heap(std::uint64_t limit = 0) {
   auto heap = std::make_unique<Heap>();
   const SpillError failed = heap->open({"/var/tmp", limit});
@@ -152,7 +152,7 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
     CHECK(heap->usable_size(block) >= 3 * kMiB + 5);
     std::memset(block, 0xff, heap->usable_size(block));
     heap->release(block);
-    // Perhaps the same one.
+    // This may be the same block.
     unsigned char* const zeros = allocate(*heap, 3 * kMiB + 5, true, alignment);
     CHECK(std::all_of(zeros, zeros + 3 * kMiB + 5, [](unsigned char byte) { return byte == 0; }));
     heap->release(zeros);
@@ -161,7 +161,8 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
   CHECK(heap->use().blocks.load() == 8);
 }
 
-/// Whether most pages behind it are in memory. A few may be in any case: the kernel has them in groups.
+/// Returns whether most pages behind it are in memory. A few may be in any case: the kernel has them in
+/// groups.
 bool is_in_memory(unsigned char* block, std::size_t size) {
 #if defined(__APPLE__)
   using Page = char;
@@ -199,7 +200,7 @@ TEST_CASE("freed blocks keep an eighth of the limit and no more") {
   const auto kept = std::count_if(blocks.begin(), blocks.end(),
                                   [](unsigned char* block) { return is_in_memory(block, 4 * kMiB); });
   CHECK(kept == 2);
-  // Others were freed after it.
+  // Other blocks were freed after it.
   CHECK_FALSE(is_in_memory(blocks.front(), 4 * kMiB));
 }
 
@@ -217,7 +218,8 @@ TEST_CASE("a block that is resized keeps what it holds") {
   REQUIRE(heap->resize(block, 2 * kMiB));
   CHECK(block[2 * kMiB - 1] == 1);
   CHECK(heap->use().live.load() == 3 * kMiB);
-  // Over what was freed ready behind it, and over what was never in use behind that.
+  // The block grows over the part behind it that was freed as ready, and over the part behind that which was
+  // never in use.
   heap->release(behind);
   REQUIRE(heap->resize(block, 60 * kMiB));
   std::memset(block, 3, 60 * kMiB);
@@ -252,7 +254,7 @@ TEST_CASE("pages of small blocks are the last to be let go of") {
   for (unsigned char* const block : blocks) heap->release(block);
 }
 
-/// What the child's exit code is.
+/// Returns the child's exit code.
 template <class Child>
 int in_child(Heap& heap, Child child) {
   heap.before_fork();

@@ -26,7 +26,7 @@ MemorySample sample(std::uint64_t time, std::uint64_t anonymous) {
   return out;
 }
 
-/// At a time in seconds, with 10 bytes of files; the mark is that of the time before.
+/// Makes an event at a time in seconds, with 10 bytes of files; the mark is that of the time before.
 PhaseEvent event(bool begins, std::uint64_t time, std::uint64_t anonymous, std::uint64_t high_water,
                  std::string name = {}, std::int64_t thread = 7) {
   PhaseEvent out;
@@ -46,7 +46,7 @@ PhaseEvent event(bool begins, std::uint64_t time, std::uint64_t anonymous, std::
   return out;
 }
 
-/// A process that runs from second 1 to 10 with 100 bytes, as it is seen every second.
+/// Makes a process that runs from second 1 to 10 with 100 bytes, as it is seen every second.
 WatchedProcess seen_process() {
   WatchedProcess out;
   out.process = 7;

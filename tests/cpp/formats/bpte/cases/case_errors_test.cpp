@@ -35,7 +35,7 @@ std::string invalid(std::string_view place_and_message) {
   return "kInvalidArgument: PATH/cases.json: line " + std::string(place_and_message);
 }
 
-/// One case of the method "forward" with `values` as inputs.
+/// Returns one case of the method "forward" with `values` as inputs.
 std::string with_inputs(std::string_view values) {
   return "{\"forward\": [{\"inputs\":\n[" + std::string(values) + "], \"expected_outputs\": []}]}";
 }

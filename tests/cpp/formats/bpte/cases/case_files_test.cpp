@@ -33,7 +33,7 @@ Names methods_of(const std::vector<MethodTestSuite>& suites) {
   return out;
 }
 
-/// "3, 0x1.8p+0, true, null, tensor": doubles in hexadecimal, so that every bit counts.
+/// Returns "3, 0x1.8p+0, true, null, tensor": doubles in hexadecimal, so that every bit counts.
 std::string spelled(const std::vector<Value>& values) {
   struct Speller {
     std::string operator()(std::monostate) const { return "null"; }
@@ -51,7 +51,7 @@ std::string spelled(const std::vector<Value>& values) {
   return out;
 }
 
-/// The inputs of the one test case that has `values`.
+/// Returns the inputs of the one test case that has `values`.
 std::vector<Value> inputs_of(const CasesFolder& folder, const std::string& values) {
   const auto suites =
       suites_of(folder, R"({"forward": [{"inputs": [)" + values + R"(], "expected_outputs": []}]})");

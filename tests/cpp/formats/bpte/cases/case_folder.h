@@ -27,13 +27,13 @@ class CasesFolder {
     put_file(folder_ / "bad.safetensors", safetensors_file("{", ""));
   }
 
-  /// What `json` says, as a file in the folder.
+  /// Reads test cases from `json`, as a file in the folder.
   [[nodiscard]] Result<std::vector<MethodTestSuite>> read(std::string_view json) const {
     put_file(path(), json);
     return read_test_cases(path());
   }
 
-  /// Of the JSON file.
+  /// Returns the path of the JSON file.
   [[nodiscard]] std::string path() const { return folder_ / "cases.json"; }
   [[nodiscard]] const TemporaryFolder& folder() const { return folder_; }
 

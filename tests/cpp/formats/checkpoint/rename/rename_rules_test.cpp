@@ -15,7 +15,7 @@
 namespace etstream {
 namespace {
 
-/// Of bytes, with the first letters of the alphabet as its data.
+/// Makes a tensor of bytes, with the first letters of the alphabet as its data.
 CheckpointTensor byte_tensor(std::string name, std::vector<std::int32_t> sizes) {
   const std::uint64_t size = byte_size(ScalarType::kUInt8, sizes).value();
   std::string data;
@@ -38,7 +38,7 @@ std::string names_of(const Checkpoint& checkpoint) {
   return out;
 }
 
-/// Each tensor as "NAME uint8 [2, 3]=abcdef".
+/// Returns each tensor as "NAME uint8 [2, 3]=abcdef".
 std::string spelled(const Checkpoint& checkpoint) {
   std::string out;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
@@ -54,7 +54,7 @@ RenameRules rules_of(std::string_view json) {
   return *rules;
 }
 
-/// The names after the rules.
+/// Returns the names after the rules.
 std::string renamed(std::string_view json, const std::vector<std::string>& names) {
   Checkpoint checkpoint = checkpoint_of(names);
   const auto report = apply(rules_of(json), checkpoint);
@@ -62,7 +62,7 @@ std::string renamed(std::string_view json, const std::vector<std::string>& names
   return names_of(checkpoint);
 }
 
-/// The tensors that the rules make of one, or the error.
+/// Returns the tensors that the rules make of one, or the error.
 std::string made_of(std::string_view json, CheckpointTensor tensor, const RenameOptions& options = {}) {
   Checkpoint checkpoint;
   checkpoint.tensors.push_back(std::move(tensor));
@@ -339,7 +339,7 @@ TEST_CASE("each ready-made map can be applied, and reports the rules that met no
     CHECK(has("model.norm.weight"));
     CHECK_FALSE(has("model.embed_tokens.weight"));
     CHECK_FALSE(has("model.layers.*.mlp.up_proj.weight"));
-    // The embeddings stand in for the head, and what is left out may be missing.
+    // The embeddings replace the head, and tensors that are left out may be missing.
     CHECK_FALSE(has("lm_head.weight"));
     CHECK_FALSE(has("model.layers.*.self_attn.rotary_emb.inv_freq"));
     CHECK(names_of(checkpoint) == "tok_embeddings.weight output.weight layers.0.feed_forward.w3.weight");

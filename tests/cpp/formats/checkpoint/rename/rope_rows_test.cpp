@@ -12,7 +12,7 @@
 namespace etstream {
 namespace {
 
-/// What interleave_rope() is to give, row by row.
+/// Returns the expected output of interleave_rope(), row by row.
 std::string interleaved(const std::string& rows, std::size_t head_dim, std::size_t row_size) {
   std::string out;
   for (std::size_t head = 0; head * head_dim * row_size < rows.size(); ++head) {
@@ -47,7 +47,7 @@ TEST_CASE("any range of interleaved rows reads as it is in the whole") {
 }
 
 TEST_CASE("rows longer and shorter than what is read at once are interleaved alike") {
-  // In bytes; 256 KiB are read at once.
+  // These are sizes in bytes; 256 KiB are read at once.
   for (const std::size_t row_size : {4097U, 262144U, 262145U, 600001U}) {
     CAPTURE(row_size);
     const auto rows = patterned(row_size * 8);

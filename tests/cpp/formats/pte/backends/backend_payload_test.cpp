@@ -23,7 +23,7 @@ std::string sized(const std::string& text) {
   return bytes_of_number(static_cast<std::uint32_t>(text.size())) + text;
 }
 
-/// A weight of these sizes and strides.
+/// Returns a weight of these sizes and strides.
 std::string weight(std::int64_t offset, std::uint32_t dimensions, std::int64_t size) {
   std::string out = sized("linear.weight") + sized("key") + bytes_of_number(std::uint64_t{24}) +
                     bytes_of_number(std::int32_t{6}) + bytes_of_number(std::int32_t{1}) +
@@ -40,7 +40,7 @@ Result<std::optional<BackendPayload>> read(std::string_view backend, const std::
   return read_backend_payload(backend, source_of(payload), "payload");
 }
 
-/// "key:size", or "key" where the size is not said.
+/// Returns "key:size", or "key" if there is no size.
 std::vector<std::string> requests(std::string_view backend, const std::string& payload) {
   const auto found = read(backend, payload);
   REQUIRE_MESSAGE(found, found.error().message);

@@ -60,7 +60,7 @@ void add_linear(XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias, std:
   graph.xnodes.back()->xnode_union.value = new XNNFullyConnectedT(std::move(linear));
 }
 
-/// Returns a line for each constant: "KEY: USE, LAYOUT", with "in nibbles" where that is so.
+/// Returns a line for each constant: "KEY: USE, LAYOUT", with "in nibbles" for elements of four bits.
 std::string uses(const XNNGraphT& graph) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A method as a graph: which arguments a call writes, and indices that lead nowhere.
+// A method as a graph: the arguments that a call writes, and indices that are out of range.
 #include "etstream/program_graph.h"
 
 #include <doctest/doctest.h>

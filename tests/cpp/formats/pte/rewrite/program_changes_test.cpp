@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Programs with other content: what ExecuTorch's own models do not show, and what is wrong with them.
+// Programs with changed content: cases that ExecuTorch's own models do not have, and errors.
 #include "etstream/program_changes.h"
 
 #include <doctest/doctest.h>
@@ -19,8 +19,8 @@ namespace {
 
 using program::ProgramT;
 
-/// The real program with its constants in the flatbuffer, as older writers have them, and changed, packed by
-/// FlatBuffers' own builder.
+/// Returns the real program with its constants in the flatbuffer, as older writers put them, and changed,
+/// packed by FlatBuffers' own builder.
 std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   ProgramT object;
   const std::string real = real_program();
@@ -43,7 +43,7 @@ std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   return finished(builder);
 }
 
-/// The real program with named data beside its constants, described.
+/// Returns the real program with named data beside its constants, described.
 ProgramDescription described(std::uint32_t alignment) {
   ProgramT object;
   const std::string real = real_program();
@@ -100,7 +100,7 @@ TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segmen
   };
   CHECK((constants(newer) == constants(real_program())));
 
-  // What has them in a segment stays as it is.
+  // A program with its constants in a segment stays as it is.
   const auto real = ProgramFile::open(file_of(real_program()));
   REQUIRE(real);
   CHECK((written(plan(*real, {.extract_constants = true}).value()) == real_program()));
@@ -252,8 +252,8 @@ TEST_CASE("data that begins where empty data lies comes in with its own bytes") 
   CHECK(text_of(out->tensor_data->buffers[full->buffer].data) == "some");
 }
 
-/// The methods with the data of their delegates, the number of constants and of delegates' data, and the keys
-/// of named data.
+/// Returns the methods with the data of their delegates, the numbers of constants and of delegates' data, and
+/// the keys of named data.
 std::string content(const std::string& file) {
   ProgramT object;
   program::GetProgram(file.data())->UnPackTo(&object);
@@ -273,7 +273,7 @@ std::string content(const std::string& file) {
   return out;
 }
 
-/// Adds a delegate to a method, which shares its data with others if that is the same.
+/// Adds a delegate to a method. It shares its data with others if theirs is the same.
 void add_delegate(ProgramT& object, std::size_t method, const std::string& text) {
   auto& all = object.backend_delegate_data;
   const std::vector<std::uint8_t> data(text.begin(), text.end());
@@ -290,7 +290,8 @@ void add_delegate(ProgramT& object, std::size_t method, const std::string& text)
   object.execution_plan.at(method)->delegates.push_back(std::move(delegate));
 }
 
-/// The older program with a method before and one behind its own; `own` says which has a constant of its own.
+/// Makes the older program with a method before and one behind its own. `own` tells which of them has a
+/// constant of its own.
 std::string three_methods(std::size_t own) {
   return older_program([&](ProgramT& object) {
     for (const char* name : {"first", "last"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Programs laid out again: what ExecuTorch's own models do not show, and what is wrong with them.
+// Programs laid out again: cases that ExecuTorch's own models do not have, and errors.
 #include "etstream/program_plan.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ using program::ProgramT;
 
 constexpr std::size_t kSegmentDataSize = 32;  // where the extended header has it
 
-/// A delegate whose data is that entry of the flatbuffer's.
+/// Adds a delegate whose data is that entry of the flatbuffer's.
 void add_delegate(ProgramT& object, std::uint32_t index) {
   auto delegate = std::make_unique<BackendDelegateT>();
   delegate->id = "Test";
@@ -34,7 +34,7 @@ void add_delegate(ProgramT& object, std::uint32_t index) {
   object.execution_plan[0]->delegates.push_back(std::move(delegate));
 }
 
-/// The real program with delegates' data in the flatbuffer, an entry each, packed by FlatBuffers' own
+/// Returns the real program with delegates' data in the flatbuffer, an entry each, packed by FlatBuffers' own
 /// builder.
 std::string with_inline_delegates(const std::vector<std::string>& data) {
   ProgramT object;
@@ -65,7 +65,7 @@ std::string laid_out(const std::string& file, const ProgramPlanOptions& options)
   return written(*plan);
 }
 
-/// The data of each delegate, wherever it is: "segment N: ..." or "entry N: ...".
+/// Returns the data of each delegate, wherever it is: "segment N: ..." or "entry N: ...".
 std::vector<std::string> delegates_of(const std::string& file) {
   const auto& root = *program::GetProgram(file.data());
   const auto opened = ProgramFile::open(file_of(file));
@@ -137,7 +137,7 @@ TEST_CASE("an alignment that is none is refused") {
 }
 
 TEST_CASE("a delegate whose data is nowhere is found") {
-  // In a segment, until it says that it is in the flatbuffer, which has none.
+  // The data is in a segment. Then the delegate says that it is in the flatbuffer, which has none.
   std::string bad = laid_out(with_inline_delegates({"one"}), {.delegates = DelegateData::kInSegments});
   const auto& delegate = *program::GetProgram(bad.data())->execution_plan()->Get(0)->delegates()->Get(0);
   const std::size_t at = position_of(bad, delegate.processed());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Weights shared by programs that are made by hand: what goes where, by which keys, and what stays.
+// Weights shared by programs that are made by hand: their places, their keys, and the data that stays.
 #include "etstream/shared_weights.h"
 
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ std::unique_ptr<program::EValueT> value_of(const Constant& constant, std::uint32
   return value;
 }
 
-/// One that gives back its input, a number, whatever its constants are.
+/// Makes a method that returns its input, a number, whatever its constants are.
 std::unique_ptr<program::ExecutionPlanT> identity() {
   auto method = std::make_unique<program::ExecutionPlanT>();
   method->name = "forward";
@@ -82,7 +82,7 @@ std::unique_ptr<program::ExecutionPlanT> identity() {
   return method;
 }
 
-/// A program of one method.
+/// Returns a program of one method.
 std::string made(const Parts& parts) {
   program::ProgramT object;
   ProgramDescription description;
@@ -121,7 +121,7 @@ std::string made(const Parts& parts) {
   return written(*planned);
 }
 
-/// What becomes of programs, each made of its parts.
+/// The result of sharing the weights of programs, each made of its parts.
 class Shared {
  public:
   explicit Shared(const std::vector<Parts>& all, std::uint64_t least_size = kDefaultLeastShared) {
@@ -143,7 +143,7 @@ class Shared {
     check_same_data();
   }
 
-  /// By key, the first byte of the data.
+  /// Returns the first byte of the data by key.
   [[nodiscard]] std::map<std::string, char> fills() const {
     std::map<std::string, char> out;
     for (const NamedTensorData& entry : entries()) out[entry.key] = first_byte(entry.data);
@@ -152,7 +152,7 @@ class Shared {
 
   [[nodiscard]] std::vector<NamedTensorData> entries() const { return weights_->entries().value(); }
 
-  /// The names of a program's tensors, as it asks for them, a line each.
+  /// Returns the names of a program's tensors, as it asks for them, a line each.
   [[nodiscard]] std::string names(std::size_t program) const {
     std::string out;
     const ProgramFile after = opened_after(program);
@@ -169,7 +169,7 @@ class Shared {
     return std::move(opened).value();
   }
 
-  /// "0 constant 'w': no other program has it", a line each.
+  /// Returns "0 constant 'w': no other program has it", a line each.
   [[nodiscard]] std::string kept() const {
     std::string out;
     for (const ProgramData& data : plan.data) {
@@ -192,7 +192,7 @@ class Shared {
     return static_cast<char>(byte);
   }
 
-  /// Each program is sound, fits the weights, and every tensor has the bytes that it had.
+  /// Checks that each program is sound, fits the weights, and that every tensor has the bytes that it had.
   void check_same_data() const {
     const auto by_key = fills();
     for (std::size_t i = 0; i < before_.size(); ++i) {
@@ -280,7 +280,7 @@ TEST_CASE("what delegates ask for by one key and what differs stays where it is"
   const Shared shared({{.constants = {{"k", 'z'}}, .named_data = {{"k", 'x'}, {"same", 'v'}}},
                        {.constants = {{"k", 'z'}}, .named_data = {{"k", 'x'}}},
                        {.named_data = {{"k", 'y'}, {"same", 'v'}}}});
-  // Tensors look in the tensor data alone, but delegates would find their key there first.
+  // Tensors look only in the tensor data, but delegates would find their key there first.
   CHECK(shared.fills() == Fills{{"k:float32[200]", 'z'}, {"same", 'v'}});
   const std::string reason = "its key stands for other data in another program\n";
   CHECK(shared.kept() == "0 named data 'k': " + reason + "1 named data 'k': " + reason +
