@@ -127,7 +127,7 @@ __all__ = [
     "write_tensor_data_shards",
 ]
 
-# They find by name, count and name what they have; the other methods of a Mapping follow from these.
+# These classes have __getitem__, __len__ and __iter__; the other methods of a Mapping follow from these.
 for _kind in (Checkpoint, FatContainerFile):
     _Mapping.register(_kind)
     for _name in ("__contains__", "get", "items", "keys", "values"):
