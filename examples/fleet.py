@@ -121,7 +121,7 @@ def main() -> int:
     parser.add_argument("jobs", type=Path, help="a list of jobs, in JSON")
     parser.add_argument("manifest", type=Path, help="the file that lists the results")
     parser.add_argument("--scheduler", help="the address of a cluster; by default one is started here")
-    parser.add_argument("--workers", type=int, default=2, help="the number of workers of a cluster that is started here")
+    parser.add_argument("--workers", type=int, default=2, help="the number of workers of the new cluster")
     parser.add_argument("--memory-limit", default="512MiB", help="the memory limit of each worker")
     arguments = parser.parse_args()
     # Each worker has one thread, as a job takes one disk's bandwidth.
