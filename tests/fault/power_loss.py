@@ -24,8 +24,8 @@ from workplace import NEIGHBOURS
 
 TEMPORARY = re.compile(r"\..*\.etstream-[0-9a-f]{16}\.tmp")
 
-KEEP_SIZE = 1  # of fallocate
-EXCHANGE = 2  # of renameat2
+KEEP_SIZE = 1  # a flag of fallocate
+EXCHANGE = 2  # a flag of renameat2
 NO_CHANGE = ("flock", "fadvise", "sync_file_range", "utimensat", "close")
 
 # The bytes, and the calls that changed permissions and owners.

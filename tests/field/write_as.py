@@ -71,7 +71,7 @@ _SCALAR_TYPES = {
     "uint32": 28,
     "uint64": 29,
 }
-"""By torch's names; no release has a table of all."""
+"""The scalar types by torch's names; no release has a table of all."""
 
 
 class Describer:

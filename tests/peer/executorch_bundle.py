@@ -46,7 +46,7 @@ SCALAR_TYPES = {
     "uint32": ScalarType.UINT32,
     "uint64": ScalarType.UINT64,
 }
-"""By torch's name; ExecuTorch's own table lacks five of them."""
+"""The scalar types by torch's name; ExecuTorch's own table lacks five of them."""
 
 _NAMES_OF_SCALAR_TYPES = {int(value): name for name, value in SCALAR_TYPES.items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named data of CUDA's, Vulkan's and Ethos-U's delegates is told by what their payloads say, and missed where it is not
+"""Shows that named data of CUDA's, Vulkan's and Ethos-U's delegates is known by their payloads, and missed if it is not
 there."""
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_inspect_reads_no_payload_of_a_large_file(
     metadata = shown["size"] - sum(part["size"] for part in payloads)
     # The bound allows the pages that a payload shares with its neighbours.
     assert shown["bytes_read"] <= metadata + 2 * PAGE * (len(payloads) + 2)
-    # That bound says nothing where a flatbuffer holds the delegates' data.
+    # The bound says nothing if a flatbuffer holds the delegates' data.
     assert shown["bytes_read"] < shown["size"] // 50
 
 

@@ -23,7 +23,7 @@ EXECUTORCH_SCHEMAS = {
     "native_graph": NATIVE_SCHEMAS / "native_graph.fbs",
     "program": PROGRAM_SCHEMAS / "program.fbs",
 }
-"""By the name of ours."""
+"""ExecuTorch's schemas by the name of ours."""
 
 # The text in ExecuTorch's schema, its replacement, and the name of the change.
 BUNDLE_CHANGES = [

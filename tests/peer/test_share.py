@@ -220,6 +220,6 @@ def test_a_tensor_and_a_delegate_of_one_program_share_a_weight(etstream: Etstrea
     (shared,) = report["shared"]
     assert shared["size"] == 4 * 64 * 32 and len(shared["keys"]) == 1
     assert_run_as_before(etstream, files, tmp_path, inputs)
-    # They also run as before when all constants of one program move out.
+    # The programs also run as before when all constants of one program move out.
     etstream.pte(files[0], tmp_path / "out.pte", "--constants-to", str(tmp_path / "own.ptd"))
     assert torch.equal(outputs(tmp_path / "out.pte", inputs, tmp_path / "own.ptd")[0], outputs(files[0], inputs)[0])

@@ -87,7 +87,7 @@ def test_a_bundle_is_read_as_executorch_reads_it(name: str, model: ModelByName, 
             assert theirs == loaded
         with adaptors.install():
             installed = bundle_serializer.deserialize_from_flatbuffer_to_bundled_program(path.read_bytes())
-        assert repr(installed) == repr(theirs)  # with bytes, as ExecuTorch has it
+        assert repr(installed) == repr(theirs)  # it has bytes, as ExecuTorch's has
 
 
 @pytest.mark.parametrize("group", GROUPS)

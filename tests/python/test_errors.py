@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors and findings: what they say, the file and the place that they name, and whose they are."""
+"""Tests errors and findings: their words, the file and the place that they name, and their classes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's own tests of what etstream stands in for, which come with its wheel, pass with it in place.
+"""Runs ExecuTorch's own tests of the functions that etstream stands in for, from its wheel: they pass with etstream in
+place.
 
 Each also passes without etstream. Tests that take long or write no file are left out.
 """

@@ -139,7 +139,7 @@ def _are_in_memory(tensor: Any) -> bool:
     end = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps) + 1
     try:
         return bool(tensor.data_ptr() != 0 and tensor.untyped_storage().nbytes() >= end * tensor.element_size())
-    except RuntimeError:  # of a functional tensor, for example
+    except RuntimeError:  # a functional tensor's methods raise this, for example
         return False
 
 

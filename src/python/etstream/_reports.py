@@ -87,8 +87,8 @@ def verify(
             errors say so if it did not end well.
         python: the path of the Python that has ExecuTorch; by default the running one.
         seed: the seed of random inputs.
-        run_seconds, run_memory: how long a run may take, and how much memory besides what ExecuTorch takes when it is
-            loaded.
+        run_seconds, run_memory: the most seconds of a run, and the most memory that it may take besides that of
+            ExecuTorch when it is loaded.
         atol, rtol: accept outputs that differ by at most atol + rtol * the expected value, and integers that differ by
             at most atol. The defaults are 1e-8 and 1e-5, and integers have to be equal.
 
@@ -141,9 +141,9 @@ def inspect(
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with "name",
         "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test cases. A file with
         a program also has "program", a summary. A file with weights, and a program that has named data or asks for
-        some, has "named_data"; in a program, each entry has the "name" of its key, if known, and says who it is
-        "asked_by". "duplicates" are there if asked for. Several files have "files", with their sizes, and each part has
-        the index of its "file"; "notes" tell of the set that a file belongs to. Sizes and offsets are in bytes.
+        some, has "named_data"; in a program, each entry has the "name" of its key, if known, and "asked_by" says who
+        asks for it. "duplicates" are there if asked for. Several files have "files", with their sizes, and each part
+        has the index of its "file"; "notes" tell of the set that a file belongs to. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.

@@ -196,7 +196,7 @@ def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _write_entry(archive: ZipFile, name: str, content: _Content) -> None:
-    """As `ZipFile.writestr`: an entry whose size is known before it is written."""
+    """Writes an entry like `ZipFile.writestr`, of a size that is known before it is written."""
     entry = ZipInfo(name, time.localtime()[:6])
     entry.external_attr = 0o600 << 16
     entry.file_size = content.size
