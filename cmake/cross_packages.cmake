@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The packages that etstream is built with, for another system than that which compiles: headers in
-# ETSTREAM_CROSS_PACKAGES/include, and FlatBuffers' sources in ETSTREAM_CROSS_PACKAGES/flatbuffers. Others are looked
-# for as ever.
+# Provides the packages of a build for another system than the one that compiles: headers in
+# ETSTREAM_CROSS_PACKAGES/include, and FlatBuffers' sources in ETSTREAM_CROSS_PACKAGES/flatbuffers. CMake looks for
+# other packages as ever.
 set(ETSTREAM_CROSS_PACKAGES "" CACHE PATH "The folder that packaging/cross makes")
 
-# Once a package is asked for: all others are not built where nobody does.
+# A package is made only when the build asks for it, so that no other package is built.
 macro(etstream_provide method package)
   if("${package}" STREQUAL "FlatBuffers")
     etstream_provide_flatbuffers()
@@ -21,7 +21,7 @@ macro(etstream_provide method package)
     set(CLI11_FOUND TRUE)
   elseif("${package}" STREQUAL "doctest")
     etstream_provide_headers(doctest::doctest)
-    # Its macros have __COUNTER__, as all compilers do, and which zig's Clang calls an extension.
+    # Its macros use __COUNTER__, which all compilers have, and which zig's Clang calls an extension.
     target_compile_options(doctest::doctest INTERFACE -Wno-c2y-extensions)
     set(doctest_FOUND TRUE)
   endif()
@@ -39,7 +39,7 @@ function(etstream_provide_flatbuffers)
   target_include_directories(etstream_flatbuffers SYSTEM PUBLIC ${ETSTREAM_CROSS_PACKAGES}/include)
   target_compile_options(etstream_flatbuffers PRIVATE -w)
   add_library(flatbuffers::flatbuffers ALIAS etstream_flatbuffers)
-  # It runs here.
+  # This program runs here.
   find_program(ETSTREAM_FLATC flatc NO_CMAKE_FIND_ROOT_PATH REQUIRED)
   add_executable(flatbuffers::flatc IMPORTED GLOBAL)
   set_target_properties(flatbuffers::flatc PROPERTIES IMPORTED_LOCATION ${ETSTREAM_FLATC})

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For ETSTREAM_FETCH_PACKAGES: packages from their releases, in the versions of Debian 12, where they are not found.
-# FETCHCONTENT_SOURCE_DIR_<NAME> takes a copy instead. Of each its sources alone are taken: none of their own builds, whose
-# options, tests and installed files would become ours.
+# Fetches packages that are not found from their releases, in the versions of Debian 12, for ETSTREAM_FETCH_PACKAGES.
+# FETCHCONTENT_SOURCE_DIR_<NAME> takes a copy instead. Only the sources of each package are taken, not its own build,
+# whose options, tests and installed files would become ours.
 #
-# Each hash is that of what `git archive` makes of the release's tag; those of nlohmann-json and xxHash are Debian's
-# orig.tar.gz as well.
+# Each hash is that of the archive that `git archive` makes of the release's tag; those of nlohmann-json and xxHash are
+# also the hashes of Debian's orig.tar.gz.
 include(FetchContent)
 
 # Sets etstream_fetched to the folder of the sources.   etstream_download(NAME URL SHA256)
 macro(etstream_download name url hash)
   message(STATUS "etstream fetches ${name}, which is not found")
-  # There is no such folder in it, so that no build of theirs is added.
+  # The sources have no folder "none", so that their own build is not added.
   FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${hash}
                        DOWNLOAD_EXTRACT_TIMESTAMP ON SOURCE_SUBDIR none)
   FetchContent_MakeAvailable(${name})
@@ -19,18 +19,19 @@ macro(etstream_download name url hash)
   set(etstream_fetched ${${etstream_fetched}_SOURCE_DIR})
 endmacro()
 
-# A package of headers.   etstream_headers(TARGET FOLDER)
+# Adds a package of headers.   etstream_headers(TARGET FOLDER)
 macro(etstream_headers target folder)
   add_library(${target} INTERFACE IMPORTED GLOBAL)
   target_include_directories(${target} SYSTEM INTERFACE ${folder})
 endmacro()
 
-# What find_package gives, from a download; PACKAGE_FOUND stays as it is for all others.   etstream_fetch(PACKAGE)
+# Gives the targets of find_package from a download; PACKAGE_FOUND stays as it is for all other packages.
+# etstream_fetch(PACKAGE)
 macro(etstream_fetch package)
   if("${package}" STREQUAL "FlatBuffers")
     etstream_download(FlatBuffers https://github.com/google/flatbuffers/archive/refs/tags/v2.0.8.tar.gz
                       f97965a727d26386afaefff950badef2db3ab6af9afe23ed6d94bfb65f95f37e)
-    # For shared libraries too. It is installed with the library, which may be linked where no FlatBuffers is.
+    # This library serves shared libraries too. It is installed with ours, whose users may have no FlatBuffers.
     add_library(etstream_flatbuffers STATIC
       ${etstream_fetched}/src/idl_gen_text.cpp
       ${etstream_fetched}/src/idl_parser.cpp

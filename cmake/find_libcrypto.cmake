@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds OpenSSL's libcrypto, of which src/core/base/sha256.cpp calls one hash, for this build and for those who link the
-# installed static library: the target etstream::libcrypto, unless there is none. It is the static one where there is one
-# (not every system has it), as one hash of it takes next to nothing. Other parts of it would link zlib and zstd, which
-# need not be there.
+# Finds OpenSSL's libcrypto, of which src/core/base/sha256.cpp calls one hash, for this build and for users who link the
+# installed static library. It makes the target etstream::libcrypto if the system has one. The static libcrypto is taken
+# if the system has it, as one hash of it takes next to no room. Other parts of libcrypto would link zlib and zstd,
+# which need not be there.
 if(NOT TARGET etstream::libcrypto)
   set(OPENSSL_USE_STATIC_LIBS ON)
   find_package(OpenSSL QUIET COMPONENTS Crypto)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds every package that the options ask for, for all folders, and says of all that are missing at once what to
-# install. GLOBAL, as a project that has etstream in a folder of its own links them too.
+# Finds every package that the options ask for, for all folders, and says in one message what to install for all missing
+# ones. The targets are GLOBAL, as a project that has etstream in a folder of its own links them too.
 set(missing)
 if(ETSTREAM_FETCH_PACKAGES)
   include(${CMAKE_CURRENT_LIST_DIR}/fetch_packages.cmake)
@@ -25,7 +25,7 @@ set(or_no_python "or give -DETSTREAM_BUILD_PYTHON=OFF")
 if(ETSTREAM_BUILD_TESTS)
   etstream_find(Python3 "install python3, ${or_no_tests}" COMPONENTS Interpreter)
   if(Python3_FOUND)
-    # It is this machine's also where the tests are another's.
+    # The interpreter is this machine's, even if the tests are for another.
     set_target_properties(Python3::Interpreter PROPERTIES CROSSCOMPILING_EMULATOR "")
   endif()
 endif()
@@ -41,11 +41,12 @@ if(ETSTREAM_BUILD_PYTHON)
   endif()
 endif()
 
-# The others not by the PATH: an activated Python environment, whose bin/ is in it, may have a FlatBuffers of its own.
+# The other packages are not looked for along the PATH: it has the bin/ of an activated Python environment, which may
+# have a FlatBuffers of its own.
 set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
 
 etstream_find(FlatBuffers "install libflatbuffers-dev, ${or_name_it}")
-# Its headers alone: Debian has no static one, and users should not need the shared one.
+# Only xxHash's headers are needed: Debian has no static library of it, and users should not need the shared one.
 etstream_find(fmt "install libfmt-dev, ${or_name_it}")
 etstream_find(nlohmann_json "install nlohmann-json3-dev, ${or_name_it}")
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
@@ -56,7 +57,7 @@ endif()
 if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND missing "xxHash: install libxxhash-dev, ${or_name_it}")
 endif()
-# What src/core/base/sha256.cpp calls: macOS has it in its C library.
+# The library that src/core/base/sha256.cpp calls; on macOS it is the C library.
 set(ETSTREAM_SHA256)
 if(NOT APPLE)
   include(${CMAKE_CURRENT_LIST_DIR}/find_libcrypto.cmake)
@@ -69,7 +70,7 @@ if(ETSTREAM_BUILD_COMMAND)
   etstream_find(CLI11 "install libcli11-dev, ${or_name_it}, or give -DETSTREAM_BUILD_COMMAND=OFF")
 endif()
 if(ETSTREAM_BUILD_EXECUTORCH)
-  # What its wheel ships for C++.
+  # The package is the C++ part of ExecuTorch's wheel.
   etstream_find(executorch "pip install executorch==1.5.1 and let CMAKE_PREFIX_PATH name <site-packages>/executorch, \
 or give -DETSTREAM_BUILD_EXECUTORCH=OFF" 1.5)
 endif()
@@ -83,8 +84,8 @@ endif()
 if(FlatBuffers_FOUND AND NOT TARGET flatbuffers::flatbuffers)
   list(APPEND missing "FlatBuffers' static library: install libflatbuffers-dev, ${or_name_it}")
 endif()
-# What shared libraries link. Debian's static FlatBuffers can't be part of one; the shared one is taken by its file, so
-# that those who link ours need not find it. A fetched one is static, and can.
+# The FlatBuffers that shared libraries link. Debian's static one can't be part of a shared library; the shared one is
+# taken by its file, so that users who link ours need not find it. A fetched one is static, and can be part of one.
 set(ETSTREAM_FLATBUFFERS_FOR_SHARED flatbuffers::flatbuffers)
 if(NOT TARGET etstream_flatbuffers)
   set(ETSTREAM_FLATBUFFERS_FOR_SHARED $<TARGET_FILE:flatbuffers::flatbuffers_shared>)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Debian packages, by `cpack -G DEB` in the build's folder: libetstream-dev, the static library and its headers, and
-# etstream, the command. What the command links is found by dpkg-shlibdeps.
+# Makes Debian packages by `cpack -G DEB` in the build's folder: libetstream-dev, the static library and its headers,
+# and etstream, the command. dpkg-shlibdeps finds the libraries that the command links.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME etstream)
 set(CPACK_PACKAGE_VENDOR etstream)
