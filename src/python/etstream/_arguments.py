@@ -61,8 +61,8 @@ def alignment(argument: str, value: int | str | None) -> int | None:
 
 
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
-    """Returns the given elements as a list. Raises TypeError for a lone text, bytes or path, whose parts nobody
-    means."""
+    """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path, which would fall apart into
+    characters."""
     if isinstance(given, (str, bytes, os.PathLike)):
         raise TypeError(f"{argument}: expected {kind}, found {given!r} alone: put it in a list")
     return list(given)

@@ -23,7 +23,7 @@ _LOG = "ETSTREAM_PROFILE"
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Puts this thread in a phase while a `with` block runs; phases of a thread may lie in each other.
+    """Puts this thread in a phase while a `with` block runs; phases of a thread may be nested.
 
     Under `etstream profile` the kernel's high-water mark of the process (VmHWM) is reset where a phase begins and ends,
     which takes about 0.1 ms. On systems other than Linux nothing happens.

@@ -245,7 +245,7 @@ def _garbage_found_soon() -> Iterator[None]:
     is_ours = gc.get_freeze_count() == 0
     if is_ours:
         gc.freeze()
-        gc.collect()  # counts the objects that it looks at again: none
+        gc.collect()  # sets the collector's count of older objects to none
     try:
         yield
     finally:

@@ -224,8 +224,8 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
 
 
 def _cord_or(plan: Callable[[], _core.FilePlan], executorchs: Callable[[], Cord]) -> Cord:
-    """Returns the planned file as a cord. Leaves a file that etstream refuses, for an alignment that is no power of
-    two, for example, to ExecuTorch."""
+    """Returns the planned file as a cord. If etstream refuses to plan it, for example with an alignment that is no
+    power of two, ExecuTorch's own function runs instead."""
     try:
         return cord_of(plan())
     except InvalidArgumentError as error:
