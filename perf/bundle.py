@@ -74,8 +74,7 @@ class Contest:
         return self._executorch("json")[0]
 
     def peaks(self) -> dict[str, Peak]:
-        """Returns the peaks of three runs each, with the least page cache, which other processes on the machine change
-        too."""
+        """Returns the peaks of three runs each, with the least page cache, as other processes change that too."""
         runs = {
             BUNDLE: lambda: self._peak(self._bundle(sync=False)),
             DIRECT: lambda: self._executorch("direct")[1],
@@ -156,8 +155,7 @@ def print_table(contest: Contest, times: dict[str, list[Time]], peaks: dict[str,
 
 
 def print_start() -> bool:
-    """Prints how long the smallest bundle takes, which is mostly start-up, and returns whether that reaches the
-    target."""
+    """Prints the time of the smallest bundle, mostly start-up; returns whether it reaches the target."""
     example = Path(__file__).resolve().parents[1] / "examples"
     command = [ETSTREAM, "bundle", str(example / "model.pte"), "--cases", str(example / "cases.json")]
     runs = [measure.timed([*command, "--dry-run"]) for _ in range(50)]

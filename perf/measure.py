@@ -24,8 +24,8 @@ class Time:
 
 @dataclass(frozen=True)
 class Peak:
-    """The high-water marks, in bytes above the values before, of the process's anonymous memory and of the machine's
-    page cache."""
+    """The peaks above the earlier values, in bytes, of the process's anonymous memory and of the machine's page
+    cache."""
 
     anonymous: int
     page_cache: int
@@ -97,8 +97,7 @@ def _kib_line(file: Path, name: str) -> int:
 
 
 def rounds(count: int, contenders: dict[str, Callable[[], Time]]) -> dict[str, list[Time]]:
-    """Returns the times of each contender, one round after the other, so that disturbances of the machine affect all of
-    them."""
+    """Returns the times of each contender, round by round, so that disturbances of the machine affect all of them."""
     times: dict[str, list[Time]] = {name: [] for name in contenders}
     for _ in range(count):
         for name, run in contenders.items():

@@ -35,8 +35,7 @@ COLORS = ("#b4512f", "#3b6fd4", "#5d8a3c")
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of several ways, by their names; `prepare` makes the files that they read, in the folder that they run
-    in."""
+    """A picture of several ways, by their names; `prepare` makes the files that they read, in their folder."""
 
     name: str
     title: str

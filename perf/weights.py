@@ -121,8 +121,7 @@ def compare(checkpoint: Path, out: Path, rounds: int) -> bool:
 
 
 def compare_packages(checkpoint: Path, out: Path, rounds: int) -> bool:
-    """Compares writers of packages, which read the constants twice, as an archive has a member's checksum before the
-    member."""
+    """Compares writers of packages. They read the constants twice, as a member's checksum comes before it."""
     ptn = [ETSTREAM, "ptn", str(GRAPH), "--constants", str(checkpoint), "-o", str(out)]
     contenders = {
         "etstream ptn": lambda: measure.timed(ptn),

@@ -108,7 +108,7 @@ def folder_of(path: Path) -> Folder:
 
 
 class Disk:
-    """The disk with the folder `root` and all that is in it, before the calls of a run. Paths begin with the folder's
+    """The disk with the folder `root` and its content, before the calls of a run. Paths begin with the folder's
     name."""
 
     def __init__(self, root: Path) -> None:

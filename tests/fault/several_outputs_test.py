@@ -49,7 +49,7 @@ class SharedWeights(CommandTestCase):
         return [path for path in self.place.out.rglob("*") if TEMPORARY.fullmatch(path.name) and "0123" not in path.name]
 
     def calls(self, command: list[str]) -> Iterator[tuple[Scenario, Call, bool]]:
-        """Yields each call by which the command writes, with old files there and without; `complete` is then its
+        """Yields each call by which the command writes, with old files there and without; sets `complete` to the
         result."""
         scenario = Scenario(command[0], command)
         for old in (True, False):

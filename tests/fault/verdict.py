@@ -54,8 +54,8 @@ class Verdict:
         return []
 
     def of_fault(self, run: Run, outcome: Outcome, error: int, may_leave: bool) -> list[str]:
-        """Returns complaints about a run with a fault. `may_leave` is true if removing the temporary file failed
-        too."""
+        """Returns complaints about a run with a fault. `may_leave` is true if the temporary file could not be
+        removed."""
         complaints = self._result() + self._left(1 if may_leave else 0)
         actual = (run.code, self._is_complete())
         wanted = {Outcome.GOES_ON: (0, True), Outcome.STOPS: (1, False), Outcome.LATE: (1, True)}[outcome]

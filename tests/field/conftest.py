@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Provides what the tests of this folder share, and records what they found of each writer, for docs/formats.md's
-table."""
+"""Provides what these tests share, and records what they found of each writer, for docs/formats.md's table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that programs under `etstream run` do what they do without it, and that their large blocks take none of their
-memory."""
+"""Shows that programs do under `etstream run` what they do without it, and have their large blocks in a file."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ Task = tuple[bytes, Inputs]
 
 @dataclass(frozen=True)
 class End:
-    """The end of a run: `kind` is "ran", "refused", "crashed" or "no end"; `why` is the signal, and ExecuTorch's words
-    before."""
+    """The end of a run: `kind` is "ran", "refused", "crashed" or "no end"; `why` has the signal and ExecuTorch's
+    words."""
 
     kind: str
     why: str = ""

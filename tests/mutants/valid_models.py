@@ -53,8 +53,7 @@ def map_with_operand() -> Model:
 
 
 def cond_with_indices() -> Model:
-    """Returns a model of two ways: one writes over much memory before the other looks up, in the order of
-    instructions."""
+    """Returns a model with two ways, of which one writes over much memory before the other looks up."""
     lookup = torch.nn.functional.embedding
 
     def forward(_: Any, choice: torch.Tensor, at: torch.Tensor, table: torch.Tensor) -> torch.Tensor:

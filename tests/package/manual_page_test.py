@@ -57,8 +57,7 @@ def untold(text: str, etstream: str) -> list[str]:
 
 
 def unnamed(text: str, etstream: str) -> list[str]:
-    """Returns options' values without a name of their own, and those of a few words that the page or --help does not
-    name."""
+    """Returns options' values without a name of their own, and choices that the page or --help does not name."""
     out = []
     for option in ("convert --to", "bundle --format"):
         command, name = option.split()

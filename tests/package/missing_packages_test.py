@@ -46,8 +46,7 @@ def sentences(errors: str) -> set[str]:
 
 
 def environment_with_traps(folder: Path) -> Path:
-    """Returns the folder that an activated environment puts first on the PATH: a flatc, and packages that are not the
-    system's."""
+    """Returns a folder for the front of the PATH, like that of an activated environment, with wrong packages."""
     for name in ("FlatBuffers", "fmt", "nlohmann_json", "OpenSSL", "CLI11", "doctest"):
         package = folder / "lib" / "cmake" / name
         package.mkdir(parents=True)

@@ -152,8 +152,7 @@ def _buffers(rng: random.Random) -> list[schema.Buffer]:
 
 
 def _delegate_data(rng: random.Random) -> list[schema.BackendDelegateInlineData]:
-    """Returns data of delegates, some of it empty, and some pieces equal, although ExecuTorch's emitter shares
-    those."""
+    """Returns data of delegates, some of it empty, and some equal, although ExecuTorch's emitter shares equal data."""
     blobs = list(dict.fromkeys(_some(rng, 5, _data)))
     if blobs and rng.random() < 0.2:
         blobs += rng.choices(blobs, k=2)
@@ -369,8 +368,7 @@ def _in_order_of_use(
     plans: Sequence[schema.ExecutionPlan],
     data: Sequence[schema.BackendDelegateInlineData],
 ) -> list[schema.BackendDelegateInlineData]:
-    """Returns the data in the emitter's order, in which each piece comes last when a delegate first needs it; all are
-    needed."""
+    """Returns the data in the emitter's order: each piece comes last when a delegate first needs it. All are needed."""
     unused = set(range(len(data))) - {each.processed.index for plan in plans for each in plan.delegates}
     for index in sorted(unused):
         rng.choice(plans).delegates.append(_delegate(rng, index))

@@ -75,8 +75,7 @@ def tokens() -> torch.Tensor:
 
 
 def programs() -> dict[str, bytes]:
-    """Returns the programs by recipe. The linear layers of "int8" are quantised; the weights of the others are all the
-    same."""
+    """Returns the programs by recipe. "int8" has quantised linear layers; the others have the same weights."""
     torch.manual_seed(0)
     model, example = Llama().eval(), (tokens(),)
 

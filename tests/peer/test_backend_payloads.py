@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that named data of CUDA's, Vulkan's and Ethos-U's delegates is known by their payloads, and missed if it is not
-there."""
+"""Shows that payloads of CUDA, Vulkan and Ethos-U tell which named data they use, and that missing data is found."""
 
 from __future__ import annotations
 

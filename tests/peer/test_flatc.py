@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that `etstream compile` and `decompile` write what the wheel's flatc writes for ExecuTorch's calls, also in its
-place."""
+"""Shows that `etstream compile` and `decompile` write what the wheel's flatc writes, and can take its place."""
 
 from __future__ import annotations
 

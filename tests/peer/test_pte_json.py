@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that programs from JSON are those that ExecuTorch's serializer makes of it, and that newer schemas lose
-nothing."""
+"""Shows that programs from JSON are those of ExecuTorch's serializer, and that newer schemas lose nothing."""
 
 from __future__ import annotations
 

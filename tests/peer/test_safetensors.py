@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that safetensors' own library takes what etstream takes, and writes and reads the types that ExecuTorch
-lacks."""
+"""Shows that safetensors' own library accepts the same files, and has the types that ExecuTorch lacks."""
 
 from __future__ import annotations
 

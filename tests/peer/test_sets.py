@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads weights in several files, as gguf-py, safetensors and transformers write them: whole sets are read, parts are
-refused."""
+"""Reads weights in several files, as other tools write them: whole sets are read, parts are refused."""
 
 from __future__ import annotations
 

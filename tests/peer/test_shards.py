@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that shards of tensor data are those of ExecuTorch's externalize_pte_data, and that its Module runs with all of
-them."""
+"""Shows that shards are those of ExecuTorch's externalize_pte_data, and that its Module runs with all of them."""
 
 from __future__ import annotations
 

@@ -178,8 +178,7 @@ def test_weights_that_a_backend_has_in_another_layout_stay_and_are_named(etstrea
 
 
 def with_names(etstream: Etstream, program: bytes, path: Path) -> Path:
-    """Writes the program with its constants named, as ExecuTorch names those that it moves out and etstream moves in
-    again."""
+    """Writes the program with its constants named, as they are after moving out by ExecuTorch and in by etstream."""
     thin, weights, keys = (path.with_suffix(suffix) for suffix in (".thin", ".ptd", ".json"))
     path.write_bytes(program)
     keys.write_text(json.dumps({str(number): f"weight.{number}" for number in range(1, 5)}))

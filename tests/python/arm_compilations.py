@@ -34,8 +34,7 @@ def compile_target(main: Callable[[], None], model: Path, target: str, folder: P
 
 
 def export_with_external_blocks() -> Any:
-    """Returns ExecuTorch's program manager of the model for Ethos-U85, with its commands and its weights as named
-    data."""
+    """Returns ExecuTorch's manager of the model for Ethos-U85, with commands and weights as named data."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner, VelaExternalBlockPlacements
     from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_quantization_config
     from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests the package among others: tensors as theirs, where they lie; mappings; ExecuTorch's test cases; printed
-forms."""
+"""Tests the package among others: tensors in place, mappings, ExecuTorch's test cases, printed forms."""
 
 from __future__ import annotations
 

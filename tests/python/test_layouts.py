@@ -35,8 +35,8 @@ class Export:
         self.program.write_bytes(self.manager.buffer)
 
     def check(self, bundle: Path) -> etstream.Tensor:
-        """Checks that the runtime gives the outputs that the bundle expects, and returns its input, which is the
-        model's."""
+        """Checks that the runtime gives the outputs that the bundle expects, and returns its input, that of the
+        model."""
         with adaptors.open_bundle(bundle) as opened:
             runs = opened.verify_all(rtol=1e-4, atol=1e-4)
         assert runs, str(runs)

@@ -109,8 +109,7 @@ def breaks_of(file: str, text: str) -> list[list[Break]]:
 
 
 def equal_breaks(path: Path) -> dict[tuple[str, str, str], str]:
-    """Reads the breaks that no test can notice, with the reason of each: blocks of four lines, with a blank line
-    between."""
+    """Reads the breaks that no test can notice, with the reason of each: blocks of four lines, separated by blanks."""
     blocks = [block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
     blocks = [block for block in blocks if not block[0].startswith("#")]
     for block in blocks:

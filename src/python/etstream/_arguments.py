@@ -40,8 +40,8 @@ def size(argument: str, value: int | str, *, least: int = ..., most: int = ...) 
 @overload
 def size(argument: str, value: int | str | None, *, least: int = ..., most: int = ...) -> int | None: ...
 def size(argument: str, value: int | str | None, *, least: int = 0, most: int = UINT64) -> int | None:
-    """Returns a number of bytes, given as an int or as the command takes it, such as "4G"; None for None. Raises
-    TypeError, InvalidArgumentError."""
+    """Returns a number of bytes, given as an int or in words, such as "4G"; None for None. Raises TypeError,
+    InvalidArgumentError."""
     if value is None:
         return None
     words = value if isinstance(value, str) else str(_index(argument, value, "an int, or a size such as '4G'"))
@@ -61,7 +61,7 @@ def alignment(argument: str, value: int | str | None) -> int | None:
 
 
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
-    """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path, which would fall apart into
+    """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path: nobody means its
     characters."""
     if isinstance(given, (str, bytes, os.PathLike)):
         raise TypeError(f"{argument}: expected {kind}, found {given!r} alone: put it in a list")

@@ -66,8 +66,7 @@ class ExactJson:
         sync: bool = True,
         progress: Progress | bool | None = None,
     ) -> _core.FilePlan:
-        """Writes the flatbuffer that JSON describes: plans it as plan() does, and writes it as FilePlan.write()
-        does."""
+        """Writes the flatbuffer that JSON describes: plans it with plan(), and writes it with FilePlan.write()."""
         with _core.Inputs():
             plan = self.plan(json, folder=folder, order=order)
             plan.write(output, sync=sync, progress=progress)

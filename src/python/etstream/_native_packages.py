@@ -78,8 +78,7 @@ def write_native_package(
 
 
 def _check_apart(constants: Mapping[str, Any], mutable: set[str]) -> None:
-    """Refuses state whose tensor shares a storage with another, as write_ptn does; later copies would separate the
-    two."""
+    """Refuses state whose tensor shares a storage, as write_ptn does; later copies would separate the two."""
     by_storage: dict[tuple[str, int], list[str]] = {}
     for key, value in constants.items():
         storage = getattr(value, "untyped_storage", None)

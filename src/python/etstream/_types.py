@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of arguments, for annotations and type checkers. Types of torch and NumPy, which need not be there, are
-protocols."""
+"""Types of arguments, for annotations and type checkers. Types of torch and NumPy, both optional, are protocols."""
 
 from __future__ import annotations
 

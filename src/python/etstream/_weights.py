@@ -245,8 +245,7 @@ def load_ptd(
 
 
 def checkpoints_of(given: Sequence[Any], partial: bool = False) -> list[_core.Checkpoint]:
-    """Returns the checkpoints that `given` stands for, see plan_tensor_data(); a path may stand for all files of a
-    set."""
+    """Returns the checkpoints that `given` stands for, see plan_tensor_data(); a path may stand for a whole set."""
     opened = iter(_core.open_checkpoints([one for one in given if is_path(one)], partial))
     return [next(opened) if is_path(one) else _checkpoint_of(one) for one in given]
 

@@ -17,8 +17,8 @@ _KNOWN = _DECOMPILE | {"--raw-binary", "--size-prefixed"}
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[set[str], Path, Path, Path] | None:
-    """Returns the options, the folder, the schema and the file that ExecuTorch's two functions give to flatc; None for
-    other arguments."""
+    """Returns the options, the folder, the schema and the file in arguments of ExecuTorch's functions; None for
+    others."""
     if arguments.count("-o") != 1 or len(arguments) < 5:
         return None
     options = arguments[: arguments.index("-o")]

@@ -129,8 +129,7 @@ def install(*, verbose: bool = False, names: bool = False) -> Installation:
 
 
 def uninstall() -> None:
-    """Ends the latest install(). With the last one, ExecuTorch's functions are as they were. Does nothing if none is in
-    force."""
+    """Ends the latest install(), if any. With the last one, ExecuTorch's functions are as they were."""
     with _lock:
         if _in_force:
             _in_force[-1]._end()

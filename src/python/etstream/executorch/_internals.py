@@ -32,8 +32,8 @@ class Lookup:
         self._missing: list[str] = []
 
     def find(self, name: str) -> Any:
-        """Returns the object of that name, "package.module" or "package.module:Class.attribute"; None if it is not
-        there."""
+        """Returns the object of that name, "package.module" or "package.module:Class.attribute"; None if it is
+        missing."""
         module, _, path = name.partition(":")
         try:
             found: Any = importlib.import_module(module)
@@ -60,8 +60,7 @@ class Lookup:
 
 
 def needed(feature: str, *names: str) -> Sequence[Any]:
-    """Returns the objects of these names, see Lookup.find(). Raises one ImportError with all names that are not
-    there."""
+    """Returns the objects of these names, see Lookup.find(). Raises one ImportError with all missing names."""
     lookup = Lookup(feature)
     found = [lookup.find(name) for name in names]
     lookup.finish()
@@ -69,8 +68,7 @@ def needed(feature: str, *names: str) -> Sequence[Any]:
 
 
 def of_manager(feature: str, manager: object, name: str) -> Any:
-    """Returns an attribute of an ExecutorchProgramManager. Raises TypeError for another object, and what attribute()
-    does."""
+    """Returns an attribute of an ExecutorchProgramManager. Raises TypeError for another object; see attribute()."""
     (expected,) = needed(feature, "executorch.exir:ExecutorchProgramManager")
     if not isinstance(manager, expected):
         hint = ": call its to_executorch() first" if hasattr(manager, "to_executorch") else ""

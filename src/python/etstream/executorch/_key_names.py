@@ -30,8 +30,7 @@ _XNNPACK_VISITOR = "executorch.backends.xnnpack.operators.node_visitor:NodeVisit
 _NOTED = "_etstream_names"
 
 _PARAMETRIZED = re.compile(r"\.parametrizations\.([^.]+)\.original\d*$")
-"""The pattern of names that torch gives on export to the parts of a parameter of several tensors, such as a quantized
-one."""
+"""The pattern of names that torch's export gives to the parts of a parameter, such as a quantized one."""
 
 _Names = dict[str, dict[str, None]]
 """The names of parameters by key, in order, each once."""

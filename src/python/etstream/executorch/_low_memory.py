@@ -64,8 +64,7 @@ class LowMemoryReport:
 
     @property
     def spilled(self) -> int:
-        """The most bytes that large blocks had in the file at one time, since the outermost block of the process
-        began."""
+        """The most bytes that large blocks had in the file at one time, since the process's outermost block began."""
         return self._use().spilled
 
     @property

@@ -69,8 +69,7 @@ class PatchSet:
         self._entered = 0
 
     def __enter__(self) -> PatchSet:
-        """Puts the patches in place. Raises one ImportError with all names that this ExecuTorch and this torch do not
-        have."""
+        """Puts the patches in place. Raises one ImportError with all names that ExecuTorch and torch lack."""
         with _lock:
             if self._entered == 0:
                 self._undo = self._applied()
@@ -165,8 +164,7 @@ def leave_to_executorch(reason: object) -> None:
 
 
 def counted(patch: Patch, uses: dict[str, FunctionUse]) -> Patch:
-    """Returns the same patch with a function that counts its calls in `uses`; returns a patch of something else as it
-    is."""
+    """Returns the same patch with a function that counts its calls in `uses`; returns other patches as they are."""
 
     def replacement(original: Any) -> Any:
         ours = patch.replacement(original)

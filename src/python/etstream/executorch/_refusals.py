@@ -150,8 +150,7 @@ _CAUSES: dict[int, tuple[tuple[Callable[[Attempt], str | None], ...], str]] = {
     0x24: ((_other_kind, _keys, _unsound), "the weights are not those that the program was exported with"),
     0x30: ((_backends, _unsound), "the program was lowered for another version of its backend"),
 }
-"""The checks for each of ExecuTorch's numbers (runtime/core/error.h), and the words to use if none of them finds a
-cause."""
+"""The checks for each of ExecuTorch's numbers (runtime/core/error.h), and the words if none of them finds a cause."""
 
 
 def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:

@@ -48,8 +48,7 @@ class CaseResult:
 
 @dataclass(frozen=True, repr=False)
 class BundleResult:
-    """The results of all test cases, in the order of the file. True if each passed. Its repr shows those that
-    failed."""
+    """The results of all test cases, in the order of the file. True if each passed. Its repr shows the failed ones."""
 
     cases: tuple[CaseResult, ...]
 

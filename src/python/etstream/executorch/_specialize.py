@@ -81,8 +81,7 @@ def portable(exported_program: ExportedProgram) -> Any:
 
 
 def xnnpack(exported_program: ExportedProgram) -> Any:
-    """Lowers a program to XNNPACK, where it takes the operators; weights stay as they are (a quantized program stays
-    quantized)."""
+    """Lowers a program to XNNPACK, where it takes the operators; weights, also quantized ones, stay as they are."""
     (partitioner,) = needed(
         "the recipe xnnpack", "executorch.backends.xnnpack.partition.xnnpack_partitioner:XnnpackPartitioner"
     )
@@ -126,8 +125,7 @@ def register_recipe(name: str, recipe: Recipe) -> None:
 
 
 def registered_recipes() -> tuple[str, ...]:
-    """Returns the names that specialize() knows: "portable", "xnnpack", "tosa", "native", and those of
-    register_recipe()."""
+    """Returns the names that specialize() knows: "portable", "xnnpack", "tosa", "native" and registered ones."""
     return tuple(_registered)
 
 
