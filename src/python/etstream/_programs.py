@@ -62,7 +62,8 @@ def plan_program(
         constant_tensor_alignment: the alignment of each constant tensor in its segment, up to 65536.
         delegate_alignment: the alignment of a delegate's data in the flatbuffer, up to 65536.
         delegates: where the data of delegates goes: in the flatbuffer, which ends at 2 GiB, or in segments.
-        strict_alignment: keep the two alignments above in segments too, where ExecuTorch ignores them.
+        strict_alignment: keep constant_tensor_alignment and delegate_alignment in segments too, where ExecuTorch
+            ignores them.
         extract_constants: move constants that are in the flatbuffer, which ExecuTorch 1.3 and later refuse, into a
             segment.
         as_of: the release of ExecuTorch, "1.0" or later, whose bytes the program gets.
